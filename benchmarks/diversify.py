@@ -62,7 +62,7 @@ def products(items: Vectors, kept: Kept) -> None:
 
 def semhash(items: Vectors) -> int:
     """Return how many items semhash keeps at the same threshold."""
-    from semhash import SemHash
+    from semhash import SemHash  # type: ignore[import-not-found]
 
     names = [str(row) for row in range(len(items))]
     return len(SemHash.from_embeddings(items, names, model=None).self_deduplicate(threshold=T).selected)
@@ -99,7 +99,8 @@ def near(_folder: Path, items: Vectors) -> dict[str, float]:
     """Apply the rule by the approximate index."""
     with Watch() as watch:
         found = diversify(items, T, N, approximate=5)
-    return {**watch.figures, "missed": disagreement(items, found, N, 0, min(1_000, len(items)))}
+    missed = disagreement(items, found, N, 0, min(1_000, len(items)))
+    return {**watch.figures, **({} if missed is None else {"missed": missed})}
 
 
 def hashed(_folder: Path, items: Vectors) -> dict[str, float]:

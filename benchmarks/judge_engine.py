@@ -72,7 +72,7 @@ def environment(folder: Path) -> Path:
     """Return the Python of a new virtual environment with bespokelabs-curator; RuntimeError if it cannot be had."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / "bin" / "python"
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "bespokelabs-curator"]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "bespokelabs-curator"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
@@ -84,7 +84,7 @@ def measure(row: Row, python: Path, prompts: Path, calls: int, latency: float) -
     calls = calls * row.times
     with Watch() as watch, tempfile.TemporaryDirectory() as home, serving(latency if row.latency else 0.0) as url:
         script = ROOT / "benchmarks" / "contenders.py"
-        command = [python, script, row.name, prompts, url, str(row.concurrency), str(calls)]
+        command = [str(python), str(script), row.name, str(prompts), url, str(row.concurrency), str(calls)]
         variables = {"HOME": home} | ({} if row.name == "bespokelabs" else {"PYTHONPATH": str(ROOT)})
         done = subprocess.run(
             command, env=harness.environment() | variables, capture_output=True, text=True, check=False

@@ -11,7 +11,7 @@ Memory is that of the whole tree of processes: proportional set sizes, summed fi
 system itself refuses more (RLIMIT_DATA): where a stage has workers each gets 1 GB, and the stage what they leave. The
 figures are appended to `--figures`, of which the table is made: sizes may be measured one by one.
 
-Run: python -m benchmarks.million DATA [--sizes 10000 30000 100000] [--limit 6] [--figures FILE] [--picture FILE]
+Run: python -m benchmarks.million DATA [--sizes 10000 30000 100000] [--limit 6] [--figures FILE] [--write]
 """
 
 import argparse
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks import growth, paper
+from benchmarks import growth, harness, paper
 from benchmarks.process_tree import UNLIMITED, Cost, DataLimit, measured
 from curate.core.config import digest
 from curate.core.protocols import Vectors, quiet
@@ -52,7 +52,7 @@ STEPS: dict[str, tuple[str, list[str]]] = {
     **{name: (name, []) for name in ("pool", "judge", "consensus", "resolve", "export", "report")},
 }
 Figure = dict[str, Any]
-TOLD = {"cpu": "CPU s", "s": "wall s", "pss": "peak MB", "private": "private MB", "foreign": "foreign CPU"}
+TOLD = {"cpu": "CPU s", "pss": "peak MB"}
 PIPELINE = """version: 1
 name: million
 language: zh
@@ -127,7 +127,11 @@ def grade(folder: Path) -> None:
 
 def stages(folder: Path, limit: float | None, steps: Sequence[str]) -> Iterator[tuple[str, Cost]]:
     """Yield each step and what it took."""
-    environment = {**os.environ, "CURATE_HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **harness.environment(),
+        "CURATE_HOME": str(folder / "home"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     for step in steps:
         stage, options = STEPS[step]
         if step == "judge":
@@ -149,7 +153,8 @@ def measure(typed: argparse.Namespace, documents: int) -> Iterator[Figure]:
         for step, cost in stages(folder, typed.limit, [step for step in STEPS if step not in typed.without]):
             rounded = {name: round(value, 3) for name, value in asdict(cost).items()}
             yield {"documents": documents, "step": step, "limit": typed.limit, **rounded}
-        print(documents, "export", digest(digests(folder / "run" / "export")), file=sys.stderr)
+        written = {path: each for path, each in digests(folder / "run" / "export").items() if path != "stage.json"}
+        print(f"{documents:,} documents, digest of the export: {digest(written)}", file=sys.stderr)
 
 
 def series(figures: Sequence[Figure], figure: str) -> dict[str, dict[int, float]]:
@@ -161,17 +166,15 @@ def series(figures: Sequence[Figure], figure: str) -> dict[str, dict[int, float]
 
 
 def table(figures: Sequence[Figure], figure: str) -> str:
-    """Return a row per step as Markdown; with the exponent of its growth where it is one of seconds."""
-    sizes = sorted({each["documents"] for each in figures})
-    seconds = figure in ("s", "cpu")
-    heads = " | ".join([*(f"{size:,}" for size in sizes), *(["exponent"] if seconds else [])])
-    lines = [f"| {TOLD[figure]} | {heads} |", f"| --- |{' --: |' * (len(sizes) + seconds)}"]
+    """Return a row per step; of seconds with the exponent of their growth."""
+    sizes, seconds = _sizes(figures), figure == "cpu"
+    rows = []
     for step, by_size in series(figures, figure).items():
-        cells = [f"{by_size[size]:,.1f}" if size in by_size else "" for size in sizes]
-        if seconds:
-            cells.append(f"{growth.exponent([*by_size], [*by_size.values()]):.2f}" if len(by_size) > 1 else "")
-        lines.append(f"| {step} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        cells = [f"{by_size[size]:,.{int(seconds)}f}" if size in by_size else "" for size in sizes]
+        slope = f"{growth.exponent([*by_size], [*by_size.values()]):.2f}" if len(by_size) > 1 else ""
+        rows.append([step, *cells, *([slope] if seconds else [])])
+    heads = [f"{TOLD[figure]} at documents", *(f"{size:,}" for size in sizes), *(["exponent"] if seconds else [])]
+    return harness.table(heads, rows)
 
 
 def main(typed: argparse.Namespace) -> None:
@@ -181,15 +184,23 @@ def main(typed: argparse.Namespace) -> None:
             with typed.figures.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(figure) + "\n")
     figures = [json.loads(line) for line in typed.figures.read_text(encoding="utf-8").splitlines()]
-    print("\n\n".join(table(figures, figure) for figure in TOLD))
-    if typed.picture:
+    foreign = {size: max(each["foreign"] for each in figures if each["documents"] == size) for size in _sizes(figures)}
+    said = ", ".join(f"{harness.share(share)} at {size:,}" for size, share in foreign.items())
+    limits = sorted({f"{each['limit']:g} GB" if each["limit"] else "none" for each in figures})
+    head = f"{typed.judged} queries judged; limit of memory: {', '.join(limits)}; foreign CPU at most {said}."
+    harness.publish("million", "\n\n".join([head, *(table(figures, figure) for figure in TOLD)]), typed.write)
+    if drawing := typed.picture or (typed.write and typed.write / "million.svg"):
         times = {step: [*by_size.values()] for step, by_size in series(figures, "cpu").items()}
-        write_text(typed.picture, growth.picture([*series(figures, "cpu")["ingest"]], times))
+        write_text(drawing, growth.picture(_sizes(figures), times))
+
+
+def _sizes(figures: Sequence[Figure]) -> list[int]:
+    return sorted({each["documents"] for each in figures})
 
 
 def arguments() -> argparse.Namespace:
     """Return what was typed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("data", type=Path, help="folder with corpus.jsonl and queries.jsonl")
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 30_000, 100_000])
     parser.add_argument("--judged", type=int, default=JUDGED, help="queries that are pooled and judged")

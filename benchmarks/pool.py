@@ -21,11 +21,13 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
-from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
+from curate.core.config import Json
+from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, Retriever, quiet
 from curate.core.records import Query
 from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.dense import in_columns
+from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import top_k
 from curate.stages import pool
 from curate.stages.configs import PoolConfig
@@ -37,7 +39,7 @@ DENSE = ("one", "two", "three")
 class Mapped:
     """Dense retrieval over vectors in a file; the queries' are made of some of them."""
 
-    identity = None
+    identity: Json = None
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self._path = name, folder / f"{name}.npy"
@@ -51,7 +53,8 @@ class Mapped:
         asked += draw.standard_normal(asked.shape, dtype=np.float32) / 50
         asked /= np.linalg.norm(asked, axis=1, keepdims=True)
         done = partial(progress, f"searching, {self.name}", len(queries))
-        yield from in_columns(top_k(asked, documents, ids, depth), ids, done)
+        screen = screen_for_search("cpu", len(asked) * len(documents))
+        yield from in_columns(top_k(asked, documents, ids, depth, screen), ids, done)
 
 
 def bm25(folder: Path) -> Bm25:
@@ -86,7 +89,7 @@ def pooled(folder: Path) -> dict[str, dict[str, float]]:
     corpus, queries = TableCorpus(folder), [Query(*row) for row in paper.read_queries(folder)]
     known = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
     clock.book("ids")
-    retrievers = [bm25(folder), *(Mapped(name, folder) for name in DENSE)]
+    retrievers: list[Retriever] = [bm25(folder), *(Mapped(name, folder) for name in DENSE)]
     names = tuple(each.name for each in retrievers)
     with tempfile.TemporaryDirectory(dir=folder) as out:
         pool.write(PoolConfig(retrievers=names), retrievers, corpus, queries, known, Path(out), clock)

@@ -1,6 +1,5 @@
 """One command and all processes that it starts: seconds, CPU seconds and the greatest memory of all together."""
 
-import os
 import resource
 import subprocess
 import tempfile
@@ -10,22 +9,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.harness import Watch
+
 EVERY_S = 0.2
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Cost:
     """What a command took; memory in MB, of the moment at which the tree had most."""
 
-    s: float
+    wall: float
     cpu: float
+    foreign: float
+    """Share of the cores that other processes took meanwhile; see `harness`."""
     pss: float
     """Proportional set size: a page that several processes share counts once, and mapped files count while resident."""
     private: float
     """The part that only memory or swap can hold: without pages of files, which the system may drop at any time."""
-    foreign: float
-    """Share of all cores' time that other processes took meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,13 @@ UNLIMITED = DataLimit(resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 
 def measured(command: Sequence[str], cwd: Path, environment: Mapping[str, str], limit: DataLimit = UNLIMITED) -> Cost:
     """Run a command to its end and return what it took; RuntimeError with what it printed if it fails."""
-    started, busy, before = time.perf_counter(), _busy(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    with tempfile.TemporaryFile("w+") as printed:
+    with tempfile.TemporaryFile("w+") as printed, Watch() as watch:
         child = subprocess.Popen(command, cwd=cwd, env={**environment}, stdout=printed, stderr=subprocess.STDOUT)
-        watched = _watched(child, limit)
+        highest = _watched(child, limit)
         printed.seek(0)
         if child.returncode:
             raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}:\n{printed.read()[-4000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds, cpu = time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    foreign = max(0.0, (_busy() - busy - cpu) / (seconds * (os.cpu_count() or 1)))
-    return Cost(seconds, cpu, *watched, foreign)
+    return Cost(**watch.figures, pss=highest[0], private=highest[1])
 
 
 def _watched(child: subprocess.Popen[bytes], limit: DataLimit) -> tuple[float, float]:
@@ -88,9 +84,3 @@ def _memory(pid: int) -> tuple[float, float]:
         return 0.0, 0.0
     sizes = {line.split()[0]: int(line.split()[1]) / 1024 for line in lines}
     return sizes.get("Pss:", 0.0), sizes.get("Pss_Anon:", 0.0) + sizes.get("Pss_Shmem:", 0.0)
-
-
-def _busy() -> float:
-    """Return the seconds that all cores have worked since the machine started."""
-    fields = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    return (sum(fields[:3]) + sum(fields[5:7])) / TICKS

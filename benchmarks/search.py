@@ -28,8 +28,8 @@ from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import products, top_k
 
 K, BLOCK = 500, 16_384
-Search = Callable[[], object]
 Ids = list[list[int]]
+Search = Callable[[], Ids | None]
 REAL = "real texts"
 HEADS = ["vectors", "contender", "wall s", "CPU s", "peak MB", "foreign CPU", "other ids", "x FAISS", "x s.-transf."]
 

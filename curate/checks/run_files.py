@@ -27,12 +27,16 @@ def rankings(
 ) -> pl.DataFrame:
     """Return the rankings of run files as a table `rankings`; a file's stem is the system's name.
 
-    `subset` and `split` choose in a file of mteb. UserError if two files have one name.
+    `subset` and `split` choose in a file of mteb. UserError if a file is missing or two have one name.
     """
     parts = [pl.DataFrame(schema=TABLES["rankings"])]
     names = [path.stem for path in files]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
+    if absent := [str(path) for path in files if not path.exists()]:
+        raise UserError(
+            f"--run-file: {', '.join(absent)}: no such file; give a TREC run, or <task>_predictions.json of mteb"
+        )
     if files:
         corpus = TableCorpus(context.folder("diversify"))
         ids = known_ids(context, corpus)

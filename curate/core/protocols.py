@@ -136,14 +136,6 @@ class Engine(Protocol):
         ...
 
 
-class SpreadEngine(Engine, Protocol):
-    """An engine that may have workers, processes apart from this one; then `mask` and `embed` go by it too."""
-
-    def workers(self) -> Engine | None:
-        """Return the engine for work that needs no GPU; None if it is this process that works."""
-        ...
-
-
 class MaySend(Protocol):
     """Ask whether something made of texts may go to an address."""
 

@@ -44,7 +44,7 @@ from curate.pii.address_way import (
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
-from curate.pii.text import RAW_DASH, trigger
+from curate.pii.text import CHINESE, RAW_DASH, trigger
 from curate.pii.words import compiled, one_of, words
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
@@ -74,22 +74,23 @@ _ESTATES = ("estates", "estates_with_number")
 _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
-def _hints(many: str, district: str) -> dict[str, str]:
+def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
     """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
     inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
     number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
     upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
+    word = "[A-Za-zＡ-Ｚａ-ｚ0-9０-９.．'’]"
     street = "Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie"
     return {
-        rf"[一-龥]{number}{_HOUSE}": "",
+        rf"[一-龥]{number}{_HOUSE}": CHINESE,
         rf"[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]": "[座栋棟幢塔]",
-        rf"{_ESTATE_ENDS}{number}{RAW_DASH}{_DIGIT}": RAW_DASH,
-        rf"{written(words('places')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": "",
+        rf"{_ESTATE_ENDS}{number}{RAW_DASH}{_DIGIT}": (CHINESE, RAW_DASH),
+        rf"{written(words('places')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": CHINESE,
         rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
         rf"{upper}(?:{_ROADS})": "[镇鎮乡鄉村街巷路道]",
         rf"{upper}(?:{_HOMES})": _HOMES,
-        CROSSED_WRITTEN: "",
-        rf"[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
+        CROSSED_WRITTEN: CHINESE,
+        rf"[0-9０-９][A-ZＡ-Ｚ]?,?{_SPACE}(?:{word}*{_SPACE}){{0,3}}{word}*[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
     }
 
 
@@ -110,7 +111,7 @@ def address(text: str) -> list[Span]:
 
 
 for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
-    trigger(_pattern, needs=_needs or None)(address)
+    trigger(_pattern, needs=_needs)(address)
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:

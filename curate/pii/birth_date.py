@@ -20,7 +20,8 @@ _NUMBERS = (
 )
 _SOLID = r"(?:19|20)\d\d(?:1[0-2]|0[1-9])(?:3[01]|[12]\d|0[1-9])(?!\d)"
 _NO_YEAR = rf"{_LUNAR}{_MONTH} ?月 ?{_DAY} ?[日号號]?(?!\d)"
-_MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
+_MONTH_NAMES = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_MONTHS = rf"(?:{_MONTH_NAMES})[a-z]{{0,6}}\.?"
 _ENGLISH = (
     rf"(?:{_MONTHS} ?\d{{1,2}}(?:st|nd|rd|th)?,? ?(?:18|19|20)\d\d"
     rf"|\d{{1,2}}(?:st|nd|rd|th)?[ -](?:of )?{_MONTHS},?[ -](?:18|19|20)\d\d"
@@ -41,7 +42,12 @@ _BEFORE = re.compile(
 
 
 @trigger(r"出生|生于|诞|生辰|生日|出世|降生|生人")
-@trigger(r"[Dd]\.?[Oo]\.?[Bb]|[Bb][Ii][Rr][Tt][Hh]|[Bb]orn|[\uff21-\uff3a\uff41-\uff5a]", needs=TWO_SIGNS)
+@trigger(
+    r"(?:[Dd]\.?[Oo]\.?[Bb]\.?|[Bb][Ii][Rr][Tt][Hh](?:[Dd][Aa][Yy]|\s?[Dd][Aa][Tt][Ee])?|[Bb]orn(?:\s(?:on|in))?)"
+    rf"(?:[\s:：,，|=(（是为為在于阳阴农公历新旧農曆身份证上]|is|was)*(?:[\d正腊元初农農阴陰旧公阳新國]|{_DIGIT}|十|{_MONTH_NAMES})"
+    r"|[\uff21-\uff3a\uff41-\uff5a]",
+    needs=TWO_SIGNS,
+)
 @trigger(rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}(?:生的|的[,，]?属)", needs="生的|的[,，]?属")
 @trigger(
     rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}生(?:[,，。;；、!！?？)）\s]|$)",

@@ -12,7 +12,7 @@ from curate.core.records import Span
 from curate.pii.institutions_unknown import no_name, unknown
 from curate.pii.places import NUMBER, fold, place, written
 from curate.pii.spans import in_order
-from curate.pii.text import trigger
+from curate.pii.text import CHINESE, trigger
 from curate.pii.words import compiled, one_of, raw, words
 
 _STOPS = (
@@ -26,6 +26,8 @@ _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与
 """Where a name can begin: after no Chinese character, or after a small word."""
 _REACH = 26
 """A hospital's name is no longer, up to its ending."""
+_SIGNS = "，。！？；\n"
+"""No name holds one, so that none is looked for in front of it."""
 _SMALL = "县|(?<![社山城市郊病地辖治老军])区|旗|(?<![乡城村])镇|乡(?!镇)|街道"
 
 
@@ -42,9 +44,10 @@ def _hospital() -> re.Pattern[str]:
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
     unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
     lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市|[路街](?=社区))"
-    county = f"(?:{place()})?{one_of(words('places')['small_counties'])}县?"
+    small = one_of(words("places")["small_counties"])
     region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
-    where = rf"(?:(?:{county}|{place()}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
+    known = f"{place()}(?:{small}县?)?|{small}县?"
+    where = rf"(?:(?:{known}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
     army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
     university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
@@ -61,10 +64,9 @@ def _hospital() -> re.Pattern[str]:
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
         r"(?<![0-9第.])(?!120)(?:[0-9]{3}|第[一二三四五六七八九〇零]{3})(?:军区|部队|中心)?医院",
         rf"(?:武警|陆军|海军|空军)(?:{place()}|{_NAME}{{2}}|总|特色)(?:总队|部队|支队)?医院|{army}",
-        rf"(?:{place()})?(?:{short})附?属?第?{_NUMBERED}",
-        rf"{place()}第?{_NUMBERED}",
+        rf"(?:{place()}(?:(?:{short})附?属?)?|(?:{short})附?属?)第?{_NUMBERED}",
         rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
-        rf"(?:{place()}|{county})(?P<own>{_NAME}{{2,7}}){disease}{ending}",
+        rf"(?:{place()}|(?:{place()})?{small}县?)(?P<own>{_NAME}{{2,7}}){disease}{ending}",
         rf"{place()}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
         rf"(?<=[在到去往至进于经回])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )
@@ -116,7 +118,11 @@ _BRANCH = re.compile(
     "|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院",
     needs="院",
 )
-@trigger(raw(["hospital", "medical cent"]), written([word for word in _OTHER_ENDINGS if not word.endswith("院")]))
+@trigger(
+    raw(["hospital", "medical cent"]),
+    written(word for word in _OTHER_ENDINGS if not word.endswith("院")),
+    needs=CHINESE,
+)
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
@@ -143,7 +149,9 @@ def _named(
     """Yield the longest name in front of every ending, unless it is made of common words."""
     done = 0
     for last in ending.finditer(text):
-        match = shapes.search(text, max(done, last.start() - _REACH), last.end())
+        low = max(0, last.start() - _REACH)
+        clause = 1 + max(text.rfind(sign, low, last.start()) for sign in _SIGNS)
+        match = shapes.search(text, max(done, low, clause), last.end())
         while match and not _proper(match, common):
             match = shapes.search(text, match.start() + 1, last.end())
         if match:
@@ -225,7 +233,8 @@ _after = compiled(lambda: rf"的?{_list('school_after')}")
 @trigger(
     f"{written(words('institutions')['school_cues'])}"
     f"|(?:{written([*words('institutions')['school_endings'], *words('institutions')['school_short']])}"
-    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions')['school_after'])}"
+    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions')['school_after'])}",
+    needs=CHINESE,
 )
 def school(text: str) -> list[Span]:
     """Return named schools and universities that a person goes or went to (`就读于…`, `在…读书`); others stay."""

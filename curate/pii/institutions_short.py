@@ -126,12 +126,12 @@ def _short(text: str) -> Iterator[tuple[int, int]]:
 _NAMES = sorted(weights("names"))
 _SHORTEST = written(name for name in _NAMES if not any(other in name for other in _NAMES if other != name))
 _WITH_NUMBER = (
-    "火箭[军軍]|三[〇零Oo0０][一二四五七九]|[医醫][大附]|川北|[医醫学學大交]第?[一二三四五六七八九]附?[医醫院]"
+    "火箭[军軍]|三[〇零Oo0０][一二四五七九]|[医醫][大附]|川北|[医醫学學大交院]第?[一二三四五六七八九]附?[医醫院]|附[属屬]?[医醫]?院"
     "|[省市附][一二三四五六七八九]|[中北复複浙哈省津豫湘天苏蘇川][肿腫]|[北上重复複省市浙][儿兒]|[北东東海浙国國][妇婦]|[一-龥][京海津庆慶州圳汉漢都安沙肥南岛島连連阳陽滨濱春明昌门門锡錫波](?:[儿兒]童|[妇婦][儿兒]|胸科|肺科|[脑腦]科)|[军軍大](?:口腔|妇|婦|儿|兒|眼科|五官|肿|腫|附)|复旦|首[医醫]|温[医醫]|[上西]交|十[一二三四五六七八九]?院|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院"
 )
 
 
-@trigger(_SHORTEST, _WITH_NUMBER)
+@trigger(f"{_SHORTEST}|{_WITH_NUMBER}")
 def hospital_short(text: str) -> list[Span]:
     """Return short names of hospitals (`省立`, `301`, `附一院`) that a person is treated in; all others stay."""
     folded = fold(text)

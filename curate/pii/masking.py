@@ -2,9 +2,10 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import cast
 
 from curate.core.records import Span
 from curate.pii import Recogniser
@@ -38,6 +39,9 @@ class Masked:
         return "".join([*parts, self.text[done:]])
 
 
+Work = Generator[str, Sequence[Span], Masked]
+
+
 @dataclass(frozen=True)
 class Masker:
     """What is looked for, and what is written in its place.
@@ -55,19 +59,26 @@ class Masker:
     by_script: Mapping[str | None, tuple[Writer, Writer]] = field(default_factory=dict)
     """Script of what is not masked of a text -> what is used in it instead of `write` and `placeholder`."""
 
-    def mask(self, text: str, known: Sequence[Span] = (), likely: Sequence[Recogniser] | None = None) -> Masked:
-        """Return the masked text; `known` are spans found in it by other means, such as a model.
+    def mask(self, text: str, known: Sequence[Span] = ()) -> Masked:
+        """Return the masked text; `known` are spans found in it by other means, such as a model."""
+        work = self.work(text, known)
+        seen = next(work)
+        while True:
+            try:
+                seen = work.send(found(self.recognisers, seen))
+            except StopIteration as done:
+                return cast("Masked", done.value)
 
-        `likely` are the recognisers that can find something in the raw text, if that was looked up before.
-        """
+    def work(self, text: str, known: Sequence[Span] = ()) -> Work:
+        """Mask a text: yield it and then what is written, take what is found there each time; return it masked."""
         draft, write = _Draft(text, (), self.untouched), (self.write, self.placeholder)
-        found = draft.raw(resolve([*known, *_found(self.recognisers if likely is None else likely, text)]))
-        if found:
-            write = self.by_script.get(script(_without(text, found)), write)
-        while found:
-            pieces = [*draft.pieces, *(_Piece(span) for span in found)]
+        spans = draft.raw(resolve([*known, *(yield text)]))
+        if spans:
+            write = self.by_script.get(script(_without(text, spans)), write)
+        while spans:
+            pieces = [*draft.pieces, *(_Piece(span) for span in spans)]
             draft = _Draft(text, [_piece(text, group, *write) for group in _groups(pieces)], self.untouched)
-            found = draft.raw(resolve(_found(self.recognisers, draft.text)))
+            spans = draft.raw(resolve((yield draft.text)))
         return Masked(draft.text, draft.spans, tuple(draft.written))
 
 
@@ -143,7 +154,8 @@ def _without(text: str, spans: Sequence[Span]) -> str:
     return " ".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
-def _found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
+def found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
+    """Return what recognisers find in a text; each is asked once."""
     return [span for recogniser in recognisers for span in recogniser(text)]
 
 

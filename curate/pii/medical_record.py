@@ -48,12 +48,17 @@ _ENGLISH_BEDS = ["bed no", "bed number", "bed #"]
 _COUNTING = re.compile(f"(?:{'|'.join(_LISTS['counting'])})[{SPACE}了着]?\\Z")
 
 
-_LAST = "".join(sorted({word[-1] for word in [*_LISTS["numbers"], *_LISTS["cards"]]}))
+_EVERY = [*_WORDS, *_LISTS["cards"]]
+_LAST = "".join(sorted({word[-1] for word in _EVERY if not word[-1].isascii()}))
+_BETWEEN = f"{RAW_SPACE}字号號码碼编編是为為第卡\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}"
+_LETTER, _DIGIT = "A-Za-zＡ-Ｚａ-ｚ", rf"[\d{NUMERALS}]"
 _ANNOUNCED = (
-    rf"(?:{loosely(_LAST)}|[#＃]|{loosely(['mrn', 'id', 'no', 'number'])})"
-    rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]"
+    rf"(?:{loosely(_LAST)})[{_LETTER}{_BETWEEN}]*{_DIGIT}"
+    rf"|(?:{loosely(word for word in _EVERY if word[-1].isascii())})"
+    rf"(?:[{_BETWEEN}]|{loosely(['id', 'no', 'number', 'is'])})*[{_LETTER}]*[{RAW_DASH}]?{_DIGIT}"
 )
-"""The end of a word, what may stand between, and a digit: fewer states than all those words have."""
+"""The last character of a word, what may stand between, and a digit: fewer states than all those words have. In English
+the whole word, as most texts hold its last letters."""
 
 
 @trigger(_ANNOUNCED, needs=TWO_SIGNS)

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.digits import THREE_DIGITS
 from curate.pii.name_foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
 from curate.pii.name_sought import GIVEN
 from curate.pii.name_words import known, lists, surnames
 from curate.pii.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"
@@ -52,12 +53,13 @@ _YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 
 
-@trigger(rf"叫|名[为是]|名字是|小名|乳名|昵称|本人姓名|姓(?:氏?[是为])?{_SKIP}{_FIRST}")
+@trigger(rf"叫|[取起]名|名[为是]|名字是|小名|乳名|昵称|本人姓名|姓(?:氏?[是为])?{_SKIP}{_FIRST}", needs=CHINESE)
 @trigger(rf"{_FIRST}[{CJK}]{{1,3}}{_CASE_SEEN}", needs="[岁歲]")
 @trigger(
-    rf"{_FIRST}[{CJK}]{{1,3}}[\s,，、:：;；|｜(（]{{0,3}}\d{{11}}|\d[(（]{_FIRST}[{CJK}]{{1,3}}[)）]", needs=r"\d{11}"
+    rf"{_FIRST}[{CJK}]{{1,3}}[\s,，、:：;；|｜(（]{{0,3}}\d{{11}}|\d[(（]{_FIRST}[{CJK}]{{1,3}}[)）]",
+    needs=(THREE_DIGITS, r"\d{11}"),
 )
-@trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})")
+@trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})", needs=CHINESE)
 def introduced(text: str) -> list[Span]:
     """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and the like, also 小李 after 叫我; words there stay."""
     return in_order(_places(narrow(text)), "name", "name_introduced")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from curate.core.records import Span
 from curate.pii.name_evidence import LISTS, around
 from curate.pii.name_lattice import is_word
-from curate.pii.name_sought import AFTER_KIN, KIN_WORDS
+from curate.pii.name_sought import AFTER_KIN, GIVEN_ALONE, KIN_WORDS, LED_OR_KIN
 from curate.pii.name_weights import NAME, behind, front, gain, given_weight
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import one_of
 
 _BAR = 5.0
@@ -23,7 +23,7 @@ _AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN})
 _CALLED = frozenset(LISTS["called"])
 
 
-@trigger(f"(?:{'|'.join(KIN_WORDS)}){AFTER_KIN}")
+@trigger(GIVEN_ALONE, needs=(CHINESE, LED_OR_KIN))
 def given_alone(text: str) -> list[Span]:
     """Return given names of two characters behind a family word, where what a person does or an age follows."""
     text = narrow(text)

@@ -8,7 +8,7 @@ from curate.pii.name_foreign import DOT, LETTER, any_name_at
 from curate.pii.name_words import known, lists, surnames
 from curate.pii.names import CJK, COLON, FIELD, LOOSE, Trust, name_at
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either
 
 _ALL = either(lists()["labels.plain"] + lists()["labels.colon"])
@@ -32,8 +32,11 @@ def _written(pattern: str) -> str:
     return pattern.replace(re.escape(" "), r"\s")
 
 
-@trigger(rf"{_written(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}")
-@trigger(rf"{_written(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}", needs="[:：=]")
+@trigger(rf"{_written(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}", needs=CHINESE)
+@trigger(
+    rf"{_written(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}",
+    needs=(CHINESE, "[:：=]"),
+)
 def labelled(text: str) -> list[Span]:
     """Return names after the labels of forms and reports; several with 、 or / between them."""
     return in_order(_places(narrow(text)), "name", "name_labelled")

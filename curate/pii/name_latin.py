@@ -48,9 +48,9 @@ _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
 @trigger(
     r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者)\s?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
     r"|[Nn]ame[\"']?\s?[:：]|NAME|[Nn]ame\sis|[Nn]ame['’]s|[Cc]all\sme|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
-    r"|[st,u] ?\n ?[A-Z]"
+    r"|(?:[Bb]est|[Ww]ishes|[Tt]hanks|[Yy]ou|[Cc]heers|[Yy]ours|truly),? ?\n ?[A-Z]"
     r"|(?:I\sam|I['’]m|[Tt]his\sis|[Pp]atient\s?[:：])\s?[A-Z]"
-    rf"|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
+    r"|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)(?:\.\s?|\s)[A-Z]|(?:Dr|Mr|Mrs|Ms)[A-Z]"
     rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]",
     needs=TWO_SIGNS,
 )

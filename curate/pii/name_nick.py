@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from curate.core.records import Span
 from curate.pii.name_evidence import LISTS, around, ordinary
 from curate.pii.name_lattice import is_word
-from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
+from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_KIN, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
 from curate.pii.names import CJK
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 
 _NICK = -7.5
 """How rarely a nickname stands where a word might (logarithm)."""
@@ -28,7 +28,7 @@ _FAMILY = ("女", "子", "家")
 """小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 
 
-@trigger(DOUBLED, needs=LED_OR_DOUBLED)
+@trigger(DOUBLED, needs=(CHINESE, LED_OR_KIN))
 @trigger(NICK, needs="[小老阿]")
 def nick(text: str) -> list[Span]:
     """Return nicknames such as 老高 and 小黄 where a clause, a person's role or a verb vouches for them."""

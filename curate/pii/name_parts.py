@@ -13,7 +13,7 @@ from curate.pii.name_words import WordList, lists
 from curate.pii.names import CJK
 from curate.pii.places import fold
 from curate.pii.spans import in_order
-from curate.pii.text import trigger
+from curate.pii.text import CHINESE, trigger
 from curate.pii.words import words
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
@@ -46,7 +46,7 @@ _TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
 _TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("telling", "no_person"))
 
 
-@trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=SEPARATED)
+@trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=(CHINESE, SEPARATED))
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = fold(text)

@@ -9,7 +9,7 @@ from curate.pii.name_weights import full
 from curate.pii.name_words import known, surnames
 from curate.pii.names import is_chinese
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 
 _BAR = 5.5
 """What the characters and what stands around must add up to."""
@@ -19,7 +19,7 @@ _SCARCE = re.compile(SCARCE)
 _FIRST = frozenset(surnames())
 
 
-@trigger(BEFORE_SCARCE)
+@trigger(BEFORE_SCARCE, needs=CHINESE)
 def bare(text: str) -> list[Span]:
     """Return whole names whose given name holds a character that stands in hardly anything else: 孟骁, 曹淏然."""
     text = narrow(text)

@@ -7,7 +7,7 @@ from curate.core.records import Span
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, COLON, LOOSE, name_at, name_before
 from curate.pii.spans import in_order
-from curate.pii.text import RAW_DASH, narrow, trigger
+from curate.pii.text import CHINESE, RAW_DASH, narrow, trigger
 
 _WRITER = r"(?:您的|你的|爱你的)?(?:患者|病人|学生|朋友|家属|儿子|女儿)?[:： ]{0,2}"
 _CLOSING = r"(?:敬上|谨上|拜上|敬启|谨启|拜谢|叩谢|留言|手书|亲笔)"
@@ -28,8 +28,8 @@ _TAILED = rf"{_SEEN}{_BLANK}{{0,4}}[!！.．。]?[\s\d年月日./．\u2010-\u201
 
 @trigger(_CLOSING)
 @trigger(rf"(?:敬[礼禮]|祝好|落款|署名|敬上[:：])[!！.．。,，]?[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}")
-@trigger(rf"{RAW_DASH}{{2,}}[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}", needs=RAW_DASH)
-@trigger(rf"\n{_BLANK}{{0,8}}{_TAILED}", needs="\n")
+@trigger(rf"{RAW_DASH}{{2,}}[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}", needs=(CHINESE, RAW_DASH))
+@trigger(rf"\n{_BLANK}{{0,8}}{_TAILED}", needs=(CHINESE, "\n"))
 @trigger(rf"[谢謝托复了啦生夫您你][!！.．。,，~\s]{{1,4}}{_TAILED}", needs="[谢謝托盼]")
 def signed(text: str) -> list[Span]:
     """Return names after a long dash or 敬礼, before 敬上, alone in the last line, or after the last thanks."""

@@ -10,7 +10,7 @@ from curate.pii.name_weights import NAME, behind, behind_word, front, given_weig
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 
 _GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
 _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
@@ -23,7 +23,7 @@ _SPREAD = 4.0
 """What all characters with a blank between them need more: tables and headings are written so too."""
 
 
-@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=SEPARATED)
+@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=(CHINESE, SEPARATED))
 def spaced(text: str) -> list[Span]:
     """Return names with a blank behind the surname and a given name of two characters."""
     text = narrow(text)

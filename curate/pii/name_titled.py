@@ -7,7 +7,7 @@ from curate.pii.name_evidence import around
 from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.name_words import WordList, known, lists, surnames, titles
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either
 
 _TITLE = re.compile(either(titles("doctors", "people", "kin", "one")))
@@ -23,7 +23,7 @@ _SAID = re.compile(r"[说您你好的也在和今是让给帮告就]")
 _FAMILIAR = re.compile(rf"[小老](?=[{CJK}])")
 
 
-@trigger(BEFORE_TITLE, needs=ANY_TITLE)
+@trigger(BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
 def titled(text: str) -> list[Span]:
     """Return names before a title, without it: 王医生, 欧阳教授, 王小明同学; surnames that are words need a context."""
     text = narrow(text)

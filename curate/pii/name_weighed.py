@@ -9,9 +9,12 @@ from curate.pii.name_sought import (
     ANY_TITLE,
     BEFORE_AGE,
     BEFORE_TITLE,
+    CUE_WORDS,
+    EVERYDAY_BEFORE_TITLE,
     LEADS,
     LED,
-    LED_OR_DOUBLED,
+    LED_OR_KIN,
+    OFTEN,
     SEX_OR_YEARS,
     TITLE_WORDS,
 )
@@ -33,7 +36,7 @@ from curate.pii.name_weights import (
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import one_of
 
 _BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
@@ -47,20 +50,21 @@ _CALLS, _TOWARDS = tuple("找请挂约谢问向跟"), tuple("向和跟同与对"
 _TITLED, _KINDRED, _SHORT = 6.0, 4.0, 2.5
 """What a title says for a surname: a word, 哥 and its like, and other single characters."""
 _FIRST = frozenset(surnames())
-_LED = re.compile(LED)
+_LED = re.compile(f"(?=[{''.join({word[0] for word in (*CUE_WORDS, *OFTEN)})}])(?:{LED})")
+"""The first characters come first: `re` tries all those words at every place otherwise."""
 _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
 _AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
 
 
 @trigger(BEFORE_AGE, needs=SEX_OR_YEARS)
-@trigger(LED, needs=LED_OR_DOUBLED)
+@trigger(LED, needs=(CHINESE, LED_OR_KIN))
 def weighed(text: str) -> list[Span]:
     """Return whole names behind a label, a family word or a role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
     text = narrow(text)
     return in_order([*_led(text), *_aged(text)], "name", "name_weighed")
 
 
-@trigger(BEFORE_TITLE, needs=ANY_TITLE)
+@trigger(BEFORE_TITLE, EVERYDAY_BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
 def called(text: str) -> list[Span]:
     """Return surnames and names before a title in running text: 今天陈护士, 谢谢向护士; not 应对医生, 全主治."""
     text = narrow(text)

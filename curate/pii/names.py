@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from curate.pii.name_words import known
+from curate.pii.text import CHINESE
 
-CJK = "\u3400-\u9fff\U00020000-\U0003ffff"
-_CHARACTER = re.compile(f"[{CJK}]")
+CJK = CHINESE[1:-1]
+_CHARACTER = re.compile(CHINESE)
 _COVERED = "*×○●〇·•・‧∙"
 """After a name they say that it goes on: 王*, 张○○ are covered up already, 约翰·史密斯 is no Chinese name."""
 _SEX_AND_AGE = re.compile(r"[男女][,，、;； ]{0,2}\d")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from curate.core.records import Span
 from curate.pii import check_digits as right
 from curate.pii.bank_card import luhn
-from curate.pii.digits import DIGIT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
+from curate.pii.digits import DECIMAL, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
 from curate.pii.phone import named
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
@@ -130,13 +130,13 @@ _CODE = re.compile(rf"(?<![{_LATIN}])(?:{one_of(_LISTS['codes'])})(?![{_LATIN}])
 _CUTS = re.compile("[^0-9A-Za-z]")
 _SIGN = "A-Za-z\uff21-\uff3a\uff41-\uff5a"
 _CUT = r"[^\n]?"
-_PAIR = f"{DIGIT}{{2}}"
+_PAIR = f"{DECIMAL}{{2}}"
 _MIXED = (
-    f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DIGIT}{{3}}{_CUT}{DIGIT}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DIGIT}{{7}}"
-    f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DIGIT}{{3}}|{DIGIT}{{6}}[+A-FU-Y]{DIGIT}{{3}}"
+    f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DECIMAL}{{3}}{_CUT}{DECIMAL}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DECIMAL}{{7}}"
+    f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DECIMAL}{{3}}|{DECIMAL}{{6}}[+A-FU-Y]{DECIMAL}{{3}}"
 )
 """The trigger of what has less than nine digits together, with any sign between its groups."""
-_MEDICARE = f"{DIGIT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}]{{2}}"
+_MEDICARE = f"{DECIMAL}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}]{{2}}"
 """The trigger of an MBI, of which no three digits stand together."""
 
 

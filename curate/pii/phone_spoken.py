@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import NINE, THREE_DIGITS, VALUES, digits
+from curate.pii.digits import NINE, THREE_DIGITS, TWO_SIGNS, VALUES, digits
 from curate.pii.phone import AFTER_WORD, ANY, CHINA, landlines, personal
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
@@ -27,6 +27,7 @@ _LETTERS = re.compile(r"(?<![A-Za-z0-9])[1lI][3-9][0-9OolI]{9}(?![A-Za-z0-9])")
 
 
 @trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
+@trigger("[1lI１ｌＩ][3-9３-９][0-9OolI０-９ＯｏｌＩ]{9}", needs=TWO_SIGNS)
 def spoken(text: str) -> list[Span]:
     """Return mobile and landline numbers written in numerals, in letters like digits, or with every digit apart."""
     return apart(Span(start, end, "phone", "spoken") for start, end in [*_numerals(text), *_spelt(text)])

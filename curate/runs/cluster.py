@@ -1,13 +1,14 @@
 """Diagnosis of a Ray cluster, for `curate doctor --cluster`: its machines, and whether they can work for this one."""
 
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from curate import __version__
 from curate.core.errors import ConfigError, MissingExtra
 from curate.retrieval.engines.cluster import Node, nodes
 from curate.retrieval.vectors import default_folder
 from curate.runs.doctor import GB, Finding
+from curate.system.extras import NAME
 
 
 def examine_cluster(address: str, home: Path) -> Iterator[Finding]:
@@ -29,12 +30,19 @@ def _of_node(node: Node) -> Finding:
         return Finding(what, "bad", f"{has}; {node.problem}", "look at its log: `ray logs`, or start it again")
     if node.version is None:
         return Finding(what, "bad", f"{has}; without curate", "install the same package there, and start Ray from it")
-    if node.version != __version__:
-        return Finding(what, "bad", f"{has}; curate {node.version}, here {__version__}", "install the same version")
+    if node.version != (ours := _version()):
+        return Finding(what, "bad", f"{has}; curate {node.version}, here {ours}", "install the same version")
     if node.unseen:
         remedy = "mount them there under the same paths, as the same user, or set CURATE_HOME to a folder that is"
         return Finding(what, "bad", f"{has}; does not see the files in {', '.join(node.unseen)}", remedy)
     return Finding(what, "good", f"{has}; curate {node.version} and files as here")
+
+
+def _version() -> str:
+    try:
+        return version(NAME)
+    except PackageNotFoundError:
+        return "is not installed"
 
 
 def _sums(found: list[Node]) -> str:

@@ -58,12 +58,15 @@ def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], atte
 
 
 def _extras() -> Iterator[Finding]:
+    shown = set[str]()  # an extra may bring all of another
     for extra in extras().values():
         if extra.absent:
             found, remedy = f"without {', '.join(extra.absent)}", f"{extra.command} for {extra.purpose}"
             yield Finding(f"extra {extra.name}", "missing", found, remedy)
         else:
-            yield Finding(f"extra {extra.name}", "good", ", ".join(_versions(extra.name)) or "installed")
+            own = [each for each in _versions(extra.name) if each not in shown]
+            shown.update(own)
+            yield Finding(f"extra {extra.name}", "good", ", ".join(own) or "installed")
 
 
 def _versions(extra: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from curate.retrieval.engines.ray import connected
+from curate.system.extras import NAME
 
 PATIENCE_S = 60
 """How long a machine may take to start a worker and answer."""
@@ -22,7 +23,7 @@ class Node:
     resources: Mapping[str, float]
     """CPU, GPU, memory in bytes and others, as Ray names them."""
     version: str | None
-    """Of this package there; None if it cannot be imported."""
+    """Of this package there; None if it is not installed."""
     unseen: Sequence[str]
     """Folders of this machine that are not there, or hold other files."""
     problem: str = ""
@@ -37,7 +38,7 @@ def nodes(address: str, folders: Sequence[Path]) -> list[Node]:
     ray = connected(address)
     alive = sorted((each for each in ray.nodes() if each["Alive"]), key=lambda each: (each["NodeName"], each["NodeID"]))
     with _probes(folders) as probes:
-        look = ray.remote(num_cpus=0, max_retries=1)(_looking(probes))
+        look = ray.remote(num_cpus=0, max_retries=1)(_looking(NAME, probes))
         place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         asked = [look.options(scheduling_strategy=place(each["NodeID"], soft=False)).remote() for each in alive]
         return [_answer(ray, *each) for each in zip(alive, asked, strict=True)]
@@ -52,16 +53,15 @@ def _answer(ray: Any, node: Mapping[str, Any], reference: Any) -> Node:  # noqa:
     return Node(name, has, found, unseen)
 
 
-def _looking(probes: Mapping[str, str]) -> Callable[[], tuple[str | None, list[str]]]:
+def _looking(distribution: str, probes: Mapping[str, str]) -> Callable[[], tuple[str | None, list[str]]]:
     def look() -> tuple[str | None, list[str]]:
         # Defined here, so that it goes as it is to machines that may lack this package.
+        import importlib.metadata
         import pathlib
 
         try:
-            import curate
-
-            version = curate.__version__
-        except ImportError:
+            version = importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
             version = None
         unseen = []
         for probe, text in probes.items():

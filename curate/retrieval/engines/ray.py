@@ -28,7 +28,7 @@ class Config(Section):
     cpus: float = Field(default=1.0, gt=0)
     """Cores per part; Ray lets a part use so many threads."""
     gpus: float | None = Field(default=None, ge=0)
-    """GPUs per part; None is 1 if the cluster has any, else 0."""
+    """GPUs per part; None is 1 if the cluster has any, else 0. Masking takes none."""
 
 
 class Ray:

@@ -253,4 +253,4 @@ def preflight(config: Config, context: Context) -> None:
         llm_pass.preflight(config, context)
 
 
-STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=7)
+STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=8)

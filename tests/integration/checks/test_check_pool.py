@@ -174,6 +174,8 @@ def test_a_run_file_is_followed_through_merges_and_its_holes_counted(run: Path) 
     predictions.write_text(json.dumps({"default": {"test": scores}}), encoding="utf-8")
     again = at(check(run, PoolOptions(runs=[predictions])), "systems")[1]
     assert again["depths"] == system["depths"]
+    with pytest.raises(UserError, match=r"--run-file: .*none\.trec: no such file"):
+        check(run, PoolOptions(runs=[path, run / "none.trec"]))
     with pytest.raises(UserError, match="several files named mine"):
         check(run, PoolOptions(runs=[path, run / "mine.trec"]))
 
