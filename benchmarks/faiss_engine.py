@@ -3,7 +3,7 @@
 Vectors have 384 dimensions whose spread falls like that of real embeddings, in subjects of very different size, drawn
 by seed, in a memory-mapped file; queries lie near documents. Every index is built once, into DIR/cache, and each search
 runs in a process of its own. A build that is killed goes on when the benchmark is started again, and its figures are
-then those of the last part. Memory is what the process itself holds: the rest are pages of mapped files, which the
+then those of the last part, which the table says. Memory is what the process itself holds: the rest are pages of mapped files, which the
 system takes back when it needs them. A folder that holds vectors and indexes already is used as it is.
 
 Run: python -m benchmarks.faiss_engine [--folder DIR] [--documents 1000000] [--queries 734] [--only ivf hnsw]
@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.harness import Figures, Result
 from curate.core.protocols import Vectors, quiet
+from curate.retrieval.approximate_search import index_files
 from curate.retrieval.approximate_search.search import Asked, found_by
 from curate.retrieval.engines.faiss import Config, Faiss, FaissLookup
 from curate.retrieval.similarity.exact_search import Best, unit
@@ -72,9 +73,10 @@ def asked(folder: Path) -> Asked:
 def build(folder: Path, kind: str) -> dict[str, float]:
     """Build one index; return what it took and how large it is."""
     engine, vectors = Faiss(Config(**KINDS[kind])), np.load(folder / "documents.npy", mmap_mode="r")
-    figures = measured(lambda: engine.lookup(folder / "cache", "benchmark", vectors, K, quiet))
     place = folder / "cache/faiss" / engine.recipe(*vectors.shape).key("benchmark")
-    return {**figures, "file": sum(path.stat().st_size for path in place.glob("*.faiss")) / 1e6}
+    _, begun = index_files.newest(place) or (place, 0)
+    figures = measured(lambda: engine.lookup(folder / "cache", "benchmark", vectors, K, quiet))
+    return {**figures, "file": sum(path.stat().st_size for path in place.glob("*.faiss")) / 1e6, "begun": begun}
 
 
 def exact(folder: Path) -> dict[str, float]:
@@ -138,7 +140,10 @@ def built(folder: Path, kind: str) -> Figures:
 
 def body(builds: dict[str, Figures], searches: dict[str, Result], kinds: Sequence[str]) -> str:
     """Return a table of builds and one of searches."""
-    cells = [(kind, builds[kind], ("wall", "cpu", "memory", "file")) for kind in kinds]
+    said = {
+        kind: f", from document {builds[kind]['begun']:,} on" if builds[kind].get("begun") else "" for kind in kinds
+    }
+    cells = [(kind + said[kind], builds[kind], ("wall", "cpu", "memory", "file")) for kind in kinds]
     made = [
         [kind, *(f"{row[name]:,.0f}" for name in names), harness.share(row["foreign"])] for kind, row, names in cells
     ]
