@@ -2,9 +2,9 @@
 
 Vectors have 384 dimensions whose spread falls like that of real embeddings, in subjects of very different size, drawn
 by seed, in a memory-mapped file; queries lie near documents. Every index is built once, into DIR/cache, and each search
-runs in a process of its own. A build that is killed goes on when the benchmark is started again, and its figures are
-then those of the last part, which the table says. Memory is what the process itself holds: the rest are pages of mapped files, which the
-system takes back when it needs them. A folder that holds vectors and indexes already is used as it is.
+runs in a process of its own. A build that is killed goes on when the benchmark is started again; its figures are then
+those of the last part, which the table says. Memory is what the process itself holds: the rest are pages of mapped
+files, which the system takes back when it needs them. What the folder holds already is used as it is.
 
 Run: python -m benchmarks.faiss_engine [--folder DIR] [--documents 1000000] [--queries 734] [--only ivf hnsw]
 """
