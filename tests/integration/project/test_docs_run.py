@@ -32,6 +32,10 @@ NOT_RUN = {
     r"createdb curate": "wants a server of one's own; the tests make a database beforehand",
     r"pip install \.": "done beforehand, into a folder of its own",
     r"curate evaluate .* BAAI/bge-m3 .*": "downloads models, and wants a GPU",
+    r"\.venv/bin/python -m benchmarks\.cluster": "goes on until Ctrl-C; test_cluster has two nodes of its own",
+    r"ray (start|get-auth-token) .*": "wants machines of a cluster",
+    r"export RAY_AUTH_MODE=.*": "for the machines of a cluster",
+    r"curate doctor --cluster .*": "wants a cluster",
     r"curate run zh-legacy .*": "wants data that are not packaged, and 45 minutes",
 }
 """Commands that are not run, and why."""

@@ -91,7 +91,7 @@ def test_an_index_that_is_too_large_is_searched_in_part(monkeypatch: pytest.Monk
     assert (small.rows, large.rows, large.index_bytes) == (100, 10, small.index_bytes)
     assert small.index_bytes == 1600
     hits = small.ask(range(2, 4))
-    assert [len(each) for each in hits] == [10, 10]  # type: ignore[attr-defined]
+    assert [len(rows) for rows, _ in hits] == [10, 10]  # type: ignore[attr-defined]
 
 
 def test_mteb_reads_a_batch_like_a_loader() -> None:
