@@ -19,7 +19,7 @@ def examine_cluster(address: str, home: Path) -> Iterator[Finding]:
     except (ConfigError, MissingExtra) as error:
         yield Finding("cluster", "bad", f"not reached at {address}", str(error))
         return
-    yield Finding("cluster", "good", f"{len(found)} nodes: {_sums(found)}")
+    yield Finding("cluster", "good", f"{len(found)} node{'s' * (len(found) != 1)}: {_sums(found)}")
     for node in found:
         yield _of_node(node)
 
