@@ -88,6 +88,8 @@ def connected(address: str | None) -> ModuleType:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address is None or address.startswith(("127.", "localhost")):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
+    if address and _token_is_here():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # as `ray start` does by itself, and its clients do not
     with needed("the engine ray"):
         import ray
     cluster: ModuleType = ray
@@ -100,10 +102,15 @@ def connected(address: str | None) -> ModuleType:
             why = str(error).partition("\n")[0].rstrip(".")
             raise ConfigError(
                 f"engine.address: no Ray cluster answers at {address!r} ({why}); start one with `ray start --head`, "
-                "leave the address out, or give the token of one that asks for it: RAY_AUTH_MODE=token and "
-                "~/.ray/auth_token, as there"
+                "leave the address out, or copy the token of one that asks for it from its ~/.ray/auth_token to ours"
             ) from error
     return cluster
+
+
+def _token_is_here() -> bool:
+    """Return whether Ray would find a token: in a variable, or in its file."""
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    return bool(os.environ.get("RAY_AUTH_TOKEN")) or path.is_file()
 
 
 def _knock(address: str | None) -> None:

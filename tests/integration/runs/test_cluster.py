@@ -142,10 +142,16 @@ def test_a_cluster_that_refuses_is_a_sentence_too(
     import ray
 
     def refuse(**_: object) -> None:
-        raise ray.exceptions.AuthenticationError("no token was found.")
+        raise ray.exceptions.AuthenticationError(f"mode {os.environ.get('RAY_AUTH_MODE')}.")
 
     ray.shutdown()
     monkeypatch.setattr(ray, "init", refuse)
-    remedy = doctor(tmp_path, server.url.split("/")[2], 1)["cluster"]["remedy"]
-    assert "no token was found" in remedy
-    assert "RAY_AUTH_MODE=token" in remedy
+    token = tmp_path / "token"
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+    for mode in ("None", "token"):  # as soon as there is a token, it is sent
+        monkeypatch.setenv("RAY_AUTH_MODE", "")
+        monkeypatch.delenv("RAY_AUTH_MODE")
+        remedy = doctor(tmp_path, server.url.split("/")[2], 1)["cluster"]["remedy"]
+        assert f"(mode {mode}." in remedy
+        assert "copy the token" in remedy
+        token.write_text("0" * 64)
