@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from curate.core.config import Json, digest
+from curate.core.errors import MissingExtra
 
 Kind = Literal["ivf", "hnsw"]
 Storage = Literal["float32", "float16", "int8"]
@@ -70,9 +71,11 @@ class IndexRecipe:
 
 
 def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
-    """Return FAISS."""
-    import faiss
-
+    """Return FAISS; MissingExtra if it cannot be imported."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtra(f"the engine faiss needs the package faiss ({error}): pip install faiss-cpu") from error
     return faiss
 
 

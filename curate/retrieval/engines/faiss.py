@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from curate.core.config import Json, Section
-from curate.core.errors import ConfigError, MissingExtra
+from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, Result, Task, Vectors
 from curate.retrieval.approximate_search.building import opened, threads_of_faiss
 from curate.retrieval.approximate_search.recipe import (
@@ -22,7 +22,6 @@ from curate.retrieval.approximate_search.recipe import (
     library,
 )
 from curate.retrieval.similarity.approximate import Rows
-from curate.system.extras import installed
 
 _OF = {"ivf": ("lists", "probes"), "hnsw": ("links", "ef_construction", "ef_search")}
 """Kind of index -> the settings that are its alone."""
@@ -73,10 +72,7 @@ class Faiss:
     shards = 1
 
     def __init__(self, config: Config) -> None:
-        if not installed("faiss"):
-            raise MissingExtra(
-                "the engine faiss needs the package faiss, which is not installed: pip install faiss-cpu"
-            )
+        library()  # missing, it is said before anything is encoded
         self.config = config
         self.exact_below, self.sample, self.min_recall = config.exact_below, config.sample, config.min_recall
         self._one_thread = config.index == "hnsw" and config.threads == 1

@@ -1,5 +1,6 @@
 """Search by an approximate engine, held against exact search: order, ties, recall, and what is refused."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from curate.core.errors import CheckFailed, ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
 from curate.retrieval.approximate_search.recipe import default_lists, default_probes
 from curate.retrieval.approximate_search.search import ApproximateEngine, Asked, search
-from curate.retrieval.engines import faiss as engines
 from curate.retrieval.engines.faiss import Config, Faiss
 from curate.retrieval.similarity.exact_search import Best, top_k, unit
 
@@ -202,6 +202,6 @@ def test_what_changes_hits_is_in_the_identity_and_threads_are_not() -> None:
 
 
 def test_without_faiss_the_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "installed", lambda _: False)
+    monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match="pip install faiss-cpu"):
         Faiss(Config())
