@@ -1,5 +1,6 @@
 """The judge stage by batches: several processes, retries, and what a kill leaves; every pair is paid once."""
 
+import os
 import signal
 import subprocess
 import time
@@ -79,10 +80,14 @@ def until(happened: Callable[[], bool], within_s: float = 300.0) -> None:
 
 
 def waits(words: str, *processes: subprocess.Popen[str]) -> None:
-    """Wait until the first of the processes that says something says that it waits for another."""
-    ready, _, _ = select([each.stderr for each in processes if each.stderr], [], [], 300)
-    said = iter(ready[0].readline, "")
-    assert any(words in line for line in said)
+    """Wait until one of the processes says that it waits for another; what else they say is passed over."""
+    said = {each.stderr.fileno(): b"" for each in processes if each.stderr}
+    while not any(words.encode() in each for each in said.values()):
+        ready, _, _ = select(list(said), [], [], 300)
+        pieces = {stream: os.read(stream, 65_536) for stream in ready}
+        assert all(pieces.values()), said
+        assert pieces, said
+        said |= {stream: said[stream] + piece for stream, piece in pieces.items()}
 
 
 def child(
