@@ -32,7 +32,7 @@ def trigger(*patterns: str, needs: str | Sequence[str] = ()) -> Callable[[Found]
     look-around, no back reference; `\d` means digits of every script in both. They see the text as it was written,
     full-width letters and digits included. Each is a scan of its own, and a scan that several recognisers share is done
     once. What a pattern `needs` are others that occur wherever it does, cheap ones: the pattern is only looked for
-    where those were found, one after the other. Without a trigger a recogniser is asked about every text; several
+    where those were found, one after the other. A recogniser without a trigger is asked about every text; several
     triggers add up.
 
     What makes a scan fast, in this order: a dozen words or less, which are found by their bytes (1-4 GB/s); one

@@ -131,7 +131,7 @@ def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
 
 
 class Gathered:
-    """Rows of the named table that come one by one, held in columns: a dict a row takes several times the memory."""
+    """Rows of the named table that come one by one, held in columns: a dict per row takes several times the memory."""
 
     def __init__(self, name: str) -> None:
         self.name = name

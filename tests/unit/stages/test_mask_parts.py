@@ -1,4 +1,4 @@
-"""Masking in parts: whatever the parts, what one process would write; no raw text leaves a part, no key is shown."""
+"""Masking in parts: the bytes of one process, for any number of parts; no raw text leaves a part, no key is shown."""
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
