@@ -2,12 +2,14 @@
 
 Python's own way is an exception, which is lost where it arrives in a callback, and which some libraries take for an
 error of theirs while they are imported. So a press is remembered too, and every report of progress checks whether there
-was one.
+was one. A press may raise twice: polars hears it as well, and raises while Python's handler still waits for its turn,
+which may then come where a generator is closed.
 """
 
 import atexit  # and little else: until all of this is imported, Ctrl-C is Python's
 import os
 import signal
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _UNBEGUN = b"curate: stopped; nothing was begun\n"
 
 class _Ear:
     pressed = False
+    unraisable = staticmethod(sys.unraisablehook)
 
 
 _ear = _Ear()
@@ -34,8 +37,10 @@ def listen() -> None:
 
 
 def begin() -> None:
-    """From now on a press raises KeyboardInterrupt."""
+    """From now on a press raises KeyboardInterrupt; where that is lost, Python does not print it."""
     _hear(_press, _unbegun)
+    if sys.unraisablehook is not _lost:
+        _ear.unraisable, sys.unraisablehook = sys.unraisablehook, _lost
 
 
 def end() -> None:
@@ -77,6 +82,12 @@ def _unbegun(_signal: int, _frame: "FrameType | None") -> None:
 def _press(_signal: int, _frame: "FrameType | None") -> None:
     _ear.pressed = True
     raise KeyboardInterrupt
+
+
+def _lost(args: "sys.UnraisableHookArgs") -> None:
+    """Print an exception that was lost in a callback, but for a press, of which `main` speaks."""
+    if not (pressed() and args.exc_type is KeyboardInterrupt):
+        _ear.unraisable(args)
 
 
 def _gone(_signal: int, _frame: "FrameType | None") -> None:

@@ -160,3 +160,30 @@ stopping.end()
 raise SystemExit(7)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 7
+
+
+def test_a_press_that_is_lost_where_a_generator_is_closed_is_known_and_not_printed() -> None:
+    code = f"""
+import os
+from curate.cli import stopping
+
+def held(end):
+    try:
+        yield
+    finally:
+        end()
+
+def closed(end):
+    generator = held(end)
+    next(generator)
+
+stopping.listen()
+stopping.begin()
+closed(lambda: 1 / 0)
+closed(lambda: os.kill(os.getpid(), {signal.SIGINT:d}))
+print(stopping.pressed())
+stopping.end()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+    assert ("ZeroDivisionError" in done.stderr, "KeyboardInterrupt" in done.stderr) == (True, False)
