@@ -46,6 +46,9 @@ def begin() -> None:
 def end() -> None:
     """From now on a press ends the process at once: all is done and said."""
     _hear(_gone, _press)
+    # A press in an `exec` of a string, as dataclasses have, is kept by Python, which under `-m` kills itself for it at
+    # the end instead of giving the exit code; the next `eval` of a string forgets it.
+    eval("None")  # noqa: S307
 
 
 def pressed() -> bool:

@@ -187,3 +187,22 @@ stopping.end()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
     assert ("ZeroDivisionError" in done.stderr, "KeyboardInterrupt" in done.stderr) == (True, False)
+
+
+def test_a_press_while_a_string_is_executed_gives_the_exit_code(tmp_path: Path) -> None:
+    """Under `-m` Python would end itself by the signal."""
+    (tmp_path / "pressed.py").write_text(f"""
+import sys
+from curate.cli import stopping
+
+stopping.listen()
+stopping.begin()
+try:
+    exec("import os; os.kill(os.getpid(), {signal.SIGINT:d}); done = 1")
+except KeyboardInterrupt:
+    stopping.end()
+    sys.exit(stopping.EXIT)
+""")
+    command = [sys.executable, "-m", "pressed"]
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=False).returncode == stopping.EXIT
