@@ -86,8 +86,12 @@ def _busy() -> float | None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a contender: this one without OPENBLAS_*, which may be set for older libraries."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
+    """Return the environment of a contender, without what a user's seldom has.
+
+    OPENBLAS_* may be set for older libraries; without bytecode every start of a program compiles it again.
+    """
+    left = ("OPENBLAS_", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if not name.startswith(left)}
 
 
 def child(module: str, *words: object) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,12 +47,16 @@ class Ray:
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         """Yield the function's result for every task, in order; its errors as they are.
 
-        RunFailed if workers keep dying, MissingExtra without Ray, ConfigError if no cluster answers at the address.
+        RunFailed if workers keep dying, MissingExtra without Ray, ConfigError if no cluster answers at the address, or
+        if a part is to be given more than this machine has, where the cluster is its own.
         """
         ray = connected(self.config.address)
+        there = ray.cluster_resources()
         gpus = self.config.gpus
         if gpus is None:
-            gpus = float(ray.cluster_resources().get("GPU", 0) > 0)
+            gpus = float(there.get("GPU", 0) > 0)
+        if self.config.address is None:  # another cluster may grow
+            _need(there, cpus=self.config.cpus, gpus=gpus)
         call = ray.remote(num_cpus=self.config.cpus, num_gpus=gpus, max_retries=TRIES - 1)(_call)
         waiting = [call.remote(str(Path.cwd()), function, task) for task in tasks]
         try:
@@ -62,6 +66,14 @@ class Ray:
         finally:
             for left in waiting:  # after an error or Ctrl-C: the cluster may be one that others use, too
                 ray.cancel(left, force=True)
+
+
+def _need(there: Mapping[str, float], **wanted: float) -> None:
+    """Raise ConfigError for more than there is of a resource: Ray would wait for it for ever."""
+    for name, number in wanted.items():
+        have = there.get(name.removesuffix("s").upper(), 0)
+        if number > have:
+            raise ConfigError(f"engine.{name}: {number:g} for each part, and this machine has {have:g}")
 
 
 def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the function returned
@@ -94,17 +106,35 @@ def connected(address: str | None) -> ModuleType:
         import ray
     cluster: ModuleType = ray
     if not ray.is_initialized():
-        try:
-            _knock(address)
-            where = {"address": address} if address else _ALONE
-            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-        except (OSError, RuntimeError, ray.exceptions.RayError) as error:  # nobody, another version, no token
-            why = str(error).partition("\n")[0].rstrip(".")
-            raise ConfigError(
-                f"engine.address: no Ray cluster answers at {address!r} ({why}); start one with `ray start --head`, "
-                "leave the address out, or copy the token of one that asks for it from its ~/.ray/auth_token to ours"
-            ) from error
+        _join(ray, address) if address else _start(ray)
     return cluster
+
+
+def _join(ray: ModuleType, address: str) -> None:
+    try:
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, RuntimeError, ray.exceptions.RayError) as error:  # nobody, another version, no token
+        raise ConfigError(
+            f"engine.address: no Ray cluster answers at {address!r} ({_why(error)}); start one with "
+            "`ray start --head`, leave the address out, or copy the token of one that asks for it from its "
+            "~/.ray/auth_token to ours"
+        ) from error
+
+
+def _start(ray: ModuleType) -> None:
+    """Start a cluster of this process's own, also where $RAY_ADDRESS names another."""
+    try:
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # Ray raises no class of its own, as on a machine that is too busy
+        raise RunFailed(
+            f"engine: Ray did not start on this machine ({_why(error)}); try again when memory and cores are free, or "
+            "leave `engine` out"
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 def _token_is_here() -> bool:
@@ -113,15 +143,11 @@ def _token_is_here() -> bool:
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or path.is_file()
 
 
-def _knock(address: str | None) -> None:
+def _knock(address: str) -> None:
     """Raise OSError if nothing listens at host:port; Ray itself would try for many minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():
         socket.create_connection((host, int(port)), timeout=10).close()
-
-
-_ALONE = {"address": "local", "include_dashboard": False}
-"""A cluster of this process's own, also where $RAY_ADDRESS names another."""
 
 
 def _call(folder: str, function: Callable[[Task], Result], task: Task) -> Result:

@@ -163,6 +163,30 @@ def test_a_cluster_that_runs_already_and_one_that_does_not(tmp_path: Path) -> No
         list(elsewhere.map(where, [1]))
 
 
+def test_parts_that_want_more_than_this_machine_has_are_refused() -> None:
+    """Ray would wait for ever."""
+    engine("ray two")  # skips without Ray
+    for setting, number in (("cpus", 4096), ("gpus", 999)):
+        much = ray_engine.Ray(config.check(ray_engine.Config, {setting: number}, "engine"))
+        with pytest.raises(ConfigError, match=rf"engine\.{setting}: {number} for each part, and this machine has \d+$"):
+            list(much.map(where, [1]))
+
+
+def test_ray_that_does_not_start_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine("ray two")  # skips without Ray
+    ray = importlib.import_module("ray")
+
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nSee the logs")  # noqa: TRY002 - Ray's own
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(
+        RunFailed, match=r"^engine: Ray did not start on this machine \(The current node timed out .*\);"
+    ):
+        list(ray_engine.Ray(ray_engine.Config()).map(where, [1]))
+
+
 def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"pip install 'curate-ir\[ray\]'"):
