@@ -176,13 +176,13 @@ def test_a_rubric_that_is_named_must_be_of_the_texts_language_too(folder: Path, 
 def test_what_cannot_be_read_is_said_before_there_is_a_run_folder(tmp_path: Path) -> None:
     own = find("pipelines", "audit.yaml").read_text(encoding="utf-8")
     (tmp_path / "zh.yaml").write_text(f"{own}language: zh\n", encoding="utf-8")
-    for source in ("CmedqaRetrieval", "CmedqaRetrievall", "nowhere/at-all"):
-        for more in ([], ["--language", "zh"], ["--pipeline", "zh.yaml"]):
-            done = curate(tmp_path, "audit", source, "--models", "lexical", "--retrievers", "bm25", *more)
-            assert done.returncode in {1, 2}
-            assert source in done.stderr
-            assert "Traceback" not in done.stderr
-            assert not (tmp_path / "runs").exists()
+    known, misspelt, unknown = "CmedqaRetrieval", "CmedqaRetrievall", "nowhere/at-all"
+    for source, *more in ([known, "--language", "zh"], [misspelt], [unknown], [unknown, "--pipeline", "zh.yaml"]):
+        done = curate(tmp_path, "audit", source, "--models", "lexical", "--retrievers", "bm25", *more)
+        assert done.returncode in {1, 2}
+        assert source in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not (tmp_path / "runs").exists()
 
 
 def test_a_first_stage_that_fails_leaves_no_newest_run(tmp_path: Path) -> None:

@@ -445,6 +445,7 @@ def test_a_model_that_cannot_be_loaded_names_the_setting(
 ) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it asks for a while
     with pytest.raises(ConfigError, match=message):
         made(tmp_path, "minilm", **more).encode(["a"], "query")
 
