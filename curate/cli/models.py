@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -10,9 +10,12 @@ from curate.cli import completing
 from curate.cli.envelope import answer, notice
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, File, Folder
-from curate.cli.running import announce_presets, load_pipeline
+from curate.cli.running import announce_presets, load_head, load_pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from curate.core.config import Settings
     from curate.runs.models import ModelTest
     from curate.runs.pipeline import Pipeline
 
@@ -31,7 +34,7 @@ def models(context: typer.Context, pipeline: File = None, run: Folder = None, as
 
     if context.invoked_subcommand is not None:
         return
-    rows = listed(_pipeline(pipeline, run))
+    rows = listed(_own(pipeline, run))
     answer(rows, _table(rows), as_json=as_json)
 
 
@@ -51,12 +54,21 @@ def attempt(
     answer({**asdict(trial), "problem": trial.problem}, _report(trial), as_json=as_json, failed=failed)
 
 
+def _own(pipeline: str | None, run: Path | None) -> "Mapping[str, Settings]":
+    """Return the models of the pipeline that is meant, by default the newest run's; its stages are not looked at."""
+    return cast("Mapping[str, Settings]", load_head(pipeline, run).judges) if _is_meant(pipeline, run) else {}
+
+
 def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":
     """Return the pipeline that is meant, by default the newest run's; None if there is no run."""
-    if pipeline is None and run is None and not any(Path("runs").glob("*/pipeline.yaml")):
-        announce_presets()
-        return None
-    return load_pipeline(pipeline, run)
+    return load_pipeline(pipeline, run) if _is_meant(pipeline, run) else None
+
+
+def _is_meant(pipeline: str | None, run: Path | None) -> bool:
+    if pipeline is not None or run is not None or any(Path("runs").glob("*/pipeline.yaml")):
+        return True
+    announce_presets()
+    return False
 
 
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:

@@ -12,7 +12,7 @@ from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.core.config import Json
-    from curate.runs.pipeline import Pipeline
+    from curate.runs.pipeline import Head, Pipeline
     from curate.runs.run import Run
     from curate.stages.context import Consent
 
@@ -100,6 +100,14 @@ def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
     from curate.runs.named import loaded
 
     return loaded(pipeline, folder, tell=_told)[-1]
+
+
+def load_head(pipeline: str | None, folder: Path | None) -> "Head":
+    """Return the settings that are no stage's, as `load_pipeline` finds them."""
+    from curate.runs.named import place
+    from curate.runs.pipeline import head
+
+    return head(place(pipeline, folder, tell=_told)[-1])
 
 
 def _told(line: str) -> None:

@@ -24,9 +24,11 @@ def run_id(run: Path) -> str:
 
 def is_run(folder: Path) -> bool:
     """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
-    from curate.stages.mark import Mark
+    if run_id(folder):
+        return True
+    from curate.stages.mark import Mark  # of the stages' side, which takes as long as the rest of `curate models`
 
-    return bool(run_id(folder)) or any(Mark.read(folder / name) for name in stages.KNOWN)
+    return any(Mark.read(folder / name) for name in stages.KNOWN)
 
 
 def need_run(folder: Path) -> None:

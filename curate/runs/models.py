@@ -54,13 +54,12 @@ class ModelTest:
         return f"{self.name}: the reply is not in the agreed form; try another json_mode, or another model"
 
 
-def listed(pipeline: "Pipeline | None" = None) -> list[dict[str, str | int | float | bool | None]]:
-    """Return one row per language model that can be named, by name: presets, and those of a pipeline.
+def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bool | None]]:
+    """Return one row per language model that can be named, by name: presets, and a pipeline's `own`.
 
     What is unknown is None; `key` is the variable that a key is read from, None where none is sent, and `set` says
     whether it holds one.
     """
-    own = cast("Mapping[str, Settings]", pipeline.head.judges if pipeline else {})
     models = {name: named_model(own, name) for name in sorted({*own, *presets()})}
     return [
         {"name": name, "source": "pipeline" if name in own else "preset", **_facts(config)}

@@ -16,9 +16,19 @@ Tell = Callable[[str], None]
 def loaded(
     pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, tell: Tell
 ) -> tuple[Path | None, Path, Pipeline]:
-    """Return run folder, file and settings of a pipeline, or of a run folder; of neither the newest run, which is told.
+    """Return `place`, and the settings there with assignments to them."""
+    folder, path = place(pipeline, folder, tell=tell)
+    found = Pipeline.load(path, assign)
+    if not found.head.stages:
+        raise UserError(f"{path.name}: found a pipeline without stages, which is no run; give it to `curate train`")
+    return folder, path, found
 
-    The folder is None where a pipeline is given without one.
+
+def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Path | None, Path]:
+    """Return run folder and file of a pipeline, or of a run folder; of neither those of the newest run, which is told.
+
+    The folder is None where a pipeline is given without one. It is told, too, if the working directory has a pipeline
+    of a packaged one's name, or presets.
     """
     if pipeline is None:
         folder = run_folder(folder, "give --pipeline as well", tell=tell)
@@ -27,10 +37,7 @@ def loaded(
     if str(path) != pipeline and not packaged(path):
         tell(f"using {path} of the working directory")
     told_presets(tell)
-    found = Pipeline.load(path, assign)
-    if not found.head.stages:
-        raise UserError(f"{path.name}: found a pipeline without stages, which is no run; give it to `curate train`")
-    return folder, path, found
+    return folder, path
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, tell: Tell) -> Path:

@@ -107,7 +107,7 @@ class Pipeline:
         problems = [f"{where}: {key}: unknown key; {suggestion(key, known)}" for key in settings if key not in known]
         head, sections = None, {}
         try:
-            head = config.check(Head, {k: v for k, v in settings.items() if k in Head.model_fields}, where)
+            head = _head(settings, where)
         except ConfigError as error:
             problems.append(str(error))
         for name in stages.KNOWN:
@@ -118,6 +118,15 @@ class Pipeline:
         if problems or head is None:
             raise ConfigError("\n".join(problems))
         return cls(head, sections, settings)
+
+
+def head(path: Path) -> Head:
+    """Read what is no stage of a pipeline file, whatever its stages say; ConfigError lists its mistakes."""
+    return _head(config.read_yaml(path), path.name)
+
+
+def _head(settings: Settings, where: str) -> Head:
+    return config.check(Head, {k: v for k, v in settings.items() if k in Head.model_fields}, where)
 
 
 def in_language(pipeline: Pipeline, where: str, *, said: bool, frozen: bool) -> tuple[Pipeline, str]:
