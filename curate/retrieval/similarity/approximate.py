@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,6 +38,11 @@ class Error:
         return least
 
 
+Tile = tuple[list[int], Rows, Scores]
+"""Of some rows that follow one another: edges, columns, products. Those of row i stand from edges[i] to edges[i + 1],
+in the order of the columns."""
+
+
 class Screen(Protocol):
     """Multiply vectors somewhere, in some precision; blocks and products stay there and are handed back as they are."""
 
@@ -57,8 +61,8 @@ class Screen(Protocol):
         """Return the k-th highest product of each row; k is at most the number of columns."""
         ...
 
-    def at_least(self, scores: Any, floors: Scores) -> Iterator[tuple[Rows, Scores]]:  # noqa: ANN401
-        """Yield for each row the columns whose product is not below the row's floor, in order, and these products."""
+    def at_least(self, scores: Any, floors: Scores) -> Iterator[Tile]:  # noqa: ANN401
+        """Yield, some rows at a time, the columns whose product is not below the row's floor, and these products."""
         ...
 
     def above(self, scores: Any, floor: float) -> tuple[Rows, Rows, Scores]:  # noqa: ANN401
@@ -96,10 +100,10 @@ class Float32:
         """Return the k-th highest product of each row."""
         return kth_highest(scores, k).astype(np.float64)
 
-    def at_least(self, scores: Vectors, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
-        """Yield row by row."""
-        for columns, values in not_below(scores, rounded_down(floors)):
-            yield columns, values.astype(np.float64)
+    def at_least(self, scores: Vectors, floors: Scores) -> Iterator[Tile]:
+        """Yield TILE rows at a time."""
+        for edges, columns, values in not_below(scores, rounded_down(floors)):
+            yield edges, columns, values.astype(np.float64)
 
     def above(self, scores: Vectors, floor: float) -> tuple[Rows, Rows, Scores]:
         """Return them from one look at the whole matrix."""
@@ -132,16 +136,13 @@ def kth_highest(matrix: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
     return np.array([np.partition(row, place)[place] for row in matrix], dtype=matrix.dtype)
 
 
-def not_below(matrix: npt.NDArray[Any], floors: npt.NDArray[Any]) -> Iterator[tuple[Rows, npt.NDArray[Any]]]:
-    """Yield for each row the columns whose number is not below the row's floor, in order, and these numbers."""
+def not_below(matrix: npt.NDArray[Any], floors: npt.NDArray[Any]) -> Iterator[tuple[list[int], Rows, npt.NDArray[Any]]]:
+    """Yield, TILE rows at a time, the columns whose number is not below the row's floor, as in a `Tile`."""
     width = matrix.shape[1]
     for start in range(0, len(matrix), TILE):
         tile = matrix[start : start + TILE]
         at = np.flatnonzero(tile >= floors[start : start + TILE, None])
-        values, columns = tile.ravel()[at], at % width
-        edges = np.searchsorted(at, np.arange(len(tile) + 1) * width).tolist()
-        for low, high in pairwise(edges):
-            yield columns[low:high], values[low:high]
+        yield np.searchsorted(at, np.arange(len(tile) + 1) * width).tolist(), at % width, tile.ravel()[at]
 
 
 FLOAT32 = Float32()

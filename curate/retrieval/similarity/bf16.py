@@ -16,11 +16,12 @@ from curate.retrieval.similarity.approximate import (
     Error,
     Rows,
     Scores,
+    Tile,
     kth_highest,
     not_below,
     rounded_down,
 )
-from curate.retrieval.similarity.exact_search import longest as longest_of
+from curate.retrieval.similarity.exact_search import length_bound
 
 if TYPE_CHECKING:
     import torch
@@ -58,13 +59,17 @@ class BFloat16:
         """Return the rows in bfloat16; how far that leads astray is measured: it is half of what it could be."""
         import torch
 
-        loaded, off = torch.empty(rows.shape, dtype=torch.bfloat16), 0.0
-        for start in range(0, len(rows), CACHED):  # copied, for torch takes no array that cannot be written to
-            part = rows[start : start + CACHED].astype(np.float32, order="C")
-            loaded[start : start + CACHED] = near = torch.from_numpy(part).to(torch.bfloat16)
-            part -= near.float().numpy()
-            off = max(off, longest_of(part, "rounded"))
-        return RowsBf16(loaded, longest, off + longest * 2.0**-23 + LEAST * math.sqrt(rows.shape[1]))
+        loaded, largest = torch.empty(rows.shape, dtype=torch.bfloat16), 0.0
+        # a copy, for torch takes no array that cannot be written to
+        copy = torch.empty((min(CACHED, len(rows)), rows.shape[1]), dtype=torch.float32)
+        for start in range(0, len(rows), CACHED):
+            part = rows[start : start + CACHED]
+            np.copyto(copy.numpy()[: len(part)], part, casting="same_kind")
+            near, off = loaded[start : start + CACHED], copy[: len(part)]
+            near.copy_(off)
+            largest = max(largest, float(off.sub_(near).square_().sum(1).max()))
+        astray = length_bound(largest, rows.shape[1]) + longest * 2.0**-23 + LEAST * math.sqrt(rows.shape[1])
+        return RowsBf16(loaded, longest, astray)
 
     def product(self, left: RowsBf16, right: RowsBf16) -> Bits:
         """Return the bits of left times right transposed."""
@@ -80,24 +85,21 @@ class BFloat16:
             return numbers(best)
         return numbers(ordered(kth_highest(ordered(scores), k)))
 
-    def at_least(self, scores: Bits, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
-        """Yield row by row; rows with a floor that is not positive are put in order first."""
+    def at_least(self, scores: Bits, floors: Scores) -> Iterator[Tile]:
+        """Yield TILE rows at a time; those with a floor that is not positive are put in order first."""
         floors_ = rounded_down(floors).view(np.int32)
         limits = (floors_ ^ ((floors_ >> 31) & 0x7FFFFFFF)) >> 16
         for start in range(0, len(scores), TILE):
             tile, low = scores[start : start + TILE], limits[start : start + TILE].astype(np.int16)
-            if low.min() > 0:
-                found, back = not_below(tile, low), numbers
-            else:
-                found, back = not_below(ordered(tile), low), lambda bits: numbers(ordered(bits))
-            for columns, bits in found:
-                yield columns, back(bits)
+            positive = low.min() > 0
+            ((edges, columns, bits),) = not_below(tile if positive else ordered(tile), low)
+            yield edges, columns, numbers(bits if positive else ordered(bits))
 
     def above(self, scores: Bits, floor: float) -> tuple[Rows, Rows, Scores]:
         """Return them row by row."""
         found = list(self.at_least(scores, np.full(len(scores), floor)))
-        rows = np.repeat(np.arange(len(found)), [len(columns) for columns, _ in found])
-        columns, values = (np.concatenate(each) for each in zip(*found, strict=True))
+        rows = np.repeat(np.arange(len(scores)), np.concatenate([np.diff(edges) for edges, *_ in found]))
+        columns, values = (np.concatenate(each) for each in zip(*(part for _, *part in found), strict=True))
         return rows, columns, values
 
     def error(self, left: RowsBf16, right: RowsBf16) -> Error:

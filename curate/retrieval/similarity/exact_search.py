@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,8 +22,10 @@ Best = tuple[Rows, Scores]
 
 QUERIES, DOCUMENTS = 1024, 16_384
 """A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
-RESCORED = 64
+RESCORED = 128
 """Rows that are held as float64 at once: few enough to stay in the processor's cache, where it is twice as fast."""
+PRODUCT_CORES = 2
+"""So many cores are taken by a product alone."""
 LONGEST = 1e18
 """Products of longer vectors may be larger than float32 can hold."""
 
@@ -82,15 +85,25 @@ def _screened(
         if start == 0 and min(len(documents), DOCUMENTS) > k:
             kth = screen.kth(scores, k)
             floors = kth - error.of(kth)
-        for (rows, found), best in zip(screen.at_least(scores, error.least(floors)), kept, strict=True):
-            best.add(rows + start, found, error)
+        each = iter(kept)
+        for edges, columns, found in screen.at_least(scores, error.least(floors)):
+            rows, slack = columns + start, error.of(found)
+            lowest, highest = found - slack, found + slack
+            for (low, high), best in zip(pairwise(edges), each, strict=False):
+                best.add(rows[low:high], lowest[low:high], highest[low:high])
         floors = np.maximum(floors, [best.floor for best in kept])
         looked(start / len(documents))
     return [best.rows() for best in kept]
 
 
 def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[Result]:
-    """Yield the function's result for each item; a thread makes the next one while the last is looked at."""
+    """Yield the function's result for each item; a thread makes the next one while the last is looked at.
+
+    Not of two cores, which a product takes both: there it would only be interrupted.
+    """
+    if cores() <= PRODUCT_CORES:
+        yield from map(function, items)
+        return
     with ThreadPoolExecutor(1) as pool:
         coming: Future[Result] | None = None
         for item in items:
@@ -109,13 +122,12 @@ class _Kept:
     floor: float = -np.inf
     """The k-th best is certainly not below it."""
     _parts: list[tuple[Rows, Scores, Scores]] = field(default_factory=list)
-    """Rows of documents, and what their products are at least and at most: those of the screen, and its error."""
+    """Rows of documents, and what their products are at least and at most."""
     _new: int = 0
 
-    def add(self, rows: Rows, found: Scores, error: Error) -> None:
-        """Look at some documents and their products, which may be wrong by `error`."""
-        slack = error.of(found)
-        self._parts.append((rows, found - slack, found + slack))
+    def add(self, rows: Rows, lowest: Scores, highest: Scores) -> None:
+        """Look at some documents, whose products are so much at least and at most."""
+        self._parts.append((rows, lowest, highest))
         self._new += len(rows)
         if self._new >= self.k:
             self._settle()
@@ -142,9 +154,11 @@ def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
     Each is summed on its own, in one fixed order: equal rows give equal products in any company.
     """
     wide, found = vector.astype(np.float64), np.empty(len(rows))
+    taken = np.empty((min(RESCORED, len(rows)), matrix.shape[1]))
     for start in range(0, len(rows), RESCORED):
-        part = matrix[rows[start : start + RESCORED]].astype(np.float64)
-        found[start : start + len(part)] = np.einsum("ij,j->i", part, wide)
+        part = rows[start : start + RESCORED]
+        taken[: len(part)] = matrix[part]
+        np.einsum("ij,j->i", taken[: len(part)], wide, out=found[start : start + RESCORED])
     return found
 
 
@@ -159,17 +173,21 @@ def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> S
 
 
 def longest(rows: Vectors, name: str, places: Rows | None = None) -> float:
-    """Return a length that no vector exceeds, hardly more than the longest; DataError as `lengths`.
-
-    Squares are summed in float32: wrong by dim * 2^-24 of the sum, doubled, and each may be too small for float32.
-    """
-    dim: int = rows.shape[1]
+    """Return a length that no vector exceeds, hardly more than the longest; DataError as `lengths`."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float32, casting="same_kind")
     largest = float(squares.max(initial=0.0))
     if not largest <= LONGEST**2:
         largest = float(lengths(rows, name, places).max()) ** 2
-    return math.sqrt(largest) * (1 + dim * 2.0**-23) + math.sqrt(dim) * 2.0**-63
+    return length_bound(largest, rows.shape[1])
+
+
+def length_bound(square: float, dim: int) -> float:
+    """Return a length that no vector exceeds whose `dim` squares, summed in float32 in any order, are at most `square`.
+
+    The sum is wrong by dim * 2^-24 of it, doubled, and each square may be too small for float32.
+    """
+    return math.sqrt(square) * (1 + dim * 2.0**-23) + math.sqrt(dim) * 2.0**-63
 
 
 def lengths(rows: Vectors, name: str, places: Rows | None = None) -> Scores:

@@ -9,7 +9,7 @@ import numpy as np
 
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, rounded_down
+from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, Tile, rounded_down
 
 if TYPE_CHECKING:
     import torch
@@ -66,11 +66,10 @@ class Float16:
         found: Scores = best.double().cpu().numpy()
         return found
 
-    def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[tuple[Rows, Scores]]:
-        """Find them on the device, and bring only them from there."""
+    def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[Tile]:
+        """Find them on the device, all at once, and bring only them from there."""
         rows, columns, values = self._found(scores, floors)
-        edges = np.searchsorted(rows, np.arange(1, len(floors)))
-        yield from zip(np.split(columns, edges), np.split(values, edges), strict=True)
+        yield np.searchsorted(rows, np.arange(len(floors) + 1)).tolist(), columns, values
 
     def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
         """Find them on the device, and bring only them from there."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, kth_highest, not_below
+from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, Tile, kth_highest, not_below
 
 if TYPE_CHECKING:
     import torch
@@ -83,11 +83,11 @@ class Int8:
         """Return the k-th highest product of each row."""
         return kth_highest(scores.numbers, k) * scores.step
 
-    def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
-        """Yield row by row."""
+    def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[Tile]:
+        """Yield TILE rows at a time."""
         limits = np.clip(np.floor(floors / scores.step), LIMITS.min, LIMITS.max).astype(np.int32)
-        for columns, found in not_below(scores.numbers, limits):
-            yield columns, found * scores.step
+        for edges, columns, found in not_below(scores.numbers, limits):
+            yield edges, columns, found * scores.step
 
     def above(self, scores: WholeProducts, floor: float) -> tuple[Rows, Rows, Scores]:
         """Return them from one look at the whole matrix."""

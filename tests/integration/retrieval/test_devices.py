@@ -3,6 +3,8 @@
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import devices, diversity, exact_search, near_duplicates
-from curate.retrieval.similarity.approximate import FLOAT32, Float32, Screen
+from curate.retrieval.similarity.approximate import FLOAT32, Float32, Rows, Scores, Screen, Tile
 from curate.retrieval.similarity.bf16 import BFloat16, Bits, RowsBf16, sums_in_float32
 from curate.retrieval.similarity.devices import bf16_pays, int8_pays, screen_for_pairs, screen_for_search
 from curate.retrieval.similarity.diversity import diversify
@@ -37,6 +39,10 @@ def directions(rows: int, dim: int, seed: int) -> Vectors:
 
 def listed(best: Iterator[Best]) -> list[tuple[list[int], list[float]]]:
     return [(rows.tolist(), scores.tolist()) for rows, scores in best]
+
+
+def by_row(tiles: Iterable[Tile]) -> list[tuple[Rows, Scores]]:
+    return [(columns[low:high], values[low:high]) for edges, columns, values in tiles for low, high in pairwise(edges)]
 
 
 def adversarial(seed: int) -> tuple[Vectors, Vectors, list[str], int]:
@@ -80,6 +86,7 @@ def searched_as_the_rule_says(seeds: Iterable[int], monkeypatch: pytest.MonkeyPa
     for seed in seeds:
         case = adversarial(seed)
         monkeypatch.setattr(exact_search, "DOCUMENTS", 1 + seed % 40)
+        monkeypatch.setattr(exact_search, "cores", partial(int, 2 + seed % 2))  # without a thread ahead, and with one
         expected = literal(*case)
         for screen in (FLOAT32, BF16):
             assert listed(top_k(*case, screen)) == expected, seed
@@ -99,7 +106,7 @@ def test_bfloat16_below_zero() -> None:
     values = np.array([[-2.0, -1.0, -(2.0**-120), -0.0, 0.0, 2.0**-120, 1.0, 3.0]], np.float32)
     scores = BF16.product(BF16.load(np.ones((1, 1), np.float32), 1.0), BF16.load(values.T, 3.0))
     for floor in (*values[0].tolist(), -1.5, 0.5, -math.inf, math.inf):
-        ((columns, found),) = BF16.at_least(scores, np.array([floor]))
+        ((columns, found),) = by_row(BF16.at_least(scores, np.array([floor])))
         assert columns.tolist() == np.flatnonzero(values[0] >= floor).tolist()
         assert found.tolist() == values[0, columns].tolist()
     assert [BF16.kth(scores, k).tolist() for k in (1, 3, 8)] == [[3.0], [2.0**-120], [-2.0]]
@@ -114,7 +121,7 @@ def test_products_are_within_the_error(name: str, length: float) -> None:
         sizes = [longest(vectors, "") for vectors in (left, right)]
         blocks = [screen.load(*each) for each in zip((left, right), sizes, strict=True)]
         scores = screen.product(*blocks)
-        found = np.array([values for _, values in screen.at_least(scores, np.full(60, -math.inf))])
+        found = np.array([values for _, values in by_row(screen.at_least(scores, np.full(60, -math.inf)))])
         exact = left.astype(np.float64) @ right.astype(np.float64).T
         bound = screen.error(*blocks).of(found)
         assert (np.abs(found - exact) <= bound).all()
@@ -125,11 +132,11 @@ def test_products_are_within_the_error(name: str, length: float) -> None:
 def test_at_least_and_kth_are_those_of_a_sort(name: str) -> None:
     screen = SCREENS[name]
     scores = screen.product(screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0))
-    plain = np.array([values for _, values in screen.at_least(scores, np.full(20, -math.inf))])
+    plain = np.array([values for _, values in by_row(screen.at_least(scores, np.full(20, -math.inf)))])
     for k in (1, 17, 300):
         assert screen.kth(scores, k).tolist() == np.sort(plain, axis=1)[:, 300 - k].tolist()
     floors = np.linspace(-1.5, 1.5, 20)
-    for row, (columns, values) in enumerate(screen.at_least(scores, floors)):
+    for row, (columns, values) in enumerate(by_row(screen.at_least(scores, floors))):
         assert set(np.flatnonzero(plain[row] >= floors[row])) <= set(columns.tolist()), "nothing is lost"
         assert values.tolist() == plain[row, columns].tolist()
         assert (values >= floors[row] - 0.005).all()
@@ -140,7 +147,7 @@ def test_above_is_at_least_of_one_floor(name: str) -> None:
     screen = SCREENS[name]
     scores = screen.product(screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0))
     for floor in (-2.0, 0.1, 0.9999, 2.0):
-        expected = list(screen.at_least(scores, np.full(20, floor)))
+        expected = by_row(screen.at_least(scores, np.full(20, floor)))
         rows, columns, values = screen.above(scores, floor)
         assert rows.tolist() == [row for row, (found, _) in enumerate(expected) for _ in found]
         assert columns.tolist() == [column for found, _ in expected for column in found]
@@ -167,10 +174,14 @@ def test_vectors_in_any_order_of_memory(name: str, rows: int) -> None:
     wide = np.zeros((2 * rows, 12), np.float32)
     wide[::2, ::2] = vectors
     plain = screen.load(vectors, 1.01)
-    expected = [values.tolist() for _, values in screen.at_least(screen.product(plain, plain), np.full(rows, -2.0))]
+    expected = [
+        values.tolist() for _, values in by_row(screen.at_least(screen.product(plain, plain), np.full(rows, -2.0)))
+    ]
     for same in (wide[::2, ::2], np.asfortranarray(vectors), vectors[::-1].copy()[::-1]):
         block = screen.load(same, 1.01)
-        found = [values.tolist() for _, values in screen.at_least(screen.product(block, plain), np.full(rows, -2.0))]
+        found = [
+            values.tolist() for _, values in by_row(screen.at_least(screen.product(block, plain), np.full(rows, -2.0)))
+        ]
         assert np.array(found) == pytest.approx(np.array(expected), abs=screen.error(block, plain).absolute)
 
 
