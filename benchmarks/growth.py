@@ -53,8 +53,8 @@ def seconds(folder: Path, documents: int, queries: int, source: Path | None) -> 
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Return the slope of log time over log size."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    """Return the slope of log time over log size, to two digits."""
+    return round(float(np.polyfit(np.log(sizes), np.log(times), 1)[0]), 2) + 0.0  # which makes 0 of -0
 
 
 def table(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:

@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -201,7 +202,8 @@ def parser(text: str | None) -> argparse.ArgumentParser:
 
 def publish(name: str, body: str, docs: Path | None) -> None:
     """Print a block, with command, date and machine above what was found, or write it where its markers are."""
-    typed = " ".join(["python -m", f"benchmarks.{name}", *("..." if "/" in word else word for word in sys.argv[1:])])
+    arguments = ("..." if "/" in word else shlex.quote(word) for word in sys.argv[1:])
+    typed = " ".join(["python -m", f"benchmarks.{name}", *arguments])
     today = dt.datetime.now(tz=dt.UTC).date()
     text = f"`{typed}`, {today}, {machine()}.\n\n{body.strip()}\n"
     if docs is None:
