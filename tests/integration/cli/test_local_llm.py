@@ -94,7 +94,7 @@ def test_a_real_model_that_cannot_judge_is_stopped_at_the_gate(model: Remote, tm
         "concurrency": 1,
         "timeout_s": 300.0,
     }
-    gate: Settings = {"positives": str(known), "least": 10, "size": 10}
+    gate: Settings = {"positives": str(known), "least": 10, "size": 10, "adversarial": 4}
     with pytest.raises(UserError) as caught:
         step(tmp_path / "run", "judge", {"models": ["m"], "gate": gate}, {"m": judge}, yes=True)
     table = str(caught.value).splitlines()
