@@ -121,7 +121,7 @@ def diversify(
     ] = None,
     as_json: PlanAsJson = False,
 ) -> None:
-    """Drop texts that are too similar to those already kept."""
+    """Drop copies of texts that are kept; or thin texts by a cosine."""
     if plan or sweep is not None:
         from curate.retrieval.similarity.threshold_sweep import thresholds
         from curate.stages.diversify.forecast import forecast, swept

@@ -86,6 +86,16 @@ def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
     here[keys[-1]] = value
 
 
+def merged(below: Mapping[str, Json], settings: Mapping[str, Json]) -> Settings:
+    """Return settings with those of `below` where they say nothing."""
+    result: Settings = {**below, **settings}
+    for key, value in below.items():
+        given = settings.get(key)
+        if isinstance(value, Mapping) and isinstance(given, Mapping):
+            result[key] = merged(value, given)
+    return result
+
+
 def check(model: type[Model], data: object, where: str) -> Model:
     """Return `data` as a `model`; ConfigError lists every mistake with its place and the nearest known key."""
     try:

@@ -49,7 +49,7 @@ def _needed(work: Run, context: Context, *, diversified: bool) -> list[str]:
     section, pool = work.pipeline.sections["diversify"], work.pipeline.sections["pool"]
     assert isinstance(section, Diversify)
     assert isinstance(pool, Pool)
-    if not diversified and section.enabled and (section.queries.enabled or section.corpus.enabled):
+    if not diversified and section.enabled and (section.queries.by_cosine or section.corpus.by_cosine):
         return [section.encoder]
     retrievers = (build.retriever(context, name) for name in pool.retrievers)
     found = [retriever.encoder.name for retriever in retrievers if isinstance(retriever, DenseRetriever)]

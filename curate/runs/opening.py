@@ -8,7 +8,7 @@ from pathlib import Path
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.runs.named import Tell, loaded
-from curate.runs.pipeline import in_language
+from curate.runs.pipeline import in_language, with_defaults_of
 from curate.runs.run import Run
 from curate.stages.context import Consent
 
@@ -39,7 +39,8 @@ def opened(
         settings, line = in_language(settings, path.name, said=said, frozen=frozen)
         if line:
             tell(line)
-    return Run(folder or Path("runs") / settings.head.name, settings)
+    folder = folder or Path("runs") / settings.head.name
+    return Run(folder, with_defaults_of(settings, folder, path.name))
 
 
 def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:

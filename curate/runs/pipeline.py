@@ -1,13 +1,13 @@
 """A pipeline file: YAML in, checked settings of every stage out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import yaml
-from pydantic import Field, JsonValue, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
 from curate import stages
 from curate.core import config
@@ -16,6 +16,8 @@ from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.formats.readers.language import OTHER, spoken
 from curate.formats.readers.settings import Input
 from curate.llm.exchange_rates import Code, Worth
+from curate.runs.foreign_files import is_run
+from curate.runs.tables import SETTINGS
 from curate.system import resources, sealed_values
 
 _OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
@@ -46,6 +48,10 @@ class Head(Section):
         description="tag of the texts, such as zh or pt-BR; where there is none, the commands detect it",
     )
     seed: int = 7
+    defaults: Annotated[Literal["0.2", "0.3"], BeforeValidator(str)] = Field(
+        default="0.3",
+        description="version whose defaults hold; a run keeps those that it was made with",
+    )
     encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     retrievers: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     judges: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
@@ -92,13 +98,20 @@ class Pipeline:
 
     @cached_property
     def frozen(self) -> Settings:
-        """Return the settings as they are written down."""
-        return sealed_values.frozen(self.settings)
+        """Return the settings as they are written down, with the version of their defaults."""
+        named = {"defaults": self.head.defaults} if self.head.defaults != "0.2" else {}  # 0.2 wrote none
+        return sealed_values.frozen({key: value for key, value in self.settings.items() if key != "defaults"} | named)
 
     @classmethod
     def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":
-        """Read a pipeline file and apply `section.key=value` assignments; ConfigError lists every mistake."""
-        return cls.check(config.override(config.read_yaml(path), assignments), path.name)
+        """Read a pipeline file and apply `section.key=value` assignments; ConfigError lists every mistake.
+
+        That of a run which names no defaults was written by 0.2.
+        """
+        settings = config.override(config.read_yaml(path), assignments)
+        if "defaults" not in settings and path.name == SETTINGS and is_run(path.parent):
+            settings["defaults"] = "0.2"
+        return cls.check(settings, path.name)
 
     @classmethod
     def check(cls, settings: Settings, where: str) -> "Pipeline":
@@ -110,14 +123,34 @@ class Pipeline:
             head = _head(settings, where)
         except ConfigError as error:
             problems.append(str(error))
+        defaults = _changed_defaults(head.defaults) if head else {}
         for name in stages.KNOWN:
+            given = settings.get(name) or {}
+            section = config.merged(defaults.get(name, {}), given) if isinstance(given, Mapping) else given
             try:
-                sections[name] = config.check(stages.config(name), settings.get(name) or {}, f"{where}: {name}")
+                sections[name] = config.check(stages.config(name), section, f"{where}: {name}")
             except ConfigError as error:
                 problems.append(str(error))
         if problems or head is None:
             raise ConfigError("\n".join(problems))
         return cls(head, sections, settings)
+
+
+def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:
+    """Return a pipeline under the defaults that the run in a folder was made with, unless it names its own."""
+    if "defaults" in pipeline.settings or not (folder / SETTINGS).is_file() or not is_run(folder):
+        return pipeline
+    try:
+        made_with = config.read_yaml(folder / SETTINGS).get("defaults", "0.2")
+    except ConfigError:  # what cannot be read is written anew
+        return pipeline
+    return _changed(pipeline, where, f"defaults={made_with}")
+
+
+def _changed_defaults(version: str) -> Mapping[str, Settings]:
+    """Return section -> the defaults of a version that are others today."""
+    changed = config.read_yaml(Path(__file__).with_name("defaults.yaml"))
+    return cast("Mapping[str, Settings]", changed.get(version, {}))
 
 
 def head(path: Path) -> Head:

@@ -23,6 +23,8 @@ TRIES = 11
 """Thresholds that `t: auto` tries at most: there are fewer than 2 ** 11 between -1 and 1."""
 Kept = npt.NDArray[np.bool_]
 Decisions = npt.NDArray[np.void]
+Contradict = Callable[[int, Rows], npt.NDArray[np.bool_]]
+"""Item, others -> which of these say something else, however alike they look."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def diversify(
     journal: Journal | None = None,
     approximate: int = 0,
     looked: Callable[[int], None] = lambda _items: None,
+    contradict: Contradict | None = None,
 ) -> Diversity:
     """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
 
@@ -75,8 +78,8 @@ def diversify(
     product, and it and t are rounded to 5 digits. A rough product screens: what lies within its error of the
     threshold is rescored, so no block or machine can change a decision. Blocks that the journal knows are not decided
     again. `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see
-    `Graph`). `looked` is told how many items are decided, first of those that the journal knows. DataError if a vector
-    holds NaN or infinity.
+    `Graph`). Neighbours that `contradict` an item are not counted. `looked` is told how many items are decided, first
+    of those that the journal knows. DataError if a vector holds NaN or infinity.
     """
     order, seed_size = _order(len(vectors), seeds)
     rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
@@ -92,6 +95,8 @@ def diversify(
             tested = frozenset(items[max(seed_size - start, 0) :].tolist())
             for item, alike, products in rule.before(items):
                 there = decided["kept"][alike]
+                if contradict and item in tested and np.count_nonzero(there) > n:
+                    there[there] = ~contradict(item, alike[there])
                 if item in tested and np.count_nonzero(there) > n:
                     decided[item] = (False, *rule.nearest(item, alike[there], products[there]))
             if journal:
@@ -101,7 +106,14 @@ def diversify(
     return Diversity(decided["kept"], decided["nearest"], decided["similarity"], t)
 
 
-def disagreement(vectors: Vectors, decided: Diversity, n: int, seeds: int | Rows, sample: int) -> float | None:
+def disagreement(
+    vectors: Vectors,
+    decided: Diversity,
+    n: int,
+    seeds: int | Rows,
+    sample: int,
+    contradict: Contradict | None = None,
+) -> float | None:
     """Return the share of tested items, of a random sample, that the exact rule decides otherwise.
 
     For decisions by an approximate index: each is compared with all that were kept before it, in single precision. None
@@ -116,7 +128,11 @@ def disagreement(vectors: Vectors, decided: Diversity, n: int, seeds: int | Rows
     for start in range(0, len(kept), CHUNK):
         part = kept[start : start + CHUNK]
         close = np.round(asked @ vectors[part].T, DIGITS) > round(decided.t, DIGITS)
-        alike += np.count_nonzero(close & (place[part] < place[drawn][:, None]), axis=1)
+        close &= place[part] < place[drawn][:, None]
+        if contradict:
+            for row in np.flatnonzero(close.any(axis=1)):
+                close[row, close[row]] = ~contradict(int(drawn[row]), part[close[row]])
+        alike += np.count_nonzero(close, axis=1)
     return float(np.mean((alike <= n) != decided.kept[drawn])) if len(drawn) else None
 
 

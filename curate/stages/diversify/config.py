@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from curate.core.config import Section
 from curate.core.scripts import Script
 
+COPIES = "copies"
+"""The rule that needs no threshold and no encoder: texts whose sentences are all in another text."""
 NEAR_DUPLICATES = "near-duplicates"
 """The packaged threshold of `use` or `e5` for the script of the texts."""
 Cosine = Annotated[float, Field(ge=-1, le=1)]
@@ -16,10 +18,17 @@ class DiversityRule(Section):
     """The rule for queries or for documents."""
 
     enabled: bool = True
-    t: Cosine | Literal["auto", "near-duplicates"] | dict[Script, Cosine] = Field(
-        default="auto",
-        description="similarity above which two texts count as alike: a number, one per script of the texts such as "
-        "`{zh: 0.9, latin: 0.88}`, `near-duplicates` for those packaged with use and e5, or `auto`",
+    t: Cosine | Literal["copies", "auto", "near-duplicates"] | dict[Script, Cosine] = Field(
+        default="copies",
+        description="`copies` drops a text whose sentences are all in another one. Else texts are thinned by a cosine, "
+        "above which two count as alike: a number, one per script of the texts such as `{zh: 0.9, latin: 0.88}`, "
+        "`near-duplicates` for those packaged with use and e5, or `auto`",
+    )
+    veto: bool = Field(
+        default=True,
+        exclude_if=lambda value: not value,  # what 0.2 did, so that none of its runs is out of date
+        description="of a cosine: texts that differ in a number, side, sex, age, stage, type or permission, documents "
+        "also in a negation, are not alike",
     )
     k: int = Field(default=5, ge=1, description="neighbours that are looked at")
     n: int = Field(default=1, ge=0, description="alike neighbours that are allowed")
@@ -32,6 +41,11 @@ class DiversityRule(Section):
         description="which these are: `first`, `random` by the run's seed, or all ids of a file, one per line",
     )
     target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
+
+    @property
+    def by_cosine(self) -> bool:
+        """Say whether vectors are compared, for which an encoder is needed."""
+        return self.enabled and self.t != COPIES
 
     @model_validator(mode="after")
     def _n_below_k(self) -> "DiversityRule":

@@ -35,8 +35,8 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
     sides = {name: getattr(config, name) for name in TABLES}
     rows: list[dict[str, Json]] = []
     for name in TABLES if config.enabled else ():
-        if not sides[name].enabled:
-            continue
+        if not sides[name].by_cosine:
+            continue  # sentences are compared in seconds
         texts, encoder = MaskedTexts(context, name, config.encoder), build.encoder(context, config.encoder)
         role = ROLES[name]
         missing = encoder.missing(keys_of((text for _, text in texts.items()), role), role)

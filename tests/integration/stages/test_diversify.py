@@ -334,15 +334,19 @@ QRELS = [("q1", "d1"), ("q1", "d4"), ("q2", "d1"), ("q3", "d2"), ("q3", "d3"), (
 
 
 def masked(
-    run: Path, queries: Mapping[str, str], corpus: Mapping[str, str], qrels: Sequence[tuple[str, str]] = ()
+    run: Path,
+    queries: Mapping[str, str],
+    corpus: Mapping[str, str],
+    qrels: Sequence[tuple[str, str]] = (),
+    score: int = 0,
 ) -> Path:
-    """Write what `mask` would write."""
+    """Write what `mask` would write; labels of score 0 protect no text."""
     folder = run / "mask"
     folder.mkdir(parents=True)
     write_table(folder, "queries", frame("queries", [{"query_id": key, "text": queries[key]} for key in queries]))
     documents = [{"doc_id": key, "title": "", "text": corpus[key]} for key in corpus]
     write_table(folder, "corpus", frame("corpus", documents))
-    pairs = [{"query_id": query_id, "doc_id": doc_id, "score": 1} for query_id, doc_id in qrels]
+    pairs = [{"query_id": query_id, "doc_id": doc_id, "score": score} for query_id, doc_id in qrels]
     write_table(folder, "qrels", frame("qrels", pairs))
     write_table(folder, "classes", classes(queries, corpus))
     return run
@@ -411,6 +415,51 @@ def test_a_qrel_follows_an_equal_text_and_never_a_similar_one(small: Run, tmp_pa
     assert qrels == [("q1", "d1"), ("q2", "d1"), ("q3", "d1"), ("q3", "d2"), ("q3", "d5")]
 
 
+def test_a_labelled_text_is_never_dropped_but_for_its_exact_twin(tmp_path: Path) -> None:
+    masked(tmp_path, QUERIES, CORPUS, QRELS, score=1)
+    with embedding_server() as server:
+        report = run_stage(tmp_path, {"encoder": "toy", "queries": ONE, "corpus": ONE}, toy(server))
+    assert read_table(tmp_path / "out", "queries")["query_id"].to_list() == ["q1", "q2", "q3"]
+    # d3 has the text of d1, which is protected: it may fall, and its label would move
+    assert {"d1", "d2", "d4", "d5"} <= {*read_table(tmp_path / "out", "corpus")["doc_id"]}
+    assert len(read_table(tmp_path / "out", "qrels")) == len(QRELS)
+    assert report.facts["qrels_lost"] == 0
+
+
+def test_copies_need_no_encoder_and_labels_follow_equal_texts(tmp_path: Path) -> None:
+    """The default: texts whose sentences are all in another one fall and are listed, and no label is lost."""
+    corpus = CORPUS | {"d6": "物理降温、多喝水！", "d7": "头痛的原因很多。去看医生。", "d8": "头痛的原因很多，去看医生"}
+    masked(tmp_path, QUERIES, corpus, QRELS, score=1)
+    report = run_stage(tmp_path, {"encoder": "toy"}, {"toy": {"kind": "nowhere"}})
+    dropped = read_table(tmp_path / "out", "dropped").select("table", "id", "nearest_id", "similarity", "reason").rows()
+    assert dropped == [("corpus", "d3", "d1", 1.0, "copy"), ("corpus", "d6", "d2", 1.0, "copy")]
+    qrels = read_table(tmp_path / "out", "qrels").select("query_id", "doc_id").rows()
+    assert qrels == [("q1", "d1"), ("q1", "d4"), ("q2", "d1"), ("q3", "d1"), ("q3", "d2"), ("q3", "d5")]
+    assert report.notes == [
+        "dropped: 2 of the corpus; `curate show diversify/dropped` lists each with the one that is kept"
+    ]
+
+
+def test_texts_that_contradict_are_not_alike_by_a_cosine(small: Run, tmp_path: Path) -> None:
+    write_table(
+        tmp_path / "mask",
+        "queries",
+        frame(
+            "queries",
+            [
+                {"query_id": "q1", "text": "左肾结石吃什么药"},
+                {"query_id": "q2", "text": "右肾结石吃什么药"},
+                {"query_id": "q3", "text": "药么什吃石结肾右"},
+            ],
+        ),
+    )
+    write_table(tmp_path / "mask", "classes", classes({"q1": "a", "q2": "b", "q3": "c"}, CORPUS))
+    small(queries={"t": 0.5, "n": 0}, corpus={"enabled": False}, max_drop=1)
+    assert read_table(tmp_path / "out", "queries")["query_id"].to_list() == ["q1", "q2"]
+    small(queries={"t": 0.5, "n": 0, "veto": False}, corpus={"enabled": False}, max_drop=1)
+    assert read_table(tmp_path / "out", "queries")["query_id"].to_list() == ["q1"]
+
+
 def test_a_qrel_does_not_follow_a_text_that_masking_made_equal(small: Run, tmp_path: Path) -> None:
     write_table(tmp_path / "mask", "classes", classes(QUERIES, {**CORPUS, "d3": "not the text of d1"}))
     small(queries={"enabled": False}, corpus=ONE)
@@ -422,7 +471,7 @@ def test_a_qrel_does_not_follow_a_text_that_masking_made_equal(small: Run, tmp_p
 def test_a_table_is_copied_over_all_its_batches(tmp_path: Path) -> None:
     texts = [f"{number}" for number in range(BATCH + 200)]
     masked(tmp_path, {f"q{number:04}": text for number, text in enumerate(texts)}, {"d1": "咳嗽"})
-    settings: Settings = {"queries": {"t": 0.999, "n": 0}, "corpus": {"enabled": False}, "max_drop": 1}
+    settings: Settings = {"queries": {"t": 0.999, "n": 0, "veto": False}, "corpus": {"enabled": False}, "max_drop": 1}
     with embedding_server() as server:
         run_stage(tmp_path, {"encoder": "toy", **settings}, toy(server))
     expected = np.flatnonzero(diversify(letters(texts), t=0.999, n=0).kept)
@@ -470,11 +519,12 @@ def test_decisions_are_remembered_until_they_are_written(
 
 def test_a_forecast_counts_what_is_to_be_encoded(small: Run, tmp_path: Path) -> None:
     small(queries=ONE, corpus={"enabled": False})
-    settings = config.check(Config, {"encoder": "use"}, "diversify")
+    settings = config.check(Config, {"encoder": "use", "queries": ONE, "corpus": ONE}, "diversify")
     before, both = forecast(settings, context(tmp_path, encoders={})), [("queries", 3, 3), ("corpus", 5, 4)]
     assert [(row["table"], row["texts"], row["to_encode"]) for row in before] == both
     assert all(isinstance(row["encode_minutes"], float) and row["compare_minutes"] == 0 for row in before)
-    assert forecast(config.check(Config, {"enabled": False}, "diversify"), context(tmp_path)) == []
+    for nothing in ({"enabled": False}, {}):
+        assert forecast(config.check(Config, nothing, "diversify"), context(tmp_path)) == []
 
 
 def test_off_keeps_everything_and_needs_no_encoder(tmp_path: Path) -> None:
@@ -488,14 +538,14 @@ def test_off_keeps_everything_and_needs_no_encoder(tmp_path: Path) -> None:
 
 def test_an_unknown_encoder_is_found_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown encoder 'usee': did you mean 'use'"):
-        run_stage(masked(tmp_path, QUERIES, CORPUS), {"encoder": "usee"}, {})
+        run_stage(masked(tmp_path, QUERIES, CORPUS), {"encoder": "usee", "queries": ONE}, {})
 
 
 def test_dropping_too_much_stops_unless_told_to_go_on(small: Run, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"diversify\.corpus: 80% of 5 texts would be dropped at t = -1; .*max_drop=1"):
-        small(queries=ONE, corpus={"t": -1, "n": 0})
+        small(queries=ONE, corpus={"t": -1, "n": 0, "veto": False})
     assert list((tmp_path / "out").iterdir()) == [], "nothing is written"
-    assert small(queries=ONE, corpus={"t": -1, "n": 0}, max_drop=1).rows_out == 3
+    assert small(queries=ONE, corpus={"t": -1, "n": 0, "veto": False}, max_drop=1).rows_out == 3
 
 
 def test_the_same_again_gives_the_same_bytes(small: Run, tmp_path: Path) -> None:
@@ -513,7 +563,11 @@ def test_auto_meets_its_target_on_real_texts(tmp_path: Path) -> None:
     texts = pl.read_ndjson(resources.demo() / "queries.jsonl")
     queries = dict(zip(texts["_id"].to_list(), texts["text"].to_list(), strict=True))
     masked(tmp_path, queries, {"d1": "高血压"})
-    settings: Settings = {"encoder": "use", "queries": {"n": 0, "target_drop": 0.1}, "corpus": {"enabled": False}}
+    settings: Settings = {
+        "encoder": "use",
+        "queries": {"t": "auto", "n": 0, "target_drop": 0.1},
+        "corpus": {"enabled": False},
+    }
     report = run_stage(tmp_path, settings, {})
     found = report.facts["queries"]
     assert isinstance(found, dict)

@@ -1,0 +1,81 @@
+"""Whether two texts that look alike say different things: another number, side, sex, age, type, or a negation.
+
+A second lock where a user lets a cosine decide. It catches what embeddings are known to miss and promises no more.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.config import parse_yaml
+
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*\s*(?:%|‰|°[cf]?|[a-zµμ]+|[\u4e00-\u9fff])?")
+_NEGATION = re.compile(r"\b(?:not?|never|without|none|neither|nor|cannot)\b|n't\b|[不没无非未勿]")
+
+
+class Claims(NamedTuple):
+    """What could contradict another text."""
+
+    values: Mapping[str, frozenset[str]]
+    """Class -> its values in the text; `number` has numbers with their units."""
+    negations: int
+
+
+def claims(text: str) -> Claims:
+    """Return the numbers, the values of each class of words, and the count of negations in a text."""
+    plain = unicodedata.normalize("NFKC", text).lower()
+    values: dict[str, set[str]] = {}
+    for match in _NUMBER.finditer(plain):
+        values.setdefault("number", set()).add("".join(match[0].split()))
+    words, pattern = _words()
+    for match in pattern.finditer(plain):
+        name, value = words[match[0]]
+        values.setdefault(name, set()).add(value)
+    return Claims({name: frozenset(each) for name, each in values.items()}, len(_NEGATION.findall(plain)))
+
+
+def contradict(left: Claims, right: Claims, *, statements: bool) -> bool:
+    """Say whether each side has a value of some class that the other lacks; of statements also by their negations.
+
+    A question means the same with and without a negation often enough ("is it not safe"), a statement does not.
+    """
+    if statements and left.negations != right.negations:
+        return True
+    shared = left.values.keys() & right.values.keys()
+    return any(left.values[name] - right.values[name] and right.values[name] - left.values[name] for name in shared)
+
+
+class Contradictions:
+    """Which of some texts contradict one of them."""
+
+    def __init__(self, texts: Iterable[str], *, statements: bool) -> None:
+        self.claims = [claims(text) for text in texts]
+        self.statements = statements
+
+    def __call__(self, item: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return for each of the others whether it contradicts the item."""
+        return np.array(
+            [contradict(self.claims[item], self.claims[other], statements=self.statements) for other in others], bool
+        )
+
+
+@cache
+def _words() -> tuple[Mapping[str, tuple[str, str]], re.Pattern[str]]:
+    """Return word -> class and value, and the pattern that finds the longest word at each place."""
+    path = Path(__file__).with_name("contradictions.yaml")
+    classes: Mapping[str, Mapping[str, list[str]]] = parse_yaml(path.read_text(encoding="utf-8"))
+    words = {
+        unicodedata.normalize("NFKC", word).lower(): (name, value)
+        for name, values in classes.items()
+        for value, of_value in values.items()
+        for word in of_value
+    }
+    longest_first = sorted(words, key=len, reverse=True)
+    bounded = (rf"(?<![a-z]){re.escape(w)}(?![a-z])" if w.isascii() else re.escape(w) for w in longest_first)
+    return words, re.compile("|".join(bounded))
