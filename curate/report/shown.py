@@ -121,6 +121,8 @@ class Shown:
     experts: Sequence[Any] = ()
     """What people's check of samples proves: columns of `review.showing`."""
     kinds: Sequence[ShownKind] = ()
+    outdated: Sequence[str] = ()
+    """Stages that are out of date; what they say is shown all the same."""
     asked: int = 0
     """Queries that were read, those that fell out before judging too."""
     beside: Mapping[str, ShownCheck] = field(default_factory=dict)

@@ -97,8 +97,10 @@ class Desk:
         return frame("reviews", rows).sort("query_id", "doc_id", "assessor")
 
     @property
-    def digest(self) -> list[Json]:
-        """Return what identifies the sample and everything that was said of it."""
+    def digest(self) -> list[Json] | None:
+        """Return what identifies the sample and everything that was said of it; None before the first answer."""
+        if not any((self.sample.folder / "answers").glob("*")):
+            return None
         return [digests(self.sample.folder / "answers"), sha256(self.sample.folder / "design.json")]
 
     def _known(self, person: str) -> None:

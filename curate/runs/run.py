@@ -203,6 +203,9 @@ class Run:
         written: list[Report] = []
         try:
             context = replace(self._context(out, written.append), progress=progress)
+            if stage.renders:
+                stale = [each for each, (state, _) in self._states.all().items() if state == "stale"]
+                context = replace(context, outdated=[each for each in stale if each in stage.after])
             with waiting(progress, WORKING):
                 report = stage.run(self.pipeline.sections[name], context)
         except CurateError:

@@ -50,7 +50,7 @@ class StageStates:
         mark = self.mark(name)
         if mark is None:
             return "missing"
-        if not mark.whole(self.place(name)):
+        if not mark.whole(self.place(name)) or mark.report.facts.get("outdated"):
             return "stale"
         try:
             if mark.made_from != self.made_from(stages.stage(name)):
@@ -62,7 +62,8 @@ class StageStates:
     def need_ancestors(self, name: str, folder: Path) -> None:
         """Raise UserError unless every stage whose tables go into this one is up to date."""
         for before in _ancestors(name):
-            if _lacking(name, before, self.of(before)):
+            state = self.of(before)
+            if _lacking(name, before, state) and not (state == "stale" and stages.stage(name).renders):
                 raise UserError(f"{name}: the stage {before!r} is not up to date in {folder}; run `curate {before}`")
 
     def need(self, name: str, folder: Path) -> None:

@@ -85,6 +85,8 @@ class Context:
     """The whole frozen pipeline, for report and card."""
     made: Mapping[str, Path] = field(default_factory=dict)
     """Stages that are finished and not in the run folder yet -> where they are."""
+    outdated: Sequence[str] = ()
+    """For a stage that renders: the stages before it that are out of date."""
     partial: Callable[["Report"], None] = lambda _report: None
     """Called with the report of tables that are written though the stage cannot go on, before it raises why."""
 
@@ -185,6 +187,8 @@ class Stage(Generic[Config]):
     """What its tables depend on besides its own section."""
     optional: tuple[str, ...] = ()
     """Those of `after` that it can do without; once they have run they must be up to date."""
+    renders: bool = False
+    """Whether it shows what there is: it runs on stages that are out of date, and says which."""
     version: int = 1
     """Raised when the same settings give other tables; old results are then redone."""
 

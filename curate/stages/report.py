@@ -65,7 +65,12 @@ def run(config: Config, context: Context) -> Report:
     with waiting(context.progress, StepLabel("writing the page")):
         _write(shown, config, context)
     rows = shown.steps["consensus"].rows_in
-    return Report(rows, rows, facts={"sample_pairs": len(shown.pairs)})
+    facts: dict[str, Json] = {"sample_pairs": len(shown.pairs)}
+    if not context.outdated:
+        return Report(rows, rows, facts=facts)
+    named = ", ".join(context.outdated)
+    note = f"out of date, and shown as they are: {named}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
+    return Report(rows, rows, facts={**facts, "outdated": list(context.outdated)}, notes=[note])
 
 
 def _write(shown: Shown, config: Config, context: Context) -> None:
@@ -108,6 +113,7 @@ def gather(config: Config, context: Context) -> Shown:
         experts=columns(context.run, context.folder("resolve")),
         scale=context.scale,
         kinds=_kinds(context, steps),
+        outdated=context.outdated,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
         asked=_asked(context),
@@ -245,4 +251,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=9)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, renders=True, version=9)

@@ -158,6 +158,14 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
     return pl.concat(tables), outdated
 
 
+def overridden(context: Context) -> int:
+    """Return how many verdicts of the panel the answers that are there would change under expert-over-panel."""
+    panel, desks = context.read("consensus", "verdicts"), _desks(Config(policy="expert-over-panel"), context)
+    reviews, _ = _reviews([desk for desk in desks if desk.sample.scale == context.scale], context)
+    experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
+    return len(resolve(panel, experts)[1])
+
+
 def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
     """Return how many pairs have each verdict before and after experts, in words; nothing where no number moved."""
     counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
@@ -213,7 +221,9 @@ def _desks(config: Config, context: Context) -> list[Desk]:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return the digests of everything that experts said, and what identifies who else decides."""
-    found: dict[str, Json] = {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
+    found: dict[str, Json] = {
+        desk.sample.folder.name: digest for desk in _desks(config, context) if (digest := desk.digest) is not None
+    }
     if asked := threshold.wanted(context):
         desk = threshold.desk_of(context, asked)
         found["consensus.accept"] = {**asked.model_dump(), "answers": desk.digest if desk else None}

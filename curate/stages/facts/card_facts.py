@@ -97,7 +97,7 @@ def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
 def experts(context: Context) -> dict[str, Json]:
     """Return what identifies all that people said of this run's labels and items."""
     desks = [*relevance_desks(context.run), *items.item_desks(context.run)]
-    return {desk.sample.design.name: desk.digest for desk in desks}
+    return {desk.sample.design.name: digest for desk in desks if (digest := desk.digest) is not None}
 
 
 def families(context: Context) -> dict[str, Json]:
