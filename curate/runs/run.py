@@ -20,7 +20,7 @@ from curate.runs.foreign_files import ID, need_ours, need_run, run_id
 from curate.runs.manifest import write_manifest
 from curate.runs.pipeline import Pipeline, dump
 from curate.runs.release import release_raw
-from curate.runs.state import StageStates, State
+from curate.runs.state import StageStates, State, schemas
 from curate.runs.tables import SETTINGS
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.stages.judge.config import Config as JudgeConfig
@@ -196,7 +196,10 @@ class Run:
 
         def keep(report: Report) -> None:
             """Let a stage's tables wait for the commit, with their done-mark."""
-            mark = Mark(made_from, report, round(time.monotonic() - started, 3), files.digests(out))
+            outputs = files.digests(out)
+            mark = Mark(
+                {**made_from, "schemas": schemas(outputs)}, report, round(time.monotonic() - started, 3), outputs
+            )
             files.write_json(out / "stage.json", asdict(mark))
             self._made.waiting[name] = out
 

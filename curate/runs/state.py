@@ -1,7 +1,7 @@
 """Whether the stages of a run are up to date, by their done-marks and all that their tables depend on."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -53,7 +53,7 @@ class StageStates:
         if not mark.whole(self.place(name)) or mark.report.facts.get("outdated"):
             return "stale"
         try:
-            if mark.made_from != self.made_from(stages.stage(name)):
+            if self.changed(stages.stage(name)):
                 return "stale"
         except UserError:  # say, the source was moved away since
             return "unchecked"
@@ -89,12 +89,15 @@ class StageStates:
         return made_from
 
     def changed(self, stage: Stage[Any]) -> list[str] | None:
-        """Return what changed since the stage was done; None if it was not."""
+        """Return what changed since the stage was done; None if it was not.
+
+        A part that its mark lacks is of a later version than the one that made it, and no change.
+        """
         mark = self.mark(stage.name)
         if mark is None:
             return None
-        now = self.made_from(stage)
-        return [part for part in now if now[part] != mark.made_from.get(part)]
+        now = {**self.made_from(stage), "schemas": schemas(mark.outputs)}
+        return [part for part in now if part in mark.made_from and now[part] != mark.made_from[part]]
 
     def fingerprint(self, stage: Stage[Any]) -> Json:
         """Return what identifies all that a stage reads outside of the run folder."""
@@ -106,6 +109,13 @@ class StageStates:
         """Take fingerprints again: those of the stages behind one that has run, or all."""
         kept = stages.KNOWN[: stages.KNOWN.index(after) + 1] if after else ()
         self._outside = {name: known for name, known in self._outside.items() if name in kept}
+
+
+def schemas(outputs: Iterable[str]) -> dict[str, Json]:
+    """Return table -> digest of its columns and their types, of the tables among the files of a stage."""
+    tables = (Path(name).stem for name in outputs if name.endswith(".parquet") and "/" not in name)
+    columns = {name: records.TABLES[name] for name in sorted(tables) if name in records.TABLES}
+    return {name: config.digest({column: str(kind) for column, kind in of.items()}) for name, of in columns.items()}
 
 
 def _ancestors(name: str) -> list[str]:
