@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from curate.core import config
 from curate.core.config import Json, Section, Settings
 from curate.core.protocols import PaidProgress, quiet
+from curate.runs.outputs import free_place
 from curate.stages.context import Context, home
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
@@ -39,6 +40,8 @@ def check(
     asked = config.check(LeakOptions, config.override({}, assignments), "--set")
     rule = asked.leaks
     definitions = cast("Mapping[str, Mapping[str, Settings]]", {"encoders": asked.encoders})
+    if out is not None:
+        free_place(out, [COMPARED])
     context = Context(run=train, out=train, home=home(), definitions=definitions, progress=progress)
     one, other = splits.read(train), splits.read(test)
     found = compare(one, other, rule, context)

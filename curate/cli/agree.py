@@ -84,6 +84,8 @@ def agree(
         delimiter=delimiter,
         sheet=sheet,
     )
+    if file is not None and run is None and file.is_dir():
+        file, run = None, file
     if file is not None and run_file:
         raise ConfigError("found a file of ratings and --run-file, expected a run for that; leave one of them out")
     if file is not None and run is None:

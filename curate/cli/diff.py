@@ -33,9 +33,10 @@ def diff(
     from curate.checks.diff.diff import DiffOptions
     from curate.checks.diff.diff import diff as compare
     from curate.checks.diff.written import need_form, write
+    from curate.runs.outputs import free_place
 
     if out is not None:
-        need_form(out)
+        free_place(need_form(out), file=True)
     figures, table = compare(before, after, DiffOptions(run_file or (), subset, split))
     if out is not None:
         write(table, out)

@@ -31,7 +31,7 @@ def notes(
     floors: Annotated[bool, typer.Option(help="Measure text length, shared characters and chance too.")] = True,
     folds: Annotated[int, typer.Option(help="Parts that the probe of the label is fitted on in turn.")] = 2,
     seeds: Annotated[int, typer.Option(help="How often the texts are parted anew for the probe.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of resamples and parts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of resamples and parts.")] = 0,
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Longest input in tokens, of all models but use and e5.")
     ] = None,

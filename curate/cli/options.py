@@ -61,7 +61,7 @@ Retrievers = Annotated[
 Retry = Annotated[
     bool, typer.Option("--retry", help="Ask again where a model refused or its answer could not be parsed.")
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of the random sample; default: the pipeline's.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random sample; default: the pipeline's.")]
 Source = Annotated[
     str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; default: the run's.")
 ]

@@ -1,5 +1,6 @@
 """Run stages for a command: the run that its options name, the consent to spend, progress and results."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,10 +60,16 @@ def go(
 ) -> Path:
     """Run the named stages, or all, with progress bars, say what was made, and return the run folder."""
     from curate.cli.progress import bars
+    from curate.core.errors import UserError
 
     work = open_run(pipeline, folder, assign)
     if consent is not None:
         work.consent = consent
+    if pipeline is None and folder is None and (lost := work.would_lose()):
+        raise UserError(
+            f"{work.folder}: {', '.join(lost)} are up to date, and these settings would make them again; if that is "
+            f"meant, name the run: --run {shlex.quote(str(work.folder))}"
+        )
     with bars() as (work.progress, work.tell):
         work.execute(names, force=force)
     made = results(work, names)

@@ -29,9 +29,9 @@ def tokens(
     column: Annotated[str | None, typer.Option(help="Column of a file's texts; default: text or query.")] = None,
     terms: Annotated[int, typer.Option(min=0, help="Split terms listed per model.")] = 20,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Read the first texts alone, of queries and documents.")
+        int | None, typer.Option(min=1, max=2**63 - 1, help="Read the first texts alone, of queries and documents.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for tokens.json and README.md.")] = None,
     as_json: AsJson = False,
 ) -> None:

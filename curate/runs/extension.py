@@ -16,8 +16,9 @@ from typing import Any
 
 from curate import stages
 from curate.core.config import Json, digest
-from curate.core.errors import ConfigError, DataError, UserError
-from curate.runs.foreign_files import run_id
+from curate.core.errors import ConfigError, CurateError, UserError
+from curate.runs.foreign_files import is_run, run_id
+from curate.runs.outputs import free_place
 from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
 from curate.runs.tables import SETTINGS, newest_when_done
@@ -77,6 +78,8 @@ def extend(before: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
     """
     _need_parent(before)
     folder = order.out or _beside(before)
+    if not is_run(folder):
+        free_place(folder)
     wanted, _ = _version(before, order), _settings(before, order)  # what is wrong with them is said before a copy
     if folder.exists():
         _need_same(folder, wanted)
@@ -92,10 +95,10 @@ def extend(before: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
 
 @contextmanager
 def _gone_without_pool(folder: Path) -> Iterator[None]:
-    """Remove the new run if its pool fails, which a mended run file could not go on with: nothing is asked by then."""
+    """Remove the new run if it is refused before it has a pool: no later call could go on with it, nothing is paid."""
     try:
         yield
-    except DataError:
+    except CurateError:
         if not (folder / "pool").exists():
             shutil.rmtree(folder)
         raise

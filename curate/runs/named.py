@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from curate.core.errors import NotFound, UserError
+from curate.core.errors import NotFound, UserError, suggestion
 from curate.llm.providers.presets import told_presets
 from curate.runs.foreign_files import is_run
 from curate.runs.pipeline import Pipeline, find
@@ -45,6 +45,9 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, te
     if folder is None:
         folder = newest()
         tell(f"working in {folder}")
+    if not folder.exists():
+        runs = [str(path.parent) for path in sorted(folder.parent.glob(f"*/{SETTINGS}")) if is_run(path.parent)]
+        raise NotFound(f"{folder}: no such run folder; {suggestion(str(folder), runs)}")
     if not (folder / SETTINGS).is_file():
         raise NotFound(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
     if not is_run(folder):

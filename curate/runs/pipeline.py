@@ -47,7 +47,7 @@ class Head(Section):
         pattern=r"^[a-z]{2,3}(-[A-Za-z]+)*$",
         description="tag of the texts, such as zh or pt-BR; where there is none, the commands detect it",
     )
-    seed: int = 7
+    seed: int = Field(default=7, ge=0)
     defaults: Annotated[Literal["0.2", "0.3"], BeforeValidator(str)] = Field(
         default="0.3",
         description="version whose defaults hold; a run keeps those that it was made with",

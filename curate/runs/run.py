@@ -16,6 +16,7 @@ from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
 from curate.retrieval.encoders.presets import with_presets
+from curate.runs.contradictions import need_consistent
 from curate.runs.foreign_files import ID, need_ours, need_run, run_id
 from curate.runs.manifest import write_manifest
 from curate.runs.pipeline import Pipeline, dump
@@ -23,8 +24,6 @@ from curate.runs.release import release_raw
 from curate.runs.state import StageStates, State, schemas
 from curate.runs.tables import SETTINGS
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
-from curate.stages.judge.config import Config as JudgeConfig
-from curate.stages.judge.validation import validated
 from curate.stages.mark import Mark
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
@@ -99,6 +98,15 @@ class Run:
                 self._made.drop()
                 self._states.forget()
 
+    def need_consistent(self) -> None:
+        """Raise ConfigError where settings of the stages contradict one another."""
+        need_consistent(self.pipeline, self._context(self.folder))
+
+    def would_lose(self) -> list[str]:
+        """Return the stages that are up to date by the settings on disk and no longer by these."""
+        now = self.states()
+        return [name for name in self._standing() if now.get(name, ("stale",))[0] == "stale"]
+
     def _standing(self) -> dict[str, State]:
         """Return the stages that the settings on disk find up to date, partial ones too."""
         if not (self.folder / SETTINGS).is_file():
@@ -133,6 +141,7 @@ class Run:
 
         So a stage's plan is made: what judging would cost, how long diversify would take.
         """
+        self.need_consistent()
         self.need_ancestors(stage)
         with enough_space(self.folder):  # for vectors
             return ask(self.pipeline.sections[stage], self._context(self.folder))
@@ -148,8 +157,7 @@ class Run:
     def _check(self, names: Sequence[str], *, force: bool) -> str | None:
         """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
         need_run(self.folder)
-        if "judge" in self.pipeline.head.stages:
-            validated(cast("JudgeConfig", self.pipeline.sections["judge"]), self._context(self.folder))
+        self.need_consistent()
         for name in names:
             self._states.fingerprint(stages.stage(name))
         first = next((name for name in names if force or self._states.of(name) != "done"), None)

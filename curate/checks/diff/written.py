@@ -10,10 +10,11 @@ from curate.system.files import replacing
 FORMS = (".csv", ".parquet")
 
 
-def need_form(path: Path) -> None:
-    """Raise ConfigError unless the file's name ends as one of `FORMS`."""
+def need_form(path: Path) -> Path:
+    """Return a path; ConfigError unless the file's name ends as one of `FORMS`."""
     if path.suffix not in FORMS:
         raise ConfigError(f"--out: found {path.name}; expected a name that ends with {' or '.join(FORMS)}")
+    return path
 
 
 def write(table: pl.DataFrame, path: Path) -> None:

@@ -31,6 +31,7 @@ from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, name
 from curate.evaluation.models.rounds import score_all
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.evaluation.speed import passes
+from curate.runs.outputs import free_place
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_table, write_text
@@ -70,6 +71,8 @@ def evaluate(
 
     What was scored before is taken from `evaluations` in the home folder: the same content, model, precision and mteb.
     """
+    if order.out is not None:
+        free_place(order.out, ["evaluation.json"])
     run = origin.run_of(order.folder)
     names = [*order.models, *(BASELINES if order.baselines else ())]
     if not names:

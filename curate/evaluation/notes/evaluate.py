@@ -18,6 +18,7 @@ from curate.evaluation.notes.encoders import NoteEncoder
 from curate.evaluation.notes.measuring import MeasurePlan, feasible, measured
 from curate.evaluation.notes.table import NotesLayout, NotesTable, read
 from curate.retrieval.vectors.cache import keys_of
+from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW
 from curate.stats.neighbour_recall import NEAR
 from curate.system.extras import require
@@ -54,6 +55,8 @@ class NotesRequest:
 
 def evaluate(order: NotesRequest, progress: Progress = quiet) -> dict[str, Any]:
     """Return all figures as plain values, and write what is asked for."""
+    if order.out is not None:
+        free_place(order.out, ["figures.json"])
     contestants = _contestants(order, progress)
     if order.export is not None:
         export.need_free(order.export)

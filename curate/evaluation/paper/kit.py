@@ -14,6 +14,7 @@ from curate.evaluation.paper.evidence import LANGUAGES, Figures, PaperEvidence, 
 from curate.evaluation.paper.figures import PaperFigures
 from curate.evaluation.paper.latex import document, fragment
 from curate.evaluation.paper.table import PaperTable
+from curate.runs.outputs import free_place
 from curate.runs.run import Run
 from curate.system.files import write_text
 
@@ -48,6 +49,8 @@ class Absent:
 
 def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> dict[str, Any]:
     """Write the kit of a run and return what is in it; UserError unless its panel has voted."""
+    if out is not None:
+        free_place(out, [DOCUMENT])
     context = run.beside("resolve")
     state, _ = run.states().get("export", ("missing", None))
     known = PaperEvidence(context, exported=state in ("done", "unchecked"))

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from curate.core.errors import UserError
 from curate.evaluation.publish import statistics
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.pull_request import NAME, PullRequest
 from curate.evaluation.publish.task_source import HubPlace, TaskSource, hub_place, placeholders
+from curate.runs.outputs import free_place
 from curate.system.files import read_json, write_json, write_text
 
 RECORD = ".curate.json"
@@ -61,8 +61,7 @@ def _recorded(out: Path) -> dict[str, str]:
     """Return what was written here before."""
     if (out / RECORD).is_file():
         return {path: digest for path, digest in read_json(out / RECORD).items() if _below(path)}
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise UserError(f"--out {out}: not empty, and not written by `curate ready`; give a new folder")
+    free_place(out)
     return {}
 
 

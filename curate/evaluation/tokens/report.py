@@ -16,6 +16,7 @@ from curate.evaluation.tokens import fertility, page
 from curate.evaluation.tokens.fertility import LENGTHS, Terms
 from curate.evaluation.tokens.reading import TextPart, parts
 from curate.evaluation.tokens.tokenizers import ModelTokenizer, named
+from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW, Figure
 from curate.stats.tally import Floats
 from curate.system.files import write_json, write_text
@@ -51,6 +52,8 @@ class _Count:
 
 def report(order: TokenRequest, progress: Progress = quiet) -> dict[str, Any]:
     """Return all figures as plain values, and write them where `out` says."""
+    if order.out is not None:
+        free_place(order.out, ["tokens.json"])
     names = list(dict.fromkeys(order.models))
     if not names:
         raise ConfigError("tokens: found no model; name some with --models, such as --models use,e5")

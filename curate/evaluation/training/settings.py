@@ -78,7 +78,7 @@ class TrainSettings(Section):
     eval_every: int = Field(default=0, ge=0, description="steps from one dev score to the next; 0 takes ten per seed")
     dev: DevSplit = DevSplit()
     seeds: int = Field(default=FEWEST_SEEDS, ge=1, description="how many models are trained, with seeds that follow")
-    seed: int = Field(default=13, description="the first seed; it also draws the dev queries")
+    seed: int = Field(default=13, ge=0, description="the first seed; it also draws the dev queries")
     merge: float = Field(
         default=1.0, gt=0, le=1, description="share of the trained weights in the result; .5 averages with the base"
     )

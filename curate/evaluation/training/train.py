@@ -19,6 +19,7 @@ from curate.evaluation.training.recipes import RecipeData
 from curate.evaluation.training.scores import ModelScores
 from curate.evaluation.training.settings import FEWEST_SEEDS, TrainSettings
 from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.runs.outputs import free_place
 from curate.system.files import read_json, write_json, write_text
 
 BEGUN = "begun.json"
@@ -134,7 +135,7 @@ def _revision(name: str, settings: TrainSettings) -> str:
 def _begin(work: _Work) -> None:
     """Take a folder, or go on in it; ConfigError if it was begun with other settings or triples."""
     folder, asked = work.order.out, _identity(work)
-    begun = folder / BEGUN
+    begun = free_place(folder, [BEGUN]) / BEGUN
     if begun.is_file() and (before := read_json(begun)) != asked:
         if not work.order.force:
             other = next(name for name in asked if before.get(name) != asked[name])

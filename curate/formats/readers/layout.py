@@ -63,7 +63,7 @@ def _named(folder: Path, split: str | None) -> Parts:
 def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
     """Return split -> files of the qrels: those of a folder, else one file, which has no split."""
     place = _folder(folder, "qrels") or _beside(folder)
-    found = shards.splits(place, None) if place else {}
+    found = shards.splits(place, None) if place else _of_older_repository(folder)
     single = _file(folder, "qrels")
     return {DEFAULT_SPLIT: single} if not found and single and split is None else found
 
@@ -75,8 +75,26 @@ def _beside(folder: Path) -> Path | None:
     return next((path for name in _LABELS if (path := folder / name).is_dir()), None)
 
 
+def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
+    """Return split -> files of the qrels beside `data/corpus-*.parquet`: of that folder, else of `NAME-qrels/data`."""
+    if not _shards(folder, "corpus"):
+        return {}
+    inside = _shards(folder, "qrels")
+    beside = folder.resolve().with_name(f"{folder.resolve().name}-qrels")
+    data = beside / "data" if (beside / "data").is_dir() else beside
+    return {DEFAULT_SPLIT: inside} if inside else shards.splits(data, None) if data.is_dir() else {}
+
+
+def _shards(folder: Path, table: Table) -> list[Path]:
+    """Return the files `data/NAME-*` of a table, as C-MTEB's repositories had them, where tables are splits."""
+    data = folder / "data"
+    found = shards.splits(data, None) if data.is_dir() else {}
+    return next((found[name] for name in _names()[table] if name in found), [])
+
+
 def _texts(folder: Path, table: Table, known: set[str]) -> dict[str, list[Path]]:
-    single, place = _file(folder, table), _folder(folder, table)
+    place = _folder(folder, table)
+    single = _file(folder, table) or ([] if place else _shards(folder, table))
     return {DEFAULT_SPLIT: single} if single else shards.splits(place, known) if place else {}
 
 

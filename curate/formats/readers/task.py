@@ -10,6 +10,7 @@ from curate.core.config import digest
 from curate.core.errors import ConfigError, RunFailed
 from curate.formats.readers import Row, Table
 from curate.formats.readers.splits import DEFAULT_SPLIT, choose
+from curate.system import hub
 from curate.system.extras import needed
 
 
@@ -71,13 +72,17 @@ class TaskTable:
 
     @cached_property
     def _data(self) -> Mapping[str, Any]:
+        where = self.task.metadata.dataset
+        local = (
+            f"where there is a network run `hf download {where['path']} --repo-type dataset --revision "
+            f"{where['revision']} --local-dir {self.name}`, and give that folder as ingest.source"
+        )
+        if why := hub.unreachable(cached=hub.holds_dataset(where["path"])):
+            raise RunFailed(f"{self.name}: {why}; {local}")
         try:
             self.task.load_data()
-        except (OSError, ValueError) as error:  # no network, no such repository, a damaged cache
-            raise RunFailed(
-                f"{self.name}: the data cannot be loaded ({type(error).__name__}); "
-                "check the network, or give a downloaded folder as ingest.source"
-            ) from error
+        except (OSError, ValueError) as error:  # no such repository, a damaged cache
+            raise RunFailed(f"{self.name}: the data cannot be loaded ({hub.first_line(error)}); {local}") from error
         subsets = self.task.dataset
         if len(subsets) != 1:
             raise ConfigError(f"{self.name}: found {len(subsets)} subsets, expected one; give a folder instead")

@@ -16,10 +16,11 @@ from curate.core.config import Json, Section, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
-from curate.retrieval.encoders.hub import commit, first_line, unreachable
+from curate.retrieval.encoders.hub import commit, unreachable
 from curate.retrieval.similarity.exact_search import unit
 from curate.system.egress import Egress
 from curate.system.extras import require
+from curate.system.hub import first_line
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

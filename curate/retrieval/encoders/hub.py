@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from curate.system import hub
+
 CONFIGS = ("config.json", "modules.json")
 """Files of which a model has one at least: a table of token vectors has no config.json."""
-HUB_S = 5.0
-"""Seconds within which the hub has to answer before a model is loaded from it."""
 
 
 def commit(model: str, revision: str | None) -> str | None:
@@ -28,27 +28,12 @@ def commit(model: str, revision: str | None) -> str | None:
 
 
 def unreachable(model: str, revision: str | None) -> str | None:
-    """Return why a model of the hub cannot be loaded here: it is not in the cache, and the hub does not answer.
-
-    One request, for the hub's library tries again for minutes per file.
-    """
-    from huggingface_hub import constants, get_session, try_to_load_from_cache
+    """Return why a model of the hub cannot be loaded here: it is not in the cache, and the hub does not answer."""
+    from huggingface_hub import try_to_load_from_cache
 
     cached = (try_to_load_from_cache(_name(model), name, revision=revision) for name in CONFIGS)
-    if any(isinstance(path, str) for path in cached):
-        return None
-    try:
-        get_session().head(constants.ENDPOINT, timeout=HUB_S)
-    except Exception as error:  # noqa: BLE001 - the errors are those of the hub's HTTP library, which changes
-        found = f"{constants.ENDPOINT} cannot be reached: {first_line(error)}"
-        return f"it is not in the cache of this machine and cannot be downloaded here, for {found}"
-    return None
+    return hub.unreachable(cached=any(isinstance(path, str) for path in cached))
 
 
 def _name(model: str) -> str:
     return model if "/" in model else f"sentence-transformers/{model}"  # as the library does
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error says in its first line, or its class."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -49,6 +49,7 @@ def plan(work: Run) -> RunPlan:
     A stage whose input is there plans itself, all others are forecast from the texts of the source: at most so many
     queries and documents, for filters only drop some.
     """
+    work.need_consistent()
     work.consent = Consent(currency=work.consent.currency)
     lines, assumed = list[PlannedCost](), list[str]()
     waiting = []

@@ -1,5 +1,6 @@
 """Build encoders, retrievers and judges from a pipeline's names and definitions; stages hand them down."""
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -107,7 +108,21 @@ def _with_encoders(
         return {family: defined}
     if name in encoders:
         return {family: {**defined, name: fallback}}
+    if family == "judges":
+        raise _unknown_judge(name, [*defined, *builtin])
     raise unknown_encoder(family[:-1], name, {*defined, *builtin, *encoders})
+
+
+def _unknown_judge(name: str, known: Sequence[str]) -> ConfigError:
+    """Return the error of a name that cannot judge, with the nearest that can; `replay` and `similarity` need more."""
+    judges = sorted({*known} - {"replay", "similarity"})
+    near = difflib.get_close_matches(name, judges, n=3)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return ConfigError(
+        f"unknown judge {name!r}: {meant}`curate models` lists who can judge; another model is defined in the pipeline "
+        f"file, such as `judges: {{{name}: {{kind: openai, base_url: URL, model: NAME}}}}`",
+        choices=judges,
+    )
 
 
 def encoder_names(context: Context) -> set[str]:

@@ -1,0 +1,29 @@
+"""Settings of several stages that contradict one another: found when a stage is run or planned, before it is paid."""
+
+from typing import cast
+
+from curate import stages
+from curate.core.errors import ConfigError
+from curate.runs.pipeline import Pipeline
+from curate.stages.asking import settling
+from curate.stages.context import Context
+from curate.stages.export import graded_labels
+from curate.stages.export.config import Config as ExportConfig
+from curate.stages.judge.config import Config as JudgeConfig
+from curate.stages.judge.validation import validated
+
+
+def need_consistent(pipeline: Pipeline, context: Context) -> None:
+    """Raise ConfigError where settings of the stages of a pipeline cannot hold together."""
+    names = pipeline.head.stages
+    for name in names:
+        stage = stages.stage(name)
+        lacking = [each for each in stage.after if each not in (*names, *stage.optional)]
+        if lacking and not all(context.report(each) for each in lacking):
+            raise ConfigError(f"stages: {name} reads what {', '.join(lacking)} writes; name that too")
+    if "judge" in names:
+        validated(cast("JudgeConfig", pipeline.sections["judge"]), context)
+        if judge := settling.judge_of(context):
+            settling.identity(judge, context)
+    if "export" in names:
+        graded_labels.refuse(cast("ExportConfig", pipeline.sections["export"]), context)
