@@ -1,5 +1,7 @@
 """The `curate` command and its exit codes: 0 done, else what `error_codes.yaml` says of the error."""
 
+import math
+import shlex
 import sys
 
 from curate.cli import stopping
@@ -52,6 +54,18 @@ def _ended() -> int | str | None:
     return complain(Stopped(STOPPED)) if code == stopping.EXIT else code  # before a command has begun
 
 
+def _allowing(error: BaseException) -> list[str]:
+    """Return the command that was refused for money with the cap that allows it, where its plan has a price."""
+    from curate.core.errors import BudgetError
+
+    rows = error.planned if isinstance(error, BudgetError) else ()
+    most = rows[-1].get("online") if rows else None  # of several models the last row is what they come to
+    if most is None:
+        return []
+    cap = f"{math.ceil(most * 100) / 100:.2f}{rows[-1]['currency']}"
+    return [f"next: {shlex.join(['curate', *sys.argv[1:], '--max-cost', cap])}"]
+
+
 def complain(error: BaseException) -> int:
     """Say what was wrong, to people on standard error and to a machine that asked for JSON; return the exit code.
 
@@ -68,7 +82,7 @@ def complain(error: BaseException) -> int:
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
         show()
     else:
-        for line in str(found["message"]).splitlines():
+        for line in [*str(found["message"]).splitlines(), *_allowing(error)]:
             typer.echo(f"curate: {line}", err=True)
     envelope.refuse(found)
     return int(found["exit"])

@@ -38,6 +38,7 @@ def print_plan(
     work.consent = consent
     with bars() as (work.progress, work.tell):
         rows = look()
+    work.remember_plan()
     _print_costs(rows, digits, as_json)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curate.core import safe_yaml
 from curate.core.errors import ConfigError, suggestion
@@ -22,13 +22,6 @@ class Section(BaseModel):
     """Settings that travel together: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-    @field_validator("*")
-    @classmethod
-    def _of_64_bits(cls, value: object) -> object:
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise ValueError("expected a whole number of at most 19 digits")
-        return value
 
 
 Model = TypeVar("Model", bound=BaseModel)

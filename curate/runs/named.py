@@ -46,7 +46,8 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, te
         folder = newest()
         tell(f"working in {folder}")
     if not folder.exists():
-        runs = [str(path.parent) for path in sorted(folder.parent.glob(f"*/{SETTINGS}")) if is_run(path.parent)]
+        near = {*folder.parent.glob(f"*/{SETTINGS}"), *Path("runs").glob(f"*/{SETTINGS}")}
+        runs = [str(path.parent) for path in sorted(near) if is_run(path.parent)]
         raise NotFound(f"{folder}: no such run folder; {suggestion(str(folder), runs)}")
     if not (folder / SETTINGS).is_file():
         raise NotFound(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")

@@ -1,8 +1,8 @@
 """Where a command may write by `--out`: a new or empty place, or one that it wrote before; never a run's own."""
 
-import os
 from collections.abc import Collection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from curate.core.errors import UserError
 from curate.runs.foreign_files import is_run
@@ -33,8 +33,10 @@ def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> P
     if taken and not any((place / name).exists() for name in own):
         raise UserError(f"--out {out}: not empty, and not written by this command; {_OTHER}")
     above = next(folder for folder in place.parents if folder.exists())
-    if not (above.is_dir() and os.access(above, os.W_OK)):
-        raise UserError(f"--out {out}: nothing can be written in {above}; {_OTHER}")
+    try:
+        TemporaryDirectory(dir=above).cleanup()
+    except OSError as error:
+        raise UserError(f"--out {out}: nothing can be written in {above} ({error.strerror}); {_OTHER}") from error
     return out
 
 

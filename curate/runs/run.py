@@ -23,6 +23,7 @@ from curate.runs.pipeline import Pipeline, dump
 from curate.runs.release import release_raw
 from curate.runs.state import StageStates, State, schemas
 from curate.runs.tables import SETTINGS
+from curate.stages.asking import planned_pool
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.stages.mark import Mark
 from curate.system import files
@@ -101,6 +102,10 @@ class Run:
     def need_consistent(self) -> None:
         """Raise ConfigError where settings of the stages contradict one another."""
         need_consistent(self.pipeline, self._context(self.folder))
+
+    def remember_plan(self) -> None:
+        """Keep what pool the plan is of that is shown now: no other one is paid for afterwards without a word."""
+        planned_pool.remember(self._context(self.folder))
 
     def would_lose(self) -> list[str]:
         """Return the stages that are up to date by the settings on disk and no longer by these."""

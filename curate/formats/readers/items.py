@@ -21,7 +21,7 @@ NAMES: Mapping[Table, Names] = {
     },
     "qrels": {
         "query_id": ("query-id", "query_id", "qid"),
-        "doc_id": ("corpus-id", "corpus_id", "doc_id", "docid"),
+        "doc_id": ("corpus-id", "corpus_id", "doc_id", "docid", "pid"),
         "score": ("score", "relevance"),
     },
     "labels": {

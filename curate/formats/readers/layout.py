@@ -86,10 +86,11 @@ def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
 
 
 def _shards(folder: Path, table: Table) -> list[Path]:
-    """Return the files `data/NAME-*` of a table, as C-MTEB's repositories had them, where tables are splits."""
+    """Return the files `data/NAME-*` of a table, as C-MTEB's repositories had them."""
     data = folder / "data"
-    found = shards.splits(data, None) if data.is_dir() else {}
-    return next((found[name] for name in _names()[table] if name in found), [])
+    files = sorted(data.iterdir()) if data.is_dir() else []
+    named = {path: path.name.lower().split("-")[0] for path in files if shards.is_data(path) and "-" in path.name}
+    return [path for path, name in named.items() if name in _names()[table]]
 
 
 def _texts(folder: Path, table: Table, known: set[str]) -> dict[str, list[Path]]:

@@ -50,6 +50,7 @@ def plan(work: Run) -> RunPlan:
     queries and documents, for filters only drop some.
     """
     work.need_consistent()
+    work.remember_plan()
     work.consent = Consent(currency=work.consent.currency)
     lines, assumed = list[PlannedCost](), list[str]()
     waiting = []

@@ -7,7 +7,7 @@ from curate.llm import online
 from curate.llm.budget import CostEstimate, plan, together
 from curate.llm.cost import batch_price
 from curate.llm.providers.settings import ProviderConfig
-from curate.stages.asking import privacy_guard
+from curate.stages.asking import planned_pool, privacy_guard
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import HeuristicState, JudgeState, LlmState
 from curate.stages.context import Context
@@ -27,7 +27,15 @@ def plans(run: PanelRun) -> dict[str, CostEstimate]:
 
 def need_consent(run: PanelRun) -> None:
     """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
-    permit("judging", {seat.name: seat.settings for seat in run.asked()}, lambda: plans(run), run.context)
+    models = {seat.name: seat.settings for seat in run.asked()}
+    try:
+        permit("judging", models, lambda: plans(run), run.context)
+    except BudgetError as error:
+        if error.planned:
+            planned_pool.remember(run.context)
+        raise
+    if models:
+        planned_pool.need_same(run.context)
 
 
 def permit(

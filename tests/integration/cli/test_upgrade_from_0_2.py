@@ -113,9 +113,7 @@ def test_a_sample_without_answers_changes_nothing_and_answers_lead_on(work: Path
 
 
 def test_answers_to_an_audit_lead_back_to_the_audit(work: Path) -> None:
-    good(
-        work, "review", "export", "--of", "audit", "--run", "runs/audit-data", "--size", "30", "--assessors", "wang"
-    )
+    good(work, "review", "export", "--of", "audit", "--run", "runs/audit-data", "--size", "30", "--assessors", "wang")
     [sheet] = (work / "runs/audit-data/reviews").rglob("wang.csv")
     answered(sheet, "D")
     said = good(work, "review", "import", str(sheet), "--run", "runs/audit-data")
