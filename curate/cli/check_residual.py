@@ -85,7 +85,9 @@ def _ending(found: "Listing") -> Iterator[str]:
     elif found.allowed:
         yield f"{left:,} places are open, and mask.residual: allow lets them pass"
     elif left:
-        yield f"{left:,} places are open; decide with --mask 1,4-6 --accept 2 --mask-all REASON --accept-all REASON"
+        first, reason = found.open()[0].number, found.open()[0].reason
+        yield f"{left:,} places are open; decide by number (--mask {first}, --accept {first}) or by reason (--mask-all "
+        yield f"{reason!r}, --accept-all {reason!r}): each place once"
     else:
         yield "every place is decided: give the command again that was stopped, and it goes on"
 

@@ -1,5 +1,6 @@
 """`curate review` of samples that are not of all judged pairs: for a threshold (accept), and of contested pairs."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ def _promise(work: "Run") -> tuple[float, float]:
     if asked is None:
         raise ConfigError(
             "--target accept: found no consensus.accept in the run's settings, expected what is to be promised; set "
-            "it before the sample is drawn: `curate consensus --set consensus.accept.wrong=0.4`"
+            f"it before the sample is drawn: `curate consensus --run {shlex.quote(str(work.folder))} --set "
+            "consensus.accept.wrong=0.4`"
         )
     return asked.wrong, asked.confidence
 

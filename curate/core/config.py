@@ -78,7 +78,9 @@ def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
     """Set the value at a path of keys, making the mappings on the way."""
     here: dict[str, Json] = settings
     for depth, key in enumerate(keys[:-1]):
-        below = here.setdefault(key, {})
+        if here.get(key) is None:  # not there, or switched off
+            here[key] = {}
+        below = here[key]
         if not isinstance(below, dict):
             place = ".".join(keys[: depth + 1])
             raise ConfigError(f"{'.'.join(keys)}: {place} holds {kind_of(below)}, not a section")

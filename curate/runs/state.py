@@ -1,6 +1,7 @@
 """Whether the stages of a run are up to date, by their done-marks and all that their tables depend on."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,13 +65,15 @@ class StageStates:
         for before in _ancestors(name):
             state = self.of(before)
             if _lacking(name, before, state) and not (state == "stale" and stages.stage(name).renders):
-                raise UserError(f"{name}: the stage {before!r} is not up to date in {folder}; run `curate {before}`")
+                remedy = f"run `curate {before} --run {shlex.quote(str(folder))}`"
+                raise UserError(f"{name}: the stage {before!r} is not up to date in {folder}; {remedy}")
 
     def need(self, name: str, folder: Path) -> None:
         """Raise UserError unless a stage and all that goes into it are up to date."""
         self.need_ancestors(name, folder)
         if self.of(name) in ("missing", "stale"):
-            raise UserError(f"{folder}: the stage {name!r} is not up to date; run `curate {name}` first")
+            remedy = f"run `curate {name} --run {shlex.quote(str(folder))}` first"
+            raise UserError(f"{folder}: the stage {name!r} is not up to date; {remedy}")
 
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
         """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""

@@ -3,6 +3,7 @@
 Everything is read from the stages' reports and tables; a figure whose stage has not run is left out.
 """
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from curate.runs.run import Run
 from curate.stages.facts import reckoning
 from curate.stages.facts.reckoning import NO_POSITIVE, Reports, count
 from curate.system.files import read_json, read_table
+
+PAPER_PANEL = "deepseek-v3,doubao-1.5-pro,gpt-4o"
+SAMPLE = 200
+"""Pairs of the sample that is proposed; of a smaller pool all."""
 
 
 def summary(run: Run) -> list[str]:
@@ -55,10 +60,16 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
 
 def _next(folder: Path, reports: Reports) -> str:
     """Return the command that makes the labels worth more, by what the run lacks."""
-    heuristic = reports["judge"].facts["heuristic"]
+    name, heuristic = shlex.quote(str(folder)), reports["judge"].facts["heuristic"]
     assert isinstance(heuristic, list)
     if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
-        return "next: curate judge --models A,B,C --plan: heuristics judged, and prove nothing; see `curate models`"
+        return (
+            f"next: curate judge --run {name} --models {PAPER_PANEL} --plan: heuristics judged, and prove nothing; "
+            "see `curate models`"
+        )
     if all(desk.sample.of_pilot for desk in desks(folder)):
-        return "next: curate review export --plan: people check a sample, and say how right the labels are"
-    return "next: curate review report: what people's answers prove of the labels"
+        return (
+            f"next: curate review export --run {name} --size {SAMPLE} --plan: people check a sample, and say how right "
+            "the labels are"
+        )
+    return f"next: curate review report --run {name}: what people's answers prove of the labels"

@@ -24,8 +24,8 @@ EVALUATE = "curate evaluate RUN"
 NEXT = {
     "statistics": "curate export --run RUN",
     "lengths": "curate export --run RUN",
-    "agreement": "curate judge --run RUN --models A,B,C --plan",
-    "review": "curate review export --run RUN --plan",
+    "agreement": "curate judge --run RUN --models deepseek-v3,doubao-1.5-pro,gpt-4o --plan",
+    "review": "curate review export --run RUN --size 200 --plan",
     "audit": "curate audit --help",
     "scores": EVALUATE,
     "old_scores": EVALUATE,

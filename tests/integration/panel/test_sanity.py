@@ -81,7 +81,7 @@ def test_a_run_ends_with_what_was_kept_and_why_not_more(tmp_path: Path) -> None:
     assert said[1] == "labels: 10 positives (10.0 per query); of 640 judged pairs 630 not relevant"
     assert said[2].startswith("paid: 0.")
     assert said[2].endswith(" EUR")
-    assert said[3].startswith("next: curate review export --plan")
+    assert said[3].startswith("next: curate review export --run ")
     assert "consensus: note: only 1 of 64 queries have a positive" in done.stderr
 
 
