@@ -99,7 +99,7 @@ def test_what_is_saved_is_a_share_of_all_ratings() -> None:
 
 
 def test_savings_on_real_grades(shared_data: Path) -> None:
-    """Three real assessors, who are asked in the order of their names."""
+    """Three runs of one model, which are asked in the order of their names."""
     types = dict.fromkeys([*PAIR, "assessor", "grade"], pl.String)
     rows = pl.read_csv(shared_data / "panel" / "ratings.tsv", separator="\t", schema_overrides=types)
     rows = rows.with_columns(judge="assessor", status=pl.lit("rated"))
