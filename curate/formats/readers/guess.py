@@ -9,7 +9,7 @@ from curate.core.config import parse_yaml
 from curate.core.errors import DataError
 from curate.formats.readers import Problem, Row, Source, Table
 from curate.formats.readers.file import File
-from curate.formats.readers.items import LINE, NAMES, OPTIONAL, plain
+from curate.formats.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
 from curate.formats.readers.names import plain as plain_name
 from curate.system.resources import data_file
 
@@ -168,8 +168,8 @@ def _fitting(wanted: str, _: Table, columns: Mapping[str, Sequence[object]], row
 
 
 def _ids(values: Sequence[object], rows: int) -> bool:
-    names = [str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool)]
-    fit = all(name and plain(name) and not any(map(str.isspace, name)) for name in names)
+    names = [name for name in map(as_id, values) if name]
+    fit = all(plain(name) and not any(map(str.isspace, name)) for name in names)
     return len(names) == rows == len(set(names)) and fit
 
 

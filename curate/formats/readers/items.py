@@ -1,5 +1,6 @@
 """From a row's values to an id, a title and a text, or to a pair with its score; every doubt becomes a Problem."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -35,6 +36,9 @@ OPTIONAL = frozenset({"title"})
 LINE = "<line>"
 """Stands for a column of ids in a table without one: the number of the line, or of the row, is the id."""
 _INT32 = 2**31
+_EXACT = 2**53
+"""From here on a float stands for several whole numbers, so it is no id."""
+_AS_FLOAT = re.compile(r"(-?\d{1,15})\.0+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,19 @@ def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
         return ItemLabels(row.line, _id(row, "id", names), _cells(row, "label", names), groups[0] if groups else None)
     except _UnfitError as unfit:
         return Problem(row.line, *unfit.args)
+
+
+def as_id(value: object) -> str:
+    """Return a cell as an id: text, a whole number, or one that a table program made a float of; empty for all else."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        value = int(value)
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def integer_form(name: str) -> str:
+    """Return the whole number that an id such as `101.0` is a float of; any other id as it is."""
+    found = _AS_FLOAT.fullmatch(name)
+    return found[1] if found else name
 
 
 def plain(name: str) -> bool:
@@ -204,10 +221,9 @@ def _id(row: Row, field: str, names: Names) -> str:
     if names[field] == (LINE,):
         return f"{row.part}{row.line}"
     value = _value(row, field, names)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not isinstance(value, str) and not whole:
+    name = as_id(value)
+    if not name and not isinstance(value, str):
         raise _UnfitError(f"{kind_of(value)} as {field}", "an id (text or a whole number)", "give every row an id")
-    name = str(value)
     if not name:
         raise _UnfitError(f"an empty {field}", "an id", "give every row an id of its own")
     if any(character.isspace() for character in name) or not _encodable(name):

@@ -9,7 +9,7 @@ from curate.core.protocols import Progress, quiet
 from curate.formats.readers import Problem, Row, Source, Table, packed
 from curate.formats.readers.file import BINARY, File
 from curate.formats.readers.guess import SHORT, TABULAR, Guess, first_columns, guess, has_known_name
-from curate.formats.readers.items import LINE, Item, Names, item, pair, reached, shown, wanted
+from curate.formats.readers.items import LINE, Item, Names, as_id, item, pair, reached, shown, wanted
 from curate.formats.readers.markup import is_html
 
 LONG = 32_000
@@ -175,8 +175,7 @@ class _Counts:
 
     def _id(self, row: Row, column: str) -> None:
         found = reached(row.values, column)
-        value = found[0] if found else None
-        name = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        name = as_id(found[0]) if found else ""
         if not name or any(map(str.isspace, name)):
             self.missing += 1
             return

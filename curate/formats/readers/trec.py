@@ -6,6 +6,7 @@ from pathlib import Path
 
 from curate.formats.readers import Problem, Row
 from curate.formats.readers.encoding import Encoding, lines
+from curate.formats.readers.items import integer_form
 from curate.formats.readers.packed import opened
 from curate.formats.readers.text import FIX, each
 
@@ -14,11 +15,11 @@ _BLANK = 100
 
 
 def is_qrels(path: Path, encoding: Encoding) -> bool:
-    """Say whether the first line of a file is one of TREC qrels: four words, the last a whole number."""
+    """Say whether the first line of a file is one of TREC qrels: four words, the last a whole number, perhaps `1.0`."""
     with opened(path) as stream:
         words = ((line.text or "").split() for line in islice(lines(stream, encoding), _BLANK))
         first = next(filter(None, words), [])
-    return len(first) == len(COLUMNS) and first[-1].lstrip("+-").isdecimal()
+    return len(first) == len(COLUMNS) and integer_form(first[-1].lstrip("+-")).isdecimal()
 
 
 def rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:

@@ -7,7 +7,7 @@ from curate.core.errors import DataError
 from curate.formats.readers import Table
 from curate.formats.readers.file import File
 from curate.formats.readers.guess import TABULAR, first_columns, guess, has_known_name
-from curate.formats.readers.items import LINE, plain
+from curate.formats.readers.items import LINE, as_id, plain
 from curate.formats.readers.look import IdColumn, TableLook
 from curate.pii.settings import Masking, masker
 from curate.runs.init.edit import flow
@@ -215,7 +215,7 @@ def _unique(found: DataSources, table: Table, but: str) -> list[str]:
 
 def _name(value: object) -> str:
     """Return a value as an id; empty if it can be none, or is likelier a text."""
-    name = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    name = as_id(value)
     return name if plain(name) and not any(map(str.isspace, name)) else ""
 
 

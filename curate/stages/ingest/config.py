@@ -33,6 +33,13 @@ class Config(Input):
     on_error: Literal["stop", "drop"] = Field(
         default="stop", description="stop at a bad row, or drop it with its reason"
     )
+    max_drop: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        exclude_if=lambda share: share == 0.5,  # so that no ingest of before is out of date
+        description="a larger share of a table's rows dropped stops the run",
+    )
     duplicates: Literal["merge", "keep"] = Field(
         default="merge", description="what becomes of equal texts under several ids"
     )

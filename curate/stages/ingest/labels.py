@@ -1,9 +1,7 @@
 """Labels of texts: read from a file of their own or from a column of the texts, and kept under the ids of the texts."""
 
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Protocol
 
 import polars as pl
 
@@ -12,35 +10,11 @@ from curate.core.errors import DataError
 from curate.formats.readers import Problem, Source
 from curate.formats.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted
 from curate.formats.readers.settings import LabelsFile, Sources, files_of
-from curate.formats.readers.text import FIX, shown_names
+from curate.formats.readers.text import shown_names
+from curate.stages.ingest.bad_rows import BadRows
 from curate.stages.ingest.config import Config
+from curate.stages.ingest.read_texts import WORDS, ReadTexts
 from curate.system.files import frame, write_table
-
-WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus": "document"}
-
-
-class ReadTexts(Protocol):
-    """What is known of the texts that are labelled."""
-
-    @property
-    def known(self) -> AbstractSet[str]:
-        """Return the ids that were read."""
-        ...
-
-    @property
-    def left_out(self) -> AbstractSet[str]:
-        """Return the ids that are not taken."""
-        ...
-
-    @property
-    def empty(self) -> AbstractSet[str]:
-        """Return the ids of texts with nothing to read in them."""
-        ...
-
-    @property
-    def merged(self) -> Mapping[str, str]:
-        """Return merged ids, each with the id that was kept."""
-        ...
 
 
 def sources(section: LabelsFile, config: Config, texts: Sources) -> list[Source]:
@@ -55,9 +29,7 @@ def digests(config: Config, texts: Sources) -> dict[str, Json]:
     return {"labels": [[each.name, each.digest()] for each in sources(config.labels, config, texts)]}
 
 
-def read(
-    config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: Callable[[Source, Problem, str], None]
-) -> pl.DataFrame | None:
+def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: BadRows) -> pl.DataFrame | None:
     """Return the table `labels`, every label of a text once, under the id of the text that was kept; None without any.
 
     A text may have several here; a group is a running number, for its name may be that of a person.
@@ -72,13 +44,15 @@ def read(
         _check_header(source, names)
         for row in source.rows(wanted(names)):
             each = item_labels(row, names)
+            name = "" if isinstance(each, Problem) else known.meant(each.id)
+            bad.read["labels"] += name not in known.left_out
             if isinstance(each, Problem):
-                bad(source, each, "")
-            elif each.id not in known.known | known.left_out:
-                bad(source, _unknown(section, each), each.id)
-            elif each.id not in known.empty and each.id not in known.left_out:
+                bad.note("labels", source, each)
+            elif name not in known.known and name not in known.left_out:
+                bad.note("labels", source, _unknown(known, each), each.id)
+            elif name not in known.empty and name not in known.left_out:
                 group = None if each.group is None else groups.setdefault(each.group, str(len(groups) + 1))
-                item = known.merged.get(each.id, each.id)
+                item = known.merged.get(name, name)
                 for label in each.labels:
                     found.setdefault((item, label), group)
     rows = (
@@ -103,9 +77,9 @@ def write(folder: Path, table: pl.DataFrame | None, config: Config) -> dict[str,
     return {"labels": table.height}
 
 
-def _unknown(section: LabelsFile, found: ItemLabels) -> Problem:
-    word = WORDS[section.side]
-    return Problem(found.line, f"the unknown {word} {shown(found.id)}", f"the id of a {word}", FIX)
+def _unknown(known: ReadTexts, found: ItemLabels) -> Problem:
+    word = WORDS[known.table]
+    return Problem(found.line, f"the unknown {word} {shown(found.id)}", f"the id of a {word}", known.remedy(found.id))
 
 
 def _names(section: LabelsFile, config: Config) -> Names:

@@ -18,40 +18,30 @@ import polars as pl
 
 from curate.core import records
 from curate.core.config import Json
-from curate.core.duplicates import Firsts, follow_aliases, follow_qrels
+from curate.core.duplicates import Firsts, follow_aliases
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
 from curate.formats.readers import Problem, Row, Source, Table
 from curate.formats.readers.file import BINARY, File
-from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, plain, shown, wanted
+from curate.formats.readers.items import Item, LabelledPair, check_header, integer_form, item, pair, shown, wanted
 from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
 from curate.stages.ingest import labels, marks, scores
+from curate.stages.ingest.bad_rows import LISTED, BadRows
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.html import HtmlTexts
+from curate.stages.ingest.qrels import ReadLabels
+from curate.stages.ingest.read_texts import ReadTexts
 from curate.system import files
 
-LISTED = 10
-"""Problems of one file that are shown together."""
 _EVERY = 2_000
 
 
 def _any(_name: str) -> bool:
     return True
-
-
-@dataclass
-class _Texts:
-    """What is known of one table of texts, once it is read."""
-
-    known: set[str] = field(default_factory=set)
-    merged: dict[str, str] = field(default_factory=dict)
-    empty: set[str] = field(default_factory=set)
-    left_out: set[str] = field(default_factory=set)
-    kept: int = 0
 
 
 @dataclass
@@ -61,16 +51,14 @@ class _Reading:
     config: Config
     context: Context
     sources: Sources
-    queries: _Texts = field(default_factory=_Texts)
-    corpus: _Texts = field(default_factory=_Texts)
-    dropped: files.Gathered = field(default_factory=partial(files.Gathered, "dropped"))
-    problems: list[str] = field(default_factory=list)
-    read: int = 0
+    queries: ReadTexts = field(default_factory=partial(ReadTexts, "queries"))
+    corpus: ReadTexts = field(default_factory=partial(ReadTexts, "corpus"))
     scores: Counter[int] = field(default_factory=Counter)
     """Of all rows of the qrels: what a score means is no matter of the queries that are taken."""
 
     def __post_init__(self) -> None:
         self.html = HtmlTexts(self.config.html)
+        self.bad = BadRows(self.config)
 
     def texts(
         self, table: Literal["queries", "corpus"], classes: files.TableWriter, taken: Callable[[str], bool] = _any
@@ -84,7 +72,7 @@ class _Reading:
                 if isinstance(found, Item) and not taken(found.id):
                     seen.left_out.add(found.id)
                     continue
-                self.read += 1
+                self.bad.read[table] += 1
                 found = self.html.read(found, table) if isinstance(found, Item) else found
                 kept = self._judged(table, source, found, seen)
                 if kept is None:
@@ -101,32 +89,28 @@ class _Reading:
             raise DataError(
                 f"{places}: found no {table} with text, expected at least one; {self._lost(table, seen)}check the file"
             )
+        self.bad.stop_if_most(table)
 
-    def _lost(self, table: Table, seen: _Texts) -> str:
+    def _lost(self, table: Table, seen: ReadTexts) -> str:
         """Return what became of the rows of a table of which none was kept, as a clause; empty if there was no row."""
-        reasons = Counter(self.dropped.table().filter(pl.col("table") == table)["reason"].to_list())
-        parts = [f"{count:,} x {reason}" for reason, count in reasons.most_common(LISTED)]
-        if len(reasons) > LISTED:
-            parts.append(f"{sum(reasons.values()) - sum(count for _, count in reasons.most_common(LISTED)):,} x others")
         left_out = (
-            [f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split or part"]
+            f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split or part"
             if seen.left_out
-            else []
+            else ""
         )
-        dropped = [f"{reasons.total():,} dropped ({', '.join(parts)})"] if reasons else []
-        return "".join(f"{part}; " for part in dropped + left_out)
+        return "".join(f"{part}; " for part in (self.bad.reasons(table), left_out) if part)
 
-    def _judged(self, table: Table, source: Source, found: Item | Problem, seen: _Texts) -> Item | None:
+    def _judged(self, table: Table, source: Source, found: Item | Problem, seen: ReadTexts) -> Item | None:
         """Return the item if it can be kept; else note why not."""
         if isinstance(found, Problem):
-            self._bad(table, source, found)
+            self.bad.note(table, source, found)
         elif found.id in seen.known:
             problem = Problem(found.line, f"the id {shown(found.id)} again", "one row per id", FIX)
-            self._bad(table, source, problem, found.id)
+            self.bad.note(table, source, problem, found.id)
         elif found.empty():
             seen.known.add(found.id)
             seen.empty.add(found.id)
-            self._drop(table, found.id, "empty text")
+            self.bad.drop(table, found.id, "empty text")
         else:
             seen.known.add(found.id)
             return found
@@ -134,38 +118,22 @@ class _Reading:
 
     def qrels(self) -> pl.DataFrame:
         """Read and check the qrels; return those whose query and document are kept, under their kept ids."""
-        columns: dict[str, list[str | int]] = {"query_id": [], "doc_id": [], "score": []}
-        names = self.config.names("qrels")
+        read, names = ReadLabels(self.queries, self.corpus, self.bad), self.config.names("qrels")
         for source, row in self._rows("qrels"):
             found = pair(row, names)
-            if isinstance(found, Problem):
-                self._bad("qrels", source, found)
-                continue
-            self.scores[found.score] += 1
-            if found.query_id not in self.queries.left_out and self._usable(source, found):
-                columns["query_id"].append(found.query_id)
-                columns["doc_id"].append(found.doc_id)
-                columns["score"].append(found.score)
-        frame = pl.DataFrame(columns, schema=files.frame("qrels").schema)
-        return follow_qrels(frame, self.queries.merged, self.corpus.merged)
-
-    def _usable(self, source: Source, found: LabelledPair) -> bool:
-        for word, name, texts in (("query", found.query_id, self.queries), ("document", found.doc_id, self.corpus)):
-            key = f"{found.query_id} {found.doc_id}"
-            if name in texts.empty:
-                self._drop("qrels", key, f"its {word} has an empty text")
-                return False
-            if name not in texts.known:
-                problem = Problem(found.line, f"the unknown {word} {shown(name)}", f"the id of a {word}", FIX)
-                self._bad("qrels", source, problem, key, f"unknown {word}")
-                return False
-        return True
+            if isinstance(found, LabelledPair):
+                self.scores[found.score] += 1
+            read.add(source, found)
+        table = read.table()
+        self.bad.stop_if_most("qrels")
+        return table
 
     def labels(self) -> dict[str, Json]:
         """Write the labels of texts and return how many there are; nothing where no setting names any."""
         known = {"queries": self.queries, "corpus": self.corpus}
-        found = labels.read(self.config, self.sources, known, partial(self._bad, "labels"))
-        self._stop_if_bad()
+        found = labels.read(self.config, self.sources, known, self.bad)
+        self.bad.stop()
+        self.bad.stop_if_most("labels")
         return labels.write(self.context.out, found, self.config)
 
     def _rows(self, table: Table) -> Iterator[tuple[Source, Row | Problem]]:
@@ -179,24 +147,7 @@ class _Reading:
                     self.context.progress(label, size, min(row.at, size - 1))
                 yield source, row
             self.context.progress(label, size, size)
-            self._stop_if_bad()
-
-    def _bad(self, table: Table, source: Source, problem: Problem, name: str = "", reason: str = "") -> None:
-        if self.config.on_error == "drop":
-            self._drop(
-                table, name if name and plain(name) else f"{source.name}:{problem.line}", reason or problem.found
-            )
-            return
-        self.problems.append(problem.sentence(source.place))
-        if len(self.problems) == LISTED:
-            self._stop_if_bad()
-
-    def _stop_if_bad(self) -> None:
-        if self.problems:
-            raise DataError("\n".join(self.problems))
-
-    def _drop(self, table: Table, name: str, reason: str) -> None:
-        self.dropped.append({"table": table, "id": name, "stage": "ingest", "reason": reason})
+            self.bad.stop()
 
 
 def _unit(source: Source) -> str:
@@ -218,8 +169,9 @@ def run(config: Config, context: Context) -> Report:
         files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})
     files.write_table(context.out, "aliases", _aliases(reading))
     labelled = reading.labels()
-    files.write_table(context.out, "dropped", (dropped := reading.dropped.table()).sort("table", "id", "reason"))
-    notes = [*reading.sources.notes, *reading.html.notes(), *([note] if note else [])]
+    files.write_table(context.out, "dropped", (dropped := reading.bad.dropped.table()).sort("table", "id", "reason"))
+    numbers = (texts.note for texts in (reading.queries, reading.corpus))
+    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (*numbers, note))]
     return _report(reading, qrels.height, dropped, labelled, notes)
 
 
@@ -239,7 +191,8 @@ def _report(
         **labelled,
     }
     kept, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels
-    return Report(reading.read, kept, lost, facts=facts, notes=notes)
+    read = reading.bad.read["queries"] + reading.bad.read["corpus"]
+    return Report(read, kept, lost, facts=facts, notes=notes)
 
 
 def _aliases(reading: _Reading) -> pl.DataFrame:
@@ -278,13 +231,13 @@ def _named(config: Config, found: Sources) -> Callable[[str], bool]:
 
     def labelled(group: Sequence[Source]) -> set[str]:
         read = (pair(row, names) for source in group for row in source.rows(wanted(names)))
-        return {each.query_id for each in read if isinstance(each, LabelledPair)}
+        return {integer_form(each.query_id) for each in read if isinstance(each, LabelledPair)}
 
     other, own = labelled(found.other_qrels), labelled(found.tables["qrels"])
-    return lambda name: name in own or name not in other
+    return lambda name: integer_form(name) in own or integer_form(name) not in other
 
 
-def _check_ids(config: Config, queries: _Texts) -> None:
+def _check_ids(config: Config, queries: ReadTexts) -> None:
     unknown = [repr(name) for name in config.ids or [] if name not in queries.known | queries.left_out]
     if unknown:
         more = f" and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.core.config import check
+from curate.core.config import check, digest
 from curate.core.errors import ConfigError, CurateError, DataError
 from curate.stages.context import Context
 from curate.stages.ingest.config import Config
@@ -75,14 +75,14 @@ def test_duplicates_can_be_kept(tmp_path: Path) -> None:
 def test_empty_texts_are_dropped_with_their_qrels(tmp_path: Path) -> None:
     queries = [*QUERIES, {"_id": "q3", "text": " \u3000\n"}]
     corpus = [*CORPUS, {"_id": "d3", "title": "", "text": None}, {"_id": "d4", "title": "只有标题", "text": ""}]
-    report = ingest(tmp_path, beir(tmp_path / "b", queries, corpus, ["q1 d3 1", "q3 d1 1", "q1 d4 1"]))
+    report = ingest(tmp_path, beir(tmp_path / "b", queries, corpus, ["q1 d3 1", "q3 d1 1", "q1 d4 1", "q2 d2 1"]))
     assert [row[:4] for row in table(tmp_path, "dropped")] == [
         ("corpus", "d3", "ingest", "empty text"),
         ("qrels", "q1 d3", "ingest", "its document has an empty text"),
         ("qrels", "q3 d1", "ingest", "its query has an empty text"),
         ("queries", "q3", "ingest", "empty text"),
     ]
-    assert table(tmp_path, "qrels") == [("q1", "d4", 1)]
+    assert table(tmp_path, "qrels") == [("q1", "d4", 1), ("q2", "d2", 1)]
     assert (report.rows_in, report.rows_out, report.dropped, report.facts["dropped_qrels"]) == (7, 5, 2, 2)
 
 
@@ -249,6 +249,72 @@ def test_bad_qrels_stop_or_are_dropped(tmp_path: Path, line: str, message: str, 
     rows = files.read_table(tmp_path / "again" / "ingest", "dropped").rows()
     assert [row[:2] for row in rows] == [("qrels", key)]
     assert (report.facts["qrels"], report.facts["dropped_qrels"], report.dropped) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("in_texts", "in_qrels"), [("101", "101.0"), ("101.0", "101"), ("101", 101.0), (101.0, "101")])
+def test_an_id_that_a_table_program_made_a_float_of_is_found(
+    tmp_path: Path, in_texts: object, in_qrels: object
+) -> None:
+    corpus = [*CORPUS, {"_id": in_texts, "text": "多喝水"}]
+    pairs = jsonl(tmp_path / "qrels.jsonl", [{"qid": "q1", "docid": in_qrels, "score": "1.0"}])
+    report = ingest(tmp_path, beir(tmp_path / "b", QUERIES, corpus), qrels={"path": str(pairs)})
+    kept = "101.0" if in_texts == "101.0" else "101"
+    assert table(tmp_path, "qrels") == [("q1", kept, 1)]
+    counted = isinstance(in_texts, str) and isinstance(in_qrels, str)
+    said = ["one id that no document has was taken for the same whole number, as 101.0 for 101"]
+    assert report.notes == (said if counted else [])
+
+
+def test_an_id_is_text_where_the_texts_have_it_or_several_are_its_number(tmp_path: Path) -> None:
+    corpus = [{"_id": name, "text": f"{name} 多喝水"} for name in ("7", "7.0", "08.0", "8.0", "8.00")]
+    folder = beir(tmp_path / "b", QUERIES, corpus, ["q1 7 1", "q1 7.0 2", "q1 8 1"])
+    assert (
+        "found the unknown document '8', expected the id of a document; the corpus has '08.0' and '8.0': is that"
+        in (fails(tmp_path, folder))
+    )
+    step(tmp_path / "again", "ingest", {"source": str(folder), "on_error": "drop"})
+    assert files.read_table(tmp_path / "again" / "ingest", "qrels").rows() == [("q1", "7", 1), ("q1", "7.0", 2)]
+
+
+def test_an_unknown_id_names_what_the_texts_have(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, [{"_id": "D01", "text": "多喝水"}], ["q1 d1 1", "q7 D01 1"])
+    looks_like, other = fails(tmp_path, folder).splitlines()
+    assert "; the corpus has 'D01': is that meant? correct the line" in looks_like
+    assert "; the queries have ids such as 'q1'; correct the line" in other
+
+
+def test_trec_qrels_may_have_scores_with_a_point(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1.0\nq2 0 d2 0.0\n", encoding="utf-8")
+    ingest(tmp_path, beir(tmp_path / "b", QUERIES, CORPUS), qrels={"path": str(tmp_path / "qrels.txt")})
+    assert table(tmp_path, "qrels") == [("q1", "d1", 1), ("q2", "d2", 0)]
+
+
+def test_rows_that_contradict_each_other_are_bad_and_equal_ones_are_one(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", "q2 d2 1", "q1 d2 1", "q2 d2 1", "q1 d1 0", "q2 d1 0"])
+    place = folder / "qrels" / "test.tsv"
+    assert fails(tmp_path, folder) == (
+        f"{place}:6: found the scores 0 and 1 for the query 'q1' and the document 'd1', the others in {place}:2, "
+        "expected one score per pair; correct the line, or set ingest.on_error: drop"
+    )
+    report = step(tmp_path / "again", "ingest", {"source": str(folder), "on_error": "drop"})
+    again = tmp_path / "again" / "ingest"
+    assert files.read_table(again, "qrels").rows() == [("q1", "d2", 1), ("q2", "d1", 0), ("q2", "d2", 1)]
+    assert [row[:4] for row in files.read_table(again, "dropped").rows()] == (
+        [("qrels", "q1 d1", "ingest", "the scores 0 and 1")] * 2
+    )
+    assert report.facts["dropped_qrels"] == 2
+
+
+def test_a_table_of_which_most_rows_are_dropped_stops_the_run(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", "q1 d8 1", "q2 d9 1"])
+    assert fails(tmp_path, folder, on_error="drop") == (
+        "ingest: of 3 rows of the qrels 2 dropped (2 x unknown document), expected at most the share 0.5 of "
+        "ingest.max_drop; correct the files, or set ingest.max_drop: 1 where that is on purpose"
+    )
+    settings = {"source": str(folder), "on_error": "drop", "max_drop": 1}
+    assert step(tmp_path / "again", "ingest", settings).facts["qrels"] == 1
+    assert digest(check(Config, {}, "ingest")) == digest(check(Config, {"max_drop": 0.5}, "ingest"))
+    assert "max_drop" not in check(Config, {}, "ingest").model_dump()
 
 
 def test_problems_of_a_file_are_listed_together_up_to_ten(tmp_path: Path) -> None:

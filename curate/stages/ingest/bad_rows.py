@@ -1,0 +1,64 @@
+"""Rows that cannot be used: they stop the run, ten problems at a time, or are dropped, each with its reason."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+
+import polars as pl
+
+from curate.core.errors import DataError
+from curate.formats.readers import Problem, Source, Table
+from curate.formats.readers.items import plain
+from curate.stages.ingest.config import Config
+from curate.system.files import Gathered
+
+LISTED = 10
+"""Problems of one file, or reasons of one table, that are shown together."""
+
+
+@dataclass
+class BadRows:
+    """What was wrong in the rows that were read, and what became of them."""
+
+    config: Config
+    read: Counter[Table] = field(default_factory=Counter)
+    """Rows that were to be used, good or bad."""
+    dropped: Gathered = field(default_factory=partial(Gathered, "dropped"))
+    problems: list[str] = field(default_factory=list)
+
+    def note(self, table: Table, source: Source, problem: Problem, name: str = "", reason: str = "") -> None:
+        """Drop a row where the settings say so, else note why the run stops; `name` is the key of the row."""
+        if self.config.on_error == "drop":
+            key = name if name and plain(name) else f"{source.name}:{problem.line}"
+            self.drop(table, key, reason or problem.found)
+            return
+        self.problems.append(problem.sentence(source.place))
+        if len(self.problems) == LISTED:
+            self.stop()
+
+    def drop(self, table: Table, name: str, reason: str) -> None:
+        """List a row as dropped."""
+        self.dropped.append({"table": table, "id": name, "stage": "ingest", "reason": reason})
+
+    def stop(self) -> None:
+        """Raise DataError if any row is to stop the run."""
+        if self.problems:
+            raise DataError("\n".join(self.problems))
+
+    def reasons(self, table: Table) -> str:
+        """Return how many rows of a table were dropped, by reason, as a clause; empty if none was."""
+        counts = Counter(self.dropped.table().filter(pl.col("table") == table)["reason"].to_list())
+        parts = [f"{count:,} x {reason}" for reason, count in counts.most_common(LISTED)]
+        if len(counts) > LISTED:
+            parts.append(f"{counts.total() - sum(count for _, count in counts.most_common(LISTED)):,} x others")
+        return f"{counts.total():,} dropped ({', '.join(parts)})" if counts else ""
+
+    def stop_if_most(self, table: Table) -> None:
+        """Raise DataError if more of a table's rows were dropped than `ingest.max_drop` lets go."""
+        rows = int((self.dropped.table()["table"] == table).sum())
+        if rows > self.config.max_drop * self.read[table]:
+            raise DataError(
+                f"ingest: of {self.read[table]:,} rows of the {table} {self.reasons(table)}, expected at most the share "
+                f"{self.config.max_drop:g} of ingest.max_drop; correct the files, or set ingest.max_drop: 1 where that "
+                "is on purpose"
+            )
