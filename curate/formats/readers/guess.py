@@ -1,6 +1,6 @@
 """Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -39,11 +39,12 @@ class Guess:
     """All columns."""
 
 
-def guess(source: Source, table: Table, named: Mapping[str, str] | None = None) -> Guess:
+def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, other: Collection[str] = ()) -> Guess:
     """Return the columns of a table by their names, and by what stands in them where no name is known.
 
-    Dotted names reach into JSON objects. What a user has `named`, field -> column, is taken as it is. DataError, which
-    names the columns that are there, if one of these is not, or if no column can hold a field that the table needs.
+    Dotted names reach into JSON objects. What a user has `named`, field -> column, is taken as it is; `other` columns
+    hold texts of another table. DataError, which names the columns that are there, if a named one is not, or if no
+    column can hold a field that the table needs.
     """
     columns, count = first_columns(source)
     if not count:
@@ -52,11 +53,11 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None) 
     _check_named(source, table, list(columns), taken)
     for find in (_named, _fitting):  # what is known by its name first: a short text is not to be taken for an id
         for wanted in sorted(set(NAMES[table]) - set(taken), key=ORDER.index):
-            free = {name: values for name, values in columns.items() if name not in taken.values()}
+            free = {name: values for name, values in columns.items() if name not in {*taken.values(), *other}}
             found = find(wanted, table, free, count)
             if found is not None:
                 taken[wanted] = found
-    if "id" in NAMES[table] and "id" not in taken and _named("text", table, columns, count):
+    if "id" in NAMES[table] and "id" not in taken and (other or _named("text", table, columns, count)):
         taken["id"] = LINE  # a column that is called a text is the name of one, and no first row of data
     _complain(source, table, list(columns), taken)
     usual = {

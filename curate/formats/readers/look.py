@@ -1,6 +1,6 @@
 """What a table of a user looks like, from one pass over all its rows: for `init`, which asks where it cannot tell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -73,14 +73,20 @@ class TableLook:
 
 
 def look(
-    sources: Sequence[Source], table: Table, named: Mapping[str, str] | None = None, progress: Progress = quiet
+    sources: Sequence[Source],
+    table: Table,
+    named: Mapping[str, str] | None = None,
+    progress: Progress = quiet,
+    other: Collection[str] = (),
 ) -> TableLook:
     """Return what the sources of a table hold; `named` is what a user says of its columns, field -> column.
+
+    `other` columns are those of another table in the same file.
 
     DataError or ConfigError if a file cannot be opened, or has no column of a name that a user gave.
     """
     first = sources[0]
-    guessed, trouble = _guessed(first, table, named)
+    guessed, trouble = _guessed(first, table, named, other)
     counts = _Counts(table, guessed)
     for source in sources:
         size = source.size()
@@ -103,9 +109,11 @@ def look(
     )
 
 
-def _guessed(source: Source, table: Table, named: Mapping[str, str] | None) -> tuple[Guess | None, str]:
+def _guessed(
+    source: Source, table: Table, named: Mapping[str, str] | None, other: Collection[str]
+) -> tuple[Guess | None, str]:
     try:
-        return guess(source, table, named), ""
+        return guess(source, table, named, other), ""
     except DataError as error:
         return None, str(error)
 

@@ -155,6 +155,14 @@ class Sources:
     notes: Sequence[str] = ()
     """What was chosen among several splits, a sentence each."""
 
+    @property
+    def one_table(self) -> bool:
+        """Say whether queries and corpus are read from the same file, in a workbook from the same sheet."""
+        groups = [self.tables.get(table, ()) for table in ("queries", "corpus")]
+        files = [source for group in groups if len(group) == 1 for source in group if isinstance(source, File)]
+        sheets = {(file.path.resolve(), file.workbook.name if file.kind == "xlsx" else None) for file in files}
+        return len(files) == len(groups) and len(sheets) == 1
+
     def digests(self) -> dict[str, Json]:
         """Return name and digest of every source, per table and for `other_qrels`."""
         groups = [*self.tables.items(), ("other_qrels", self.other_qrels)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from curate.core.errors import DataError
 from curate.formats.readers import Table
@@ -10,6 +11,7 @@ from curate.formats.readers.guess import TABULAR, first_columns, guess, has_know
 from curate.formats.readers.items import LINE, as_id, plain
 from curate.formats.readers.look import IdColumn, TableLook
 from curate.pii.settings import Masking, masker
+from curate.runs.init import pairing
 from curate.runs.init.edit import flow
 from curate.runs.init.looking import DataSources, chosen, named, rows
 from curate.runs.init.request import InitRequest
@@ -22,7 +24,7 @@ _MASKED = 400
 """Letters of a value that are masked for a sample: recognisers look at what stands around a name."""
 _ALIKE = 0.5
 """A column whose texts are at least so long, as a share of the longest, may as well be the text."""
-_STANDS = {"queries": "query", "corpus": "document"}
+_STANDS: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,14 @@ def doubt(found: DataSources) -> Doubt | None:
         if look.guess is None and table != "qrels" and _lacks_id(found, look):
             return _no_id(found, look)
         columns = chosen(found, table)
-        if "text" in columns and "text" not in named(found.input, table) and (rivals := _rivals(found, look, columns)):
+        if table == "queries" and (pair := _which_pair(found)):
+            return pair
+        if (
+            "text" in columns
+            and table not in found.by_cells
+            and "text" not in named(found.input, table)
+            and (rivals := _rivals(found, look, columns))
+        ):
             return _which_text(look, rivals)
         bad = look.id.repeated + look.id.missing if look.id else 0
         if look.id and bad and found.input.on_error == "stop":
@@ -149,6 +158,39 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
     kept = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
     choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{kept}: of equal ids the first stays"))
     return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
+
+
+def _which_pair(found: DataSources) -> Doubt | None:
+    """Return what to ask where one column of a file would be queries and documents alike, though it has others."""
+    columns = pairing.text_columns(found.sources.tables["queries"][0]) if found.sources.one_table else {}
+    if len(columns) < len(_STANDS) or any(found.tables[table].guess is None for table in _STANDS):
+        return None
+    texts = {table: chosen(found, table)["text"] for table in _STANDS}
+    said = {table: named(found.input, table).get("text") for table in _STANDS}
+    if len(set(texts.values())) > 1 or all(said.values()):
+        return None
+    length = {name: sum(map(len, each)) / len(each) for name, each in columns.items()}
+    sides = sorted(permutations(columns, 2), key=lambda pair: length[pair[0]] - length[pair[1]])  # questions are short
+    fitting = [
+        pair for pair in sides if all(side in (None, name) for side, name in zip(said.values(), pair, strict=True))
+    ]
+    same = texts["corpus"]
+    choices = [
+        _as_pair(
+            pair, f"take {pair[0]} for queries, such as {_sample(columns[pair[0]])!r}, and {pair[1]} for documents"
+        )
+        for pair in fitting[:OFFERED]
+    ]
+    choices.append(_as_pair((same, same), f"take {same} for both: the query itself is among the documents"))
+    which = f"{', '.join([*columns][:-1])} or {[*columns][-1]}"
+    return Doubt(
+        f"{found.tables['queries'].place}: cannot tell which of {which} holds queries and which documents", choices
+    )
+
+
+def _as_pair(pair: tuple[str, str], said: str) -> DoubtChoice:
+    options = (("--column", f"{table}.text={name}") for table, name in zip(_STANDS, pair, strict=True))
+    return DoubtChoice(tuple(options), said)
 
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
@@ -13,11 +13,13 @@ from curate.core.config import check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Progress, quiet
 from curate.formats.readers import TABLES, Row, Source, Table
+from curate.formats.readers.guess import has_known_name
 from curate.formats.readers.items import LINE, Item, item
 from curate.formats.readers.language import LOOKED, Spoken, language
 from curate.formats.readers.look import TableLook
 from curate.formats.readers.look import look as table_look
 from curate.formats.readers.settings import Sources, sources
+from curate.runs.init import pairing
 from curate.runs.init.place import need_two_tables
 from curate.runs.init.request import InitRequest
 from curate.stages.ingest.config import Config
@@ -36,6 +38,21 @@ class DataSources:
     sources: Sources
     tables: Mapping[Table, TableLook]
     """Every table that there is."""
+    by_cells: Mapping[Table, str] = field(default_factory=dict)
+    """Of one file that is both tables, the columns of questions and answers, where what stands in them told."""
+
+    @property
+    def grades(self) -> str | None:
+        """Return the column that may grade the pair in each row, by its name."""
+        return next(
+            (name for name in self.tables["queries"].columns if has_known_name([name], "qrels", ["score"])), None
+        )
+
+    @property
+    def pairs(self) -> bool:
+        """Say whether each row holds a query and a document that answers it: two columns of one file, and no qrels."""
+        texts = {chosen(self, table)["text"] for table in self.tables if table != "qrels"}
+        return self.sources.one_table and len(texts) == len(self.tables) == len(("queries", "corpus"))
 
     @cached_property
     def samples(self) -> SampleTexts:
@@ -65,13 +82,29 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
     need_two_tables(request, config)
     try:
         found = sources(config)
-        tables: list[Table] = [table for table in TABLES if found.tables[table]]
-        looks = {table: table_look(found.tables[table], table, named(config, table), progress) for table in tables}
+        cells, texts = _sides(config, found)
+        looks: dict[Table, TableLook] = {}
+        for table in (table for table in TABLES if found.tables[table]):
+            known = {**named(config, table), **({"text": texts[table]} if table in texts else {})}
+            other = [column for side, column in texts.items() if table not in (side, "qrels")]
+            looks[table] = table_look(found.tables[table], table, known, progress, other)
     except UserError as error:
         if remedies := _settings(error, request):
             raise type(error)("\n".join([str(error), *(f"here: {each}" for each in remedies)])) from error
         raise
-    return DataSources(request, config, found, looks)
+    return DataSources(request, config, found, looks, cells)
+
+
+def _sides(config: Config, found: Sources) -> tuple[Mapping[Table, str], Mapping[Table, str]]:
+    """Return the text columns of queries and corpus in one file: those that cells told, and all that are plain."""
+    if not found.one_table:
+        return {}, {}
+    columns = pairing.text_columns(found.tables["queries"][0])
+    said: dict[Table, str] = {t: named(config, t)["text"] for t in TABLES[:2] if "text" in named(config, t)}
+    plain = pairing.by_name(columns) | said
+    cells = pairing.by_cells(columns) if len(plain) < len(TABLES[:2]) else {}
+    fit = cells and all(cells[table] == column for table, column in plain.items())
+    return (cells, cells) if fit else ({}, plain)
 
 
 def _settings(error: UserError, request: InitRequest) -> list[str]:

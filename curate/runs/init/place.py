@@ -7,11 +7,12 @@ from itertools import permutations
 from pathlib import Path
 
 from curate.core.errors import ConfigError, CurateError
-from curate.formats.readers import Table
+from curate.formats.readers import TABLES, Table
 from curate.formats.readers.file import File
 from curate.formats.readers.guess import guess
 from curate.formats.readers.layout import find, readable
 from curate.formats.readers.settings import Input, Sources, sources
+from curate.runs.init import pairing
 from curate.runs.init.request import InitRequest
 from curate.system.resources import DEMOS
 
@@ -77,7 +78,8 @@ def _likely(files: Sequence[Path], table: Table) -> str:
 
 def _one_file(path: Path, request: InitRequest) -> str:
     """Return what a single file seems to hold, and the commands that take it for that."""
-    asked, told = (_named_column(path, table) for table in ("queries", "corpus"))
+    cells = _by_cells(path)
+    asked, told = (cells.get(table) or _named_column(path, table) for table in TABLES[:2])
     as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
     as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
     both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
@@ -85,9 +87,8 @@ def _one_file(path: Path, request: InitRequest) -> str:
         return f"{path}: found a workbook with the sheets {' and '.join(sheets)}; name it as both tables: {both}"
     if asked and told and asked != told:
         return (
-            f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected a table of "
-            f"each; {both} reads it as both. Which document stands beside which query is not taken over: known pairs "
-            "need a file of their own (--qrels)"
+            f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected two tables; "
+            f"{both} reads it as both, and takes the document of each row for a known positive of its query"
         )
     if bool(asked) != bool(told):
         what, other, command = ("queries", "documents", as_queries) if asked else ("documents", "queries", as_corpus)
@@ -107,6 +108,14 @@ def _sheets(path: Path) -> list[str]:
         return list(dict.fromkeys(each.workbook.name for each in found if isinstance(each, File)))
     except CurateError:  # which sheets are meant is asked once the file is named
         return []
+
+
+def _by_cells(path: Path) -> dict[Table, str]:
+    """Return the columns of questions and answers of a file, where what stands in them tells."""
+    try:
+        return pairing.by_cells(pairing.text_columns(_both(path).tables["queries"][0]))
+    except (CurateError, OSError):  # that it cannot be read is said once it is named
+        return {}
 
 
 def _named_column(path: Path, table: Table) -> str | None:

@@ -28,7 +28,7 @@ def lines(found: DataSources, made: PipelineDraft) -> Iterator[str]:
     for look in found.tables.values():
         yield from _block(look.table, _table(found, look))
     if "qrels" not in found.tables:
-        yield from _block("qrels", ["none; none are needed"])
+        yield from _block("qrels", [_pairs(found, made)])
     yield from _block("note", found.sources.notes)
     yield from _block("language", [_language(found, made.pipeline.head.language)])
     yield from _block("texts", _texts(found, made))
@@ -63,6 +63,14 @@ def _table(found: DataSources, look: TableLook) -> Iterator[str]:
         yield f"  not used: {', '.join(others[:_OTHERS])}{more}"
 
 
+def _pairs(found: DataSources, made: PipelineDraft) -> str:
+    if made.ingest.pairs:
+        return "every row is a known pair: its document answers its query (`pairs: true` in the file)"
+    if found.pairs and found.grades:
+        return f"none: {found.grades} may grade the pairs; --set ingest.pairs=true takes every row for a known pair"
+    return "none; none are needed"
+
+
 def _form(look: TableLook) -> Iterator[str]:
     yield {"txt": "a text per line", "task": "a task"}.get(look.format, look.format.upper())
     if look.delimiter:
@@ -83,6 +91,8 @@ def _reason(found: DataSources, look: TableLook, field: str, column: str) -> str
         return "no column looks like an id" + ("; the qrels will not match them" if "qrels" in found.tables else "")
     if field in look.guess.usual:
         return "the usual name"
+    if field == "text" and look.table in found.by_cells:
+        return "its cells ask" if look.table == "queries" else "its cells answer"
     if has_known_name([column], look.table, [field]):
         return {"id": "named like an id", "title": "named like a title", "text": "named like the text"}.get(
             field, "named so"

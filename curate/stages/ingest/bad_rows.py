@@ -58,7 +58,7 @@ class BadRows:
         rows = int((self.dropped.table()["table"] == table).sum())
         if rows > self.config.max_drop * self.read[table]:
             raise DataError(
-                f"ingest: of {self.read[table]:,} rows of the {table} {self.reasons(table)}, expected at most the share "
-                f"{self.config.max_drop:g} of ingest.max_drop; correct the files, or set ingest.max_drop: 1 where that "
-                "is on purpose"
+                f"ingest: of {self.read[table]:,} rows of the {table} {self.reasons(table)}, expected at most the "
+                f"share {self.config.max_drop:g} of ingest.max_drop; correct the files, or set ingest.max_drop: 1 "
+                "where that is on purpose"
             )

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from curate.core.config import Section
 from curate.core.sampling import generator
+from curate.formats.readers import Table
+from curate.formats.readers.items import Names
 from curate.formats.readers.settings import Input, LabelsFile
 from curate.retrieval.similarity.leaks import form
 
@@ -25,6 +27,11 @@ class SampledSplit(Section):
 class Config(Input):
     """Where the input is, and what to do about duplicates and mistakes in it."""
 
+    pairs: bool = Field(
+        default=False,
+        exclude_if=lambda pairs: not pairs,  # so that no ingest of before is out of date
+        description="row i of the corpus is a known positive of row i of the queries; both are columns of one file",
+    )
     labels: LabelsFile | None = Field(default=None, description="classes of queries or of documents, for `label`")
     ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
     part: SampledSplit | None = Field(default=None, description="take the queries of one split; all without it")
@@ -52,3 +59,12 @@ class Config(Input):
         description="lowest score of the set's own qrels that means relevant; without it any above 0 does",
     )
     keep_raw: bool = Field(default=False, description="keep the raw texts in the run folder once they are masked")
+
+    def names(self, table: Table) -> Names:
+        """Return field -> column names to try; a question is not the title of its own answer."""
+        found = super().names(table)
+        if table != "corpus" or not self.pairs:
+            return found
+        asked = super().names("queries")["text"]
+        titles = tuple(name for name in found["title"] if name not in asked)
+        return {field: names for field, names in {**found, "title": titles}.items() if names}

@@ -25,6 +25,8 @@ class ReadTexts:
     """Ids of texts with nothing to read in them."""
     left_out: set[str] = field(default_factory=set)
     """Ids of texts that are not taken."""
+    lines: dict[int, str] = field(default_factory=dict)
+    """Line of the file -> id of the text in it, where rows are pairs."""
     kept: int = 0
     by_number: dict[str, str] = field(default_factory=dict)
     """Id as another table wrote it -> the id of the texts that is the same whole number."""

@@ -29,7 +29,7 @@ from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
-from curate.stages.ingest import labels, marks, scores
+from curate.stages.ingest import labels, marks, pairs, scores
 from curate.stages.ingest.bad_rows import LISTED, BadRows
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.html import HtmlTexts
@@ -107,13 +107,14 @@ class _Reading:
         elif found.id in seen.known:
             problem = Problem(found.line, f"the id {shown(found.id)} again", "one row per id", FIX)
             self.bad.note(table, source, problem, found.id)
-        elif found.empty():
-            seen.known.add(found.id)
-            seen.empty.add(found.id)
-            self.bad.drop(table, found.id, "empty text")
         else:
             seen.known.add(found.id)
-            return found
+            if self.config.pairs:
+                seen.lines[found.line] = found.id
+            if not found.empty():
+                return found
+            seen.empty.add(found.id)
+            self.bad.drop(table, found.id, "empty text")
         return None
 
     def qrels(self) -> pl.DataFrame:
@@ -124,6 +125,9 @@ class _Reading:
             if isinstance(found, LabelledPair):
                 self.scores[found.score] += 1
             read.add(source, found)
+        for each in pairs.labelled(self.queries, self.corpus, self.bad):
+            self.scores[each.score] += 1
+            read.add(self.sources.tables["queries"][0], each)
         table = read.table()
         self.bad.stop_if_most("qrels")
         return table
@@ -158,6 +162,7 @@ def _unit(source: Source) -> str:
 def run(config: Config, context: Context) -> Report:
     """Read all sources and write the six tables."""
     reading = _Reading(config, context, sources(config))
+    pairs.check(config, reading.sources)
     with files.TableWriter(context.out, "classes") as classes:
         reading.texts("queries", classes, _choice(config, reading.sources))
         _check_ids(config, reading.queries)
@@ -247,6 +252,7 @@ def _check_ids(config: Config, queries: ReadTexts) -> None:
 def fingerprint(config: Config, _context: Context) -> Json:
     """Return the digests of everything that is read; a missing file is an error before anything runs."""
     found = sources(config)
+    pairs.check(config, found)
     return {**found.digests(), **labels.digests(config, found)}
 
 

@@ -284,6 +284,87 @@ def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
     assert [each.rows for each in found.tables.values()] == [1, 1], "the folder has the rest"
 
 
+def paired(folder: Path, columns: tuple[str, ...], name: str = "faq.csv") -> Path:
+    """Write seven questions and answers, a department and an id under these names of columns, in their order."""
+    asked = [
+        "高血压能喝咖啡吗",
+        "小儿发热怎么办？",
+        "痛风能吃海鲜吗？",
+        "晕车药什么时候吃",
+        "感冒要吃消炎药吗？",
+        "拔牙后多久能刷牙？",
+        "头痛挂哪个科？",
+    ]
+    told = [
+        "可以少量喝。",
+        "先物理降温，什么时候超过三十八度半再吃药。",
+        "要少吃海鲜，多喝水。",
+        "上车前半小时吃。",
+        "多半不用吃，多休息。",
+        "第二天可以轻轻刷。",
+        "先挂神经内科看看。",
+    ]
+    rows = zip(asked, told, ["内科", "外科"] * 3 + ["内科"], [f"S{n}" for n in range(7)], strict=True)
+    cells = [dict(zip("QADI", row, strict=True)) for row in rows]
+    kinds = dict(each.split(":") for each in columns)
+    path = folder / name
+    lines = [",".join(kinds.values()), *(",".join(row[kind] for kind in kinds) for row in cells)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ("I:会话编号", "Q:客户提问", "A:客服回复"),
+        ("A:列一", "D:列二", "Q:列三", "I:列四"),
+        ("Q:title", "A:text", "I:id"),  # a question that is named like a title
+        ("Q:标题", "A:内容", "D:科室"),  # both may be either, and there is no id
+        ("A:answer", "Q:question", "I:id"),
+        ("A:text", "Q:query", "I:id"),
+    ],
+)
+def test_questions_and_answers_of_one_file_are_known_pairs(columns: tuple[str, ...], tmp_path: Path) -> None:
+    path = paired(tmp_path, columns)
+    said = ran(tmp_path, "init", "--queries", path.name, "--corpus", path.name, "--name", "m").stdout
+    assert "qrels      every row is a known pair: its document answers its query" in said
+    ran(tmp_path, "run", "m.yaml", "--set", "stages=[ingest]")
+    tables = {name: pl.read_parquet(tmp_path / f"runs/m/ingest/{name}.parquet") for name in ("queries", "corpus")}
+    qrels = pl.read_parquet(tmp_path / "runs/m/ingest/qrels.parquet")
+    assert tables["queries"]["text"][0] == "高血压能喝咖啡吗"
+    assert tables["corpus"].select("title", "text").row(0) == ("", "可以少量喝。")
+    pairs = zip(tables["queries"]["query_id"], tables["corpus"]["doc_id"], [1] * 7, strict=True)
+    assert sorted(qrels.rows()) == sorted(pairs)
+
+
+def test_one_file_is_asked_which_column_is_which(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("nr,甲,乙\n1,胸闷气短,多休息少盐\n2,头晕眼花,测量血压去\n", encoding="utf-8")
+    asked = refused(path, path)
+    assert "cannot tell which of 甲 or 乙 holds queries and which documents" in asked
+    start = f"curate init --queries {path} --corpus {path} --column queries.text="
+    commands = [line.strip() for line in asked.splitlines() if "curate init" in line]
+    assert [each.removeprefix(start) for each in commands] == [
+        f"{query} --column corpus.text={doc}" for query, doc in ("甲乙", "乙甲", "乙乙")
+    ]
+    found = look(InitRequest(None, str(path), str(path), columns=("queries.text=乙", "corpus.text=甲")))
+    assert doubt(found) is None
+    assert draft(found).ingest.pairs
+    same = look(InitRequest(None, str(path), str(path), columns=("queries.text=甲", "corpus.text=甲")))
+    assert doubt(same) is None
+    assert not draft(same).ingest.pairs
+
+
+def test_rows_are_no_pairs_where_a_column_grades_them_or_qrels_are_given(tmp_path: Path) -> None:
+    path = paired(tmp_path, ("I:id", "Q:query", "A:passage", "D:label"))
+    ran(tmp_path, "init", "--queries", path.name, "--corpus", path.name, "--name", "m")
+    assert "pairs" not in yaml.safe_load((tmp_path / "m.yaml").read_text())["ingest"]
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nS0\tS1\t1\n")
+    path = paired(tmp_path, ("I:id", "Q:query", "A:passage"))
+    found = look(InitRequest(queries=str(path), corpus=str(path), qrels=str(tmp_path / "qrels.tsv")))
+    assert not draft(found).ingest.pairs
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -297,7 +378,7 @@ def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
         (
             "q.csv",
             "id,question,answer\n1,x,y\n",
-            "curate init --queries q.csv --corpus q.csv reads it as both. Which do",
+            "curate init --queries q.csv --corpus q.csv reads it as both, and takes the doc",
         ),
     ],
 )

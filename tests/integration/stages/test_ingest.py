@@ -153,6 +153,44 @@ def test_several_files_of_one_table(tmp_path: Path) -> None:
     assert table(tmp_path, "corpus") == [("d2", "", "文2", "c2.jsonl"), ("d1", "", "文1", "c1.jsonl")]
 
 
+def pairs(folder: Path, rows: str, **settings: Any) -> dict[str, Any]:
+    """Write rows of id, question and answer; return the settings that read them as pairs."""
+    (folder / "faq.csv").write_text(f"id,query,text\n{rows}", encoding="utf-8")
+    path = str(folder / "faq.csv")
+    queries = {"path": path, "columns": {"text": "query"}}
+    return {"queries": queries, "corpus": {"path": path, "columns": {"text": "text"}}, "pairs": True, **settings}
+
+
+def test_the_answer_in_the_row_of_a_question_is_its_known_positive(tmp_path: Path) -> None:
+    rows = "1,头痛,多休息\n2,发热,多喝水\n3,头痛,少吃盐\n4,咳嗽,多休息\n5,腹泻, \n6,,多运动\n1,牙痛,去医院\n"
+    report = step(tmp_path / "run", "ingest", pairs(tmp_path, rows, on_error="drop"))
+    assert table(tmp_path, "qrels") == [("1", "1", 1), ("1", "3", 1), ("2", "2", 1), ("4", "1", 1)]
+    dropped = [("5 5", "its document has an empty text"), ("6 6", "its query has an empty text")]
+    assert [(row[1], row[3]) for row in table(tmp_path, "dropped") if row[0] == "qrels"] == dropped
+    assert report.facts["merged_queries"] == report.facts["merged_corpus"] == 1
+
+
+def test_pairs_follow_the_queries_that_are_taken_and_meet_qrels(tmp_path: Path) -> None:
+    (tmp_path / "more.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n1\t2\t1\n2\t2\t0\n")
+    settings = pairs(tmp_path, "1,头痛,多休息\n2,发热,多喝水\n", qrels={"path": str(tmp_path / "more.tsv")})
+    step(tmp_path / "run", "ingest", {**settings, "ids": ["1"]})
+    assert table(tmp_path, "qrels") == [("1", "1", 1), ("1", "2", 1)]
+    with pytest.raises(DataError, match="found the scores 0 and 1 for the query '2' and the document '2'"):
+        step(tmp_path / "other", "ingest", settings)
+
+
+def test_pairs_need_one_file_and_a_column_for_each_side(tmp_path: Path) -> None:
+    settings = pairs(tmp_path, "1,头痛,多休息\n")
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "faq.csv").read_bytes())
+    corpus = {"path": str(tmp_path / "copy.csv"), "columns": {"text": "text"}}
+    with pytest.raises(ConfigError, match=r"ingest\.pairs: rows are pairs in one file alone"):
+        step(tmp_path / "run", "ingest", {**settings, "corpus": corpus})
+    with pytest.raises(ConfigError, match=r"ingest\.pairs: rows are pairs in one file alone"):
+        step(tmp_path / "run", "ingest", {"source": "demo", "pairs": True})
+    with pytest.raises(ConfigError, match=r"found the column 'text' for queries and documents, expected two"):
+        step(tmp_path / "run", "ingest", {**settings, "queries": corpus | {"path": str(tmp_path / "faq.csv")}})
+
+
 def test_demo(tmp_path: Path) -> None:
     report = step(tmp_path / "run", "ingest", {"source": "demo"})
     assert report.facts["merged_corpus"] == 8
