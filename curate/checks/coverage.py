@@ -24,6 +24,15 @@ Relevant = Mapping[str, frozenset[str]]
 """Query -> its relevant documents; queries without one are left out."""
 
 
+LEGACY = "legacy"
+"""Stands for a retriever where a pair is in the pool as a known positive, and no retriever brought it."""
+
+
+def ranked(pool: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs of a pool that a retriever brought, of which depth and saturation speak."""
+    return pool.filter(pl.col("hits").list.len() > 0)
+
+
 @dataclass(frozen=True)
 class Change:
     """A system's mean nDCG@10 with all labels, and without those that one retriever alone gave."""
@@ -67,13 +76,15 @@ def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
 def founders(pool: pl.DataFrame, qrels: pl.DataFrame, depth: pl.DataFrame) -> pl.DataFrame:
     """Return query_id, doc_id, position and `by` of every relevant pair of the pool, sorted by pair.
 
-    `by` are the retrievers that found the document to the query's `depth`; none, where fusion filled up the pool.
+    `by` are the retrievers that found the document to the query's `depth`; none, where fusion filled up the pool. A
+    pair without hits is there as a known positive, by `LEGACY`.
     """
     relevant = pool.join(qrels, on=PAIR, how="semi").join(depth, on="query_id", how="left")
     flat = relevant.select(*PAIR, "hits", "depth").explode("hits", empty_as_null=False).unnest("hits")
     by = flat.filter(pl.col("rank") <= pl.col("depth")).group_by(PAIR).agg(by=pl.col("retriever").sort())
     found = relevant.join(by, on=PAIR, how="left").sort(PAIR)
-    return found.select(*PAIR, "position", by=pl.col("by").fill_null(pl.lit([], pl.List(pl.String))))
+    others = pl.when(pl.col("hits").list.len() == 0).then(pl.lit([LEGACY])).otherwise(pl.lit([], pl.List(pl.String)))
+    return found.select(*PAIR, "position", by=pl.col("by").fill_null(others))
 
 
 def caught(found: pl.DataFrame, retrievers: Sequence[str]) -> np.ndarray:

@@ -49,7 +49,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     pool, rankings = context.read("pool", "pool"), context.read("pool", "rankings")
     verdicts, qrels = context.read(stage, "verdicts"), context.read(stage, "qrels")
     _refuse_unjudged(run, pool, verdicts)
-    depths = coverage.depths(rankings, pool)
+    depths = coverage.depths(rankings, coverage.ranked(pool))
     if wanted.depth is not None:
         depths = depths.with_columns(depth=pl.lit(wanted.depth, pl.Int64))
     found = coverage.founders(pool, qrels, depths)
@@ -58,6 +58,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     systems = coverage.lists(pl.concat([rankings, others]))
     relevant = coverage.labels(qrels)
     seed = context.seed
+    unranked = [coverage.LEGACY] if len(coverage.ranked(pool)) < len(pool) else []
     deep = found.filter(pl.col("by").list.len() == 0)
     result: dict[str, Json] = {
         MADE_FROM: made_from(context, "pool", stage),
@@ -72,12 +73,14 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
             "median": cast("Json", depths["depth"].median()),
             "high": cast("Json", depths["depth"].max()),
         },
-        "leave_one_out": [plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers],
+        "leave_one_out": [
+            plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers + unranked
+        ],
         "capture": plain(
             capture_recapture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
         ),
         "below": [plain(each) for each in below_cut.estimates(run, wanted.below, pool, rankings, qrels)],
-        **_by_depth(run, pool, qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
+        **_by_depth(run, coverage.ranked(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }
     (run / "checks").mkdir(exist_ok=True)

@@ -81,7 +81,11 @@ def drops(tables: Sequence[pl.DataFrame]) -> list[Drop]:
 
 
 def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
-    """Return who found the pairs of a pool, counting every hit that a retriever gave to the depth it was asked for."""
+    """Return who found the pairs of a pool, counting every hit that a retriever gave to the depth it was asked for.
+
+    Pairs that are there as known positives alone, without a hit, are left out.
+    """
+    pool = pool.filter(pl.col("hits").list.len() > 0)
     by = pool.select(*PAIR, by=pl.col("hits").list.eval(pl.element().struct.field("retriever")))
     relevant = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, relevant=pl.lit(1))
     joined = by.join(relevant, on=PAIR, how="left", maintain_order="left")

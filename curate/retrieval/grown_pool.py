@@ -1,4 +1,7 @@
-"""Growth of a pool by systems that came later: their best documents join it, and no pair leaves it or moves."""
+"""Growth of a pool, from which no pair leaves or moves: by systems that came later, and by known positives.
+
+A pair that joined as a known positive has no hits: it lies outside of every depth and every figure on retrievers.
+"""
 
 from collections.abc import Iterable
 
@@ -24,13 +27,33 @@ def grown(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], dept
 
     `rankings` are those of the pool's own retrievers and of the added ones; every pair's hits are taken from them.
     """
-    new = holes(pool, rankings, added, depth)
+    rows = _behind(pool, holes(pool, rankings, added, depth))
+    later = pl.col("retriever").is_in(list(added)) & (pl.col("rank") <= depth)
+    unranked = pool.filter(pl.col("hits").list.len() == 0)
+    counted = pl.concat([rankings.join(unranked, on=_KEY, how="anti"), rankings.filter(later)]).unique()
+    hit = pl.struct("retriever", "rank", "score")
+    hits = counted.join(rows, on=_KEY, how="semi").sort(*_KEY, "retriever").group_by(_KEY).agg(hits=hit)
+    return _with_hits(rows, hits)
+
+
+def with_positives(pool: pl.DataFrame, positives: pl.DataFrame) -> pl.DataFrame:
+    """Return the `pool` table with the known positives (query_id, doc_id) that it lacks behind its own pairs, unranked.
+
+    Sorted by query and position.
+    """
+    new = positives.select(_KEY).join(pool, on=_KEY, how="anti").sort(_KEY)
+    return _with_hits(_behind(pool, new), pool.select(*_KEY, "hits"))
+
+
+def _behind(pool: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Return pair and position of a pool's pairs and, behind those of their query, of new ones in their order."""
     last = pool.group_by("query_id").agg(last=pl.col("position").max())
     place = pl.col("last").fill_null(0) + pl.int_range(1, pl.len() + 1).over("query_id")
     behind = new.join(last, on="query_id", how="left", maintain_order="left").with_columns(position=place)
-    rows = pl.concat([part.select(*_KEY, pl.col("position").cast(pl.Int32)) for part in (pool, behind)])
-    hit = pl.struct("retriever", "rank", "score")
-    hits = rankings.join(rows, on=_KEY, how="semi").sort(*_KEY, "retriever").group_by(_KEY).agg(hits=hit)
+    return pl.concat([part.select(*_KEY, pl.col("position").cast(pl.Int32)) for part in (pool, behind)])
+
+
+def _with_hits(rows: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
     none = pl.lit([], TABLES["pool"]["hits"])
     whole = rows.join(hits, on=_KEY, how="left").with_columns(pl.col("hits").fill_null(none))
     columns = [pl.col(name).cast(kind) for name, kind in TABLES["pool"].items()]

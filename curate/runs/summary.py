@@ -13,7 +13,7 @@ import polars as pl
 from curate.report import run_figures
 from curate.review.desk import desks
 from curate.runs.run import Run
-from curate.stages.facts import reckoning
+from curate.stages.facts import legacy, reckoning
 from curate.stages.facts.reckoning import NO_POSITIVE, Reports, count
 from curate.system.files import read_json, read_table
 
@@ -52,6 +52,8 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
     rest = f"of {pairs:,} judged pairs {', '.join(named)}" if named else f"all {pairs:,} judged pairs are relevant"
     yield f"labels: {positives:,} positives ({mean:.1f} per query); {rest}"
     decided: Any = reports["resolve"].facts
+    if brought := decided.get("legacy"):
+        yield f"  {legacy.sentence(brought)} ({folder / 'resolve' / legacy.FILE})"
     if held := (decided.get("accept") or {}).get("threshold"):
         yield f"  of which people call {held['bound']:.1%} wrong at most: grades add up to {held['least']} or more"
     if settled := decided.get("settle"):

@@ -28,6 +28,11 @@ class PoolConfig(Section):
         "use the others, too",
     )
     method: Method = Field(default="equal-depth", description="`union`: all that was retrieved; `round-robin`: in turn")
+    legacy: bool = Field(
+        default=False,
+        exclude_if=lambda legacy: not legacy,  # so that no pool of before is out of date
+        description="every positive of the set's own qrels joins its query's pool, without a rank; never in an audit",
+    )
 
     @field_validator("retrievers")
     @classmethod

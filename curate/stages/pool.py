@@ -24,17 +24,17 @@ from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
 from curate.retrieval import fusion
 from curate.retrieval.fusion import Method, Names, RankedLists
-from curate.retrieval.grown_pool import grown
+from curate.retrieval.grown_pool import grown, with_positives
 from curate.retrieval.id_mapping import IdMapping, MappedHits, followed, ranked
 from curate.retrieval.ranking import Numbers
 from curate.stages.asking import build
 from curate.stages.configs import PoolConfig as Config
 from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import parent
+from curate.stages.facts import legacy, parent
 from curate.stages.facts.parent import ParentVersion
-from curate.stages.facts.pooled import drawn
+from curate.stages.facts.pooled import drawn, takes_positives
 from curate.system.corpus import TableCorpus
-from curate.system.files import TableWriter, write_table
+from curate.system.files import TableWriter, frame, write_table
 
 HITS = 2**20
 """Hits that are fused at once, unless one query has more: at most some 400 MB."""
@@ -63,12 +63,14 @@ def run(config: Config, context: Context) -> Report:
         )
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
+    positives = _positives(config, context, chosen)
     before = ParentVersion.load(context.run)
     if before is None:
-        found = write(config, _retrievers(config, context), corpus, queries, ids, context.out, context.progress)
+        retrievers = _retrievers(config, context)
+        found = write(config, retrievers, corpus, queries, ids, context.out, context.progress, positives)
     else:
-        found = _grow(config, before, corpus, queries, ids, context)
-    if not found.rows:
+        found = _grow(config, before, corpus, queries, ids, context, positives)
+    if not found.pairs:
         raise DataError(
             f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
             f"{len(queries):,} queries; check that queries and corpus belong together, or add a retriever such as e5"
@@ -82,8 +84,19 @@ def run(config: Config, context: Context) -> Report:
         "hits_left_out": ids.left_out,
         **({"indexes": found.facts} if found.facts else {}),
     }
+    if takes_positives(config, context):
+        facts["legacy"] = {"positives": len(positives), "joined": found.joined}
     notes = [*found.notes, *_notes(bare)]
-    return Report(len(queries) + len(corpus), found.rows, found.pairs - found.rows, facts=facts, notes=notes)
+    dropped = found.pairs - (found.rows - found.joined)
+    return Report(len(queries) + len(corpus), found.rows, dropped, facts=facts, notes=notes)
+
+
+def _positives(config: Config, context: Context, queries: pl.DataFrame) -> pl.DataFrame:
+    """Return the known positives that join the pools of these queries, sorted; none unless `pool.legacy` is set."""
+    if not takes_positives(config, context):
+        return frame("qrels").select("query_id", "doc_id")
+    known = context.legacy_positives().select("query_id", "doc_id").sort("query_id", "doc_id")
+    return known.join(queries, on="query_id", how="semi", maintain_order="left")
 
 
 @dataclass
@@ -93,6 +106,8 @@ class PoolTables:
     rows: int = 0
     pairs: int = 0
     """Retrieved pairs, in a pool or not."""
+    joined: int = 0
+    """Pairs that are in a pool as known positives alone."""
     queries: set[str] = field(default_factory=set)
     """Those with a pool."""
     facts: dict[str, Json] = field(default_factory=dict)
@@ -108,8 +123,12 @@ def write(
     ids: IdMapping,
     out: Path,
     progress: Progress,
+    positives: pl.DataFrame | None = None,
 ) -> PoolTables:
-    """Run the retrievers one after the other, then write `rankings` and `pool` in blocks of queries."""
+    """Run the retrievers one after the other, then write `rankings` and `pool` in blocks of queries.
+
+    Known `positives` (query_id, doc_id) that are not chosen join the pool without a rank.
+    """
     written = PoolTables()
     with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
         found: dict[str, _Kept] = {}
@@ -124,13 +143,19 @@ def write(
         with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:
             label = StepLabel("choosing pools", "queries")
             progress(label, len(queries), 0)
-            for lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
+            done = 0
+            for last, lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
                 rankings.extend(names.rankings(lists))
                 chosen, pairs = names.chosen(lists, config.size, config.method)
+                if positives is not None:
+                    here = names.queries[done:last].implode()
+                    whole = with_positives(chosen, positives.filter(pl.col("query_id").is_in(here)))
+                    written.joined += len(whole) - len(chosen)
+                    chosen, done = whole, last
                 pools.extend(chosen)
                 written.pairs += pairs
                 written.queries.update(chosen["query_id"].unique())
-                progress(label, len(queries), int(lists.queries.max(initial=0)) + 1)
+                progress(label, len(queries), last)
             progress(label, len(queries), len(queries))
         written.rows = pools.rows
     return written
@@ -143,6 +168,7 @@ def _grow(
     queries: Sequence[Query],
     ids: IdMapping,
     context: Context,
+    positives: pl.DataFrame,
 ) -> PoolTables:
     """Write the rankings and the pool of an earlier version with those of the systems that came later."""
     written, depth = PoolTables(), max(config.depth, before.depth)
@@ -160,13 +186,15 @@ def _grow(
             written.facts[name] = facts
         written.notes += getattr(each, "notes", ())
     rankings, old = pl.concat(parts).sort("query_id", "retriever", "rank"), parent.table(context.run, "pool")
-    pool = grown(old, rankings, before.added, before.depth)
+    later = grown(old, rankings, before.added, before.depth)
+    pool = with_positives(later, positives)
     write_table(context.out, "rankings", rankings)
     write_table(context.out, "pool", pool)
     written.rows, written.pairs = len(pool), rankings.select("query_id", "doc_id").n_unique()
     written.queries.update(pool["query_id"].unique())
+    written.joined = int((pool["hits"].list.len() == 0).sum())
     written.notes.append(
-        f"{len(pool) - len(old):,} documents that {', '.join(before.added)} rank within {before.depth} joined the "
+        f"{len(later) - len(old):,} documents that {', '.join(before.added)} rank within {before.depth} joined the "
         f"{len(old):,} pairs of version {before.version - 1}"
     )
     return written
@@ -198,15 +226,18 @@ def _mapped(path: Path, kind: type[Any]) -> npt.NDArray[Any]:
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, dtype=kind)
 
 
-def _blocks(kept: Sequence[_Kept], order: Numbers) -> Iterator[RankedLists]:
-    """Yield the lists of all retrievers in the order of the queries, then of the retrievers, some queries at once."""
+def _blocks(kept: Sequence[_Kept], order: Numbers) -> Iterator[tuple[int, RankedLists]]:
+    """Yield the lists of all retrievers in the order of the queries, then of the retrievers, some queries at once.
+
+    The number before them is that of the queries so far.
+    """
     ends = np.cumsum(sum(each.counts[order] for each in kept))
     first = 0
     while first < len(order):
         before = ends[first - 1] if first else 0
         last = max(first + 1, int(np.searchsorted(ends, before + HITS, side="right")))
         parts = [each.lists(order[first:last], first, number) for number, each in enumerate(kept)]
-        yield fusion.together(parts)
+        yield last, fusion.together(parts)
         first = last
 
 
@@ -223,7 +254,12 @@ def fingerprint(config: Config, context: Context) -> Json:
     before = ParentVersion.load(context.run)
     asked = _retrievers(config, context) if before is None else (build.retriever(context, n) for n in before.added)
     sampled: dict[str, Json] = {} if config.queries is None else {"pool.queries": context.seed}
-    return {**{retriever.name: retriever.identity for retriever in asked}, **sampled, **parent.identity(context.run)}
+    return {
+        **{retriever.name: retriever.identity for retriever in asked},
+        **sampled,
+        **legacy.identity(context),
+        **parent.identity(context.run),
+    }
 
 
 def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:

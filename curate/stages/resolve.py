@@ -3,7 +3,8 @@
 In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
 `consensus.accept` a threshold on the sum of grades, which a review proved, decides what is relevant; with
 `consensus.settle` a judge decides what is contested still after people. The column `policy` says who decided. Out:
-`verdicts` and `qrels` as they are exported, `overrides` (pairs whose verdict an expert changed), and `dropped`
+`verdicts` and `qrels` as they are exported, `legacy.tsv` (what became of known positives that joined the pools),
+`overrides` (pairs whose verdict an expert changed), and `dropped`
 (documents that a refined corpus leaves out, less those that became relevant). The verdicts of `consensus` stay as they
 are, so that a sample which was drawn from them stays a sample of them.
 """
@@ -26,7 +27,7 @@ from curate.stages.asking import settling
 from curate.stages.asking.settling import Settled
 from curate.stages.configs import ResolveConfig as Config
 from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import billing, threshold
+from curate.stages.facts import billing, legacy, threshold
 from curate.stages.facts.pooled import pooled
 from curate.system.files import frame, write_table
 
@@ -89,6 +90,7 @@ def run(config: Config, context: Context) -> Report:
         "disputed": experts["expert"].null_count(),
         "outdated": outdated,
         **_beyond(proved, settled, verdicts, desks if len(experts) else ()),
+        **legacy.account(verdicts, context),
     }
     decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
     moved = _moved(accepted, resolve(accepted, experts)[0])
@@ -229,7 +231,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         found["consensus.accept"] = {**asked.model_dump(), "answers": desk.digest if desk else None}
     if name := settling.judge_of(context):
         found["consensus.settle"] = {name: settling.identity(name, context)}
-    return found
+    return {**found, **legacy.identity(context)}
 
 
 def preflight(_config: Config, context: Context) -> None:

@@ -18,7 +18,7 @@ from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context
-from curate.stages.facts import circularity, looked_up, synthetic_queries
+from curate.stages.facts import circularity, legacy, looked_up, synthetic_queries
 from curate.system.files import read_json
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
@@ -34,6 +34,7 @@ TOLD = (
     "pool.method",
     "pool.depth",
     "pool.size",
+    "pool.legacy",
     "judge.batch",
     "judge.passage_tokens",
     "judge.cascade",
@@ -137,8 +138,10 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
 
 
 def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
-    """Return what decided labels besides policy and experts: a threshold that a review proved, a judge that settled."""
+    """Return what had a part in the labels besides policy and experts, such as a threshold that a review proved."""
     found: dict[str, Json] = {}
+    if brought := resolved.get("legacy"):
+        found["known positives that the data came with, and joined the pools"] = legacy.sentence(brought)
     if asked := resolved.get("accept"):
         found["relevant by a reviewed threshold"] = accepted_wording.headline(asked)
     if settled := resolved.get("settle"):

@@ -1,13 +1,12 @@
 """Questions and their answers in one table: row i of the corpus is a known positive of row i of the queries."""
 
-from collections.abc import Iterator
-
 from curate.core.errors import ConfigError
+from curate.formats.readers import Source
 from curate.formats.readers.guess import first_columns
 from curate.formats.readers.items import LabelledPair
 from curate.formats.readers.settings import Sources
-from curate.stages.ingest.bad_rows import BadRows
 from curate.stages.ingest.config import Config
+from curate.stages.ingest.qrels import ReadLabels
 from curate.stages.ingest.read_texts import ReadTexts
 
 SCORE = 1
@@ -34,12 +33,14 @@ def check(config: Config, sources: Sources) -> None:
         )
 
 
-def labelled(queries: ReadTexts, corpus: ReadTexts, bad: BadRows) -> Iterator[LabelledPair]:
-    """Yield a pair per row whose query is taken; one whose document could not be used is dropped with its reason."""
+def read(queries: ReadTexts, corpus: ReadTexts, source: Source, labels: ReadLabels) -> int:
+    """Add a pair per row whose query is taken, and return their number; where its document is bad, it is dropped."""
     for line, query in queries.lines.items():
         doc = corpus.lines.get(line)
         if doc is not None:
-            yield LabelledPair(line, query, doc, SCORE)
+            labels.add(source, LabelledPair(line, query, doc, SCORE))
         else:
-            bad.read["qrels"] += 1
-            bad.drop("qrels", query, "its document was dropped")
+            labels.bad.read["qrels"] += 1
+            labels.bad.drop("qrels", query, "its document was dropped")
+            labels.lose((query, str(line)), SCORE, "dropped")
+    return len(queries.lines)

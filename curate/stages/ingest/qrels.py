@@ -24,6 +24,10 @@ class ReadLabels:
     queries: ReadTexts
     corpus: ReadTexts
     bad: BadRows
+    relevant_from: int
+    """Lowest score that means relevant."""
+    lost: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Dropped pair that a row calls relevant -> what became of it: `not in corpus`, or `dropped`."""
     _sources: list[Source] = field(default_factory=list)
     _columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
 
@@ -40,9 +44,11 @@ class ReadLabels:
         for name, texts in ((query, self.queries), (doc, self.corpus)):
             word, key = WORDS[texts.table], f"{found.query_id} {found.doc_id}"
             if name in texts.empty:
+                self.lose((query, doc), found.score, "dropped")
                 self.bad.drop("qrels", key, f"its {word} has an empty text")
                 return
             if name not in texts.known:
+                self.lose((query, doc), found.score, "not in corpus" if texts is self.corpus else "dropped")
                 unknown = f"the unknown {word} {shown(name)}"
                 problem = Problem(found.line, unknown, f"the id of a {word}", texts.remedy(name))
                 self.bad.note("qrels", source, problem, key, f"unknown {word}")
@@ -52,6 +58,11 @@ class ReadLabels:
         row = (query, doc, found.score, found.line, len(self._sources) - 1)
         for column, value in zip(self._columns.values(), row, strict=True):
             column.append(value)
+
+    def lose(self, pair: tuple[str, str], score: int, became: str) -> None:
+        """Count a pair that is dropped, if its score means relevant."""
+        if score >= self.relevant_from:
+            self.lost[pair] = became
 
     def table(self) -> pl.DataFrame:
         """Return the good rows as the table `qrels`, under the ids that were kept; pairs with several scores are bad.
@@ -70,6 +81,7 @@ class ReadLabels:
     def _contradiction(self, rows: Sequence[dict[str, Any]]) -> None:
         """Note that a pair has several scores: as one problem at its last row, or as many dropped rows."""
         query, doc, last = rows[0]["query_id"], rows[0]["doc_id"], rows[-1]
+        self.lose((query, doc), max(row["score"] for row in rows), "dropped")
         scores = " and ".join(str(score) for score in sorted({row["score"] for row in rows}))
         said = f"the scores {scores} for the query {shown(query)} and the document {shown(doc)}"
         places = " and ".join(f"{self._sources[row['source']].place}:{row['line']}" for row in rows[:-1])

@@ -29,6 +29,7 @@ from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts import legacy
 from curate.stages.ingest import labels, marks, pairs, scores
 from curate.stages.ingest.bad_rows import LISTED, BadRows
 from curate.stages.ingest.config import Config
@@ -55,6 +56,8 @@ class _Reading:
     corpus: ReadTexts = field(default_factory=partial(ReadTexts, "corpus"))
     scores: Counter[int] = field(default_factory=Counter)
     """Of all rows of the qrels: what a score means is no matter of the queries that are taken."""
+    lost_positives: Counter[str] = field(default_factory=Counter)
+    """What became of known positives that were dropped -> how many."""
 
     def __post_init__(self) -> None:
         self.html = HtmlTexts(self.config.html)
@@ -119,17 +122,18 @@ class _Reading:
 
     def qrels(self) -> pl.DataFrame:
         """Read and check the qrels; return those whose query and document are kept, under their kept ids."""
-        read, names = ReadLabels(self.queries, self.corpus, self.bad), self.config.names("qrels")
+        read = ReadLabels(self.queries, self.corpus, self.bad, self.config.relevant_from or 1)
+        names = self.config.names("qrels")
         for source, row in self._rows("qrels"):
             found = pair(row, names)
             if isinstance(found, LabelledPair):
                 self.scores[found.score] += 1
             read.add(source, found)
-        for each in pairs.labelled(self.queries, self.corpus, self.bad):
-            self.scores[each.score] += 1
-            read.add(self.sources.tables["queries"][0], each)
+        if self.config.pairs:
+            self.scores[pairs.SCORE] += pairs.read(self.queries, self.corpus, self.sources.tables["queries"][0], read)
         table = read.table()
         self.bad.stop_if_most("qrels")
+        self.lost_positives.update(read.lost.values())
         return table
 
     def labels(self) -> dict[str, Json]:
@@ -193,6 +197,7 @@ def _report(
         "dropped_qrels": lost_qrels,
         "queries_left_out": len(reading.queries.left_out),
         "languages": asdict(spoken(reading.config, reading.sources)),
+        **({legacy.LOST: dict(reading.lost_positives)} if reading.lost_positives else {}),
         **labelled,
     }
     kept, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels

@@ -1,0 +1,66 @@
+"""Account of the labels that a user brought to a build: what became of every known positive."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.panel.voting import PAIR
+from curate.stages.context import Context
+from curate.stages.facts.pooled import settings, takes_positives
+from curate.system.files import read_positives
+
+FILE = "legacy.tsv"
+LOST = "lost_positives"
+"""Fact of `ingest`: status -> known positives among the rows of the qrels that it dropped."""
+STATUSES = ("confirmed", "rejected", "contested", "incomplete", "not in corpus", "dropped", "not judged")
+"""What becomes of a known positive. `dropped`: its query or document was left out before judging, or its row of the
+qrels could not be used; `not judged`: its query has no pool."""
+_OF_VERDICT = {
+    "relevant": "confirmed",
+    "not relevant": "rejected",
+    "not positive": "rejected",
+    "contested": "contested",
+    "incomplete": "incomplete",
+}
+
+
+def identity(context: Context) -> dict[str, Json]:
+    """Return what decides which known positives join the pools, for fingerprints; empty where none do."""
+    taken = takes_positives(settings(context), context)
+    return {"legacy": {"relevant_from": context.relevant_from}} if taken else {}
+
+
+def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
+    """Write `legacy.tsv`, a row per known positive with its votes, and return the counts as `legacy`, empty for none.
+
+    Labels of equal texts are one. What `ingest` dropped is counted, and listed in its table `dropped` alone.
+    """
+    if not identity(context):
+        return {}
+    judged = context.legacy_positives().join(verdicts, on=PAIR, how="left")
+    status = pl.col("verdict").replace_strict(_OF_VERDICT, return_dtype=pl.String).fill_null("not judged")
+    vote = pl.format("{} {}", pl.element().struct.field("judge"), pl.element().struct.field("grade").fill_null("-"))
+    votes = pl.col("votes").list.eval(vote).list.join(", ").fill_null("")
+    rows = pl.concat([judged.select(*PAIR, status=status, votes=votes), _dropped(context)]).sort(PAIR)
+    rows.write_csv(context.out / FILE, separator="\t")
+    found = dict(rows.group_by("status").len().iter_rows())
+    before: Any = context.done("ingest").facts.get(LOST) or {}
+    counts = {name: found.get(name, 0) + before.get(name, 0) for name in STATUSES}
+    return {"legacy": {"brought": sum(counts.values()), **counts}} if any(counts.values()) else {}
+
+
+def _dropped(context: Context) -> pl.DataFrame:
+    """Return the known positives that `diversify` dropped with a text, as rows of the file."""
+    labels = context.read("mask", "qrels")
+    others = labels.join(read_positives(labels, context.folder("ingest")), on=PAIR, how="anti")
+    lost = context.read("diversify", "dropped").filter(pl.col("table") == "qrels")["id"].str.split_exact(" ", 1)
+    pairs = lost.struct.rename_fields([*PAIR]).struct.unnest().join(others, on=PAIR, how="anti")
+    return pairs.with_columns(status=pl.lit("dropped"), votes=pl.lit(""))
+
+
+def sentence(counts: Mapping[str, int]) -> str:
+    """Return the account in words: how many were brought, and of these how many have each status."""
+    parts = ", ".join(f"{counts[name]:,} {name}" for name in STATUSES if counts[name] or name in STATUSES[:3])
+    return f"{counts['brought']:,} known positives: {parts}"
