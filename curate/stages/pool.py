@@ -32,7 +32,7 @@ from curate.stages.configs import PoolConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import legacy, parent
 from curate.stages.facts.parent import ParentVersion
-from curate.stages.facts.pooled import drawn, takes_positives
+from curate.stages.facts.pooled import drawn
 from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter, frame, write_table
 
@@ -84,7 +84,7 @@ def run(config: Config, context: Context) -> Report:
         "hits_left_out": ids.left_out,
         **({"indexes": found.facts} if found.facts else {}),
     }
-    if takes_positives(config, context):
+    if legacy.joins(config, context):
         facts["legacy"] = {"positives": len(positives), "joined": found.joined}
     notes = [*found.notes, *_notes(bare)]
     dropped = found.pairs - (found.rows - found.joined)
@@ -93,7 +93,7 @@ def run(config: Config, context: Context) -> Report:
 
 def _positives(config: Config, context: Context, queries: pl.DataFrame) -> pl.DataFrame:
     """Return the known positives that join the pools of these queries, sorted; none unless `pool.legacy` is set."""
-    if not takes_positives(config, context):
+    if not legacy.joins(config, context):
         return frame("qrels").select("query_id", "doc_id")
     known = context.legacy_positives().select("query_id", "doc_id").sort("query_id", "doc_id")
     return known.join(queries, on="query_id", how="semi", maintain_order="left")
@@ -254,10 +254,11 @@ def fingerprint(config: Config, context: Context) -> Json:
     before = ParentVersion.load(context.run)
     asked = _retrievers(config, context) if before is None else (build.retriever(context, n) for n in before.added)
     sampled: dict[str, Json] = {} if config.queries is None else {"pool.queries": context.seed}
+    if legacy.joins(config, context):
+        sampled["pool.legacy"] = {"relevant_from": context.relevant_from}
     return {
         **{retriever.name: retriever.identity for retriever in asked},
         **sampled,
-        **legacy.identity(context),
         **parent.identity(context.run),
     }
 

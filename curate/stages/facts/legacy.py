@@ -7,8 +7,8 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.panel.voting import PAIR
+from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
-from curate.stages.facts.pooled import settings, takes_positives
 from curate.system.files import read_positives
 
 FILE = "legacy.tsv"
@@ -26,10 +26,15 @@ _OF_VERDICT = {
 }
 
 
+def joins(config: PoolConfig, context: Context) -> bool:
+    """Say whether known positives join the pools; in an audit, which asks what retrieval finds of them, they do not."""
+    return config.legacy and "audit" not in context.stages
+
+
 def identity(context: Context) -> dict[str, Json]:
-    """Return what decides which known positives join the pools, for fingerprints; empty where none do."""
-    taken = takes_positives(settings(context), context)
-    return {"legacy": {"relevant_from": context.relevant_from}} if taken else {}
+    """Return what decides which known positives joined the pools of a run, for fingerprints; empty where none did."""
+    pool = context.report("pool")
+    return {"legacy": {"relevant_from": context.relevant_from}} if pool and "legacy" in pool.facts else {}
 
 
 def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
@@ -42,7 +47,7 @@ def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
     judged = context.legacy_positives().join(verdicts, on=PAIR, how="left")
     status = pl.col("verdict").replace_strict(_OF_VERDICT, return_dtype=pl.String).fill_null("not judged")
     vote = pl.format("{} {}", pl.element().struct.field("judge"), pl.element().struct.field("grade").fill_null("-"))
-    votes = pl.col("votes").list.eval(vote).list.join(", ").fill_null("")
+    votes = pl.col("votes").list.eval(vote).list.join(", ")
     rows = pl.concat([judged.select(*PAIR, status=status, votes=votes), _dropped(context)]).sort(PAIR)
     rows.write_csv(context.out / FILE, separator="\t")
     found = dict(rows.group_by("status").len().iter_rows())
@@ -57,7 +62,7 @@ def _dropped(context: Context) -> pl.DataFrame:
     others = labels.join(read_positives(labels, context.folder("ingest")), on=PAIR, how="anti")
     lost = context.read("diversify", "dropped").filter(pl.col("table") == "qrels")["id"].str.split_exact(" ", 1)
     pairs = lost.struct.rename_fields([*PAIR]).struct.unnest().join(others, on=PAIR, how="anti")
-    return pairs.with_columns(status=pl.lit("dropped"), votes=pl.lit(""))
+    return pairs.with_columns(status=pl.lit("dropped"), votes=pl.lit(None, pl.String))
 
 
 def sentence(counts: Mapping[str, int]) -> str:

@@ -10,17 +10,8 @@ from curate.stages.context import Context
 
 def pooled(context: Context) -> pl.DataFrame:
     """Return the rows of `queries` that have a pool, in their order; those without one are judged by nobody."""
-    return drawn(context.read("diversify", "queries"), settings(context).queries, context.seed)
-
-
-def settings(context: Context) -> PoolConfig:
-    """Return the settings of the pools, for stages that read them."""
-    return check(PoolConfig, context.settings.get("pool") or {}, "pool")
-
-
-def takes_positives(config: PoolConfig, context: Context) -> bool:
-    """Say whether known positives join the pools; in an audit, which asks what retrieval finds of them, they do not."""
-    return config.legacy and "audit" not in context.stages
+    size = check(PoolConfig, context.settings.get("pool") or {}, "pool").queries
+    return drawn(context.read("diversify", "queries"), size, context.seed)
 
 
 def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
