@@ -253,14 +253,9 @@ def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each retriever: settings, encoder revision, digest of a run file."""
     before = ParentVersion.load(context.run)
     asked = _retrievers(config, context) if before is None else (build.retriever(context, n) for n in before.added)
-    sampled: dict[str, Json] = {} if config.queries is None else {"pool.queries": context.seed}
-    if legacy.joins(config, context):
-        sampled["pool.legacy"] = {"relevant_from": context.relevant_from}
-    return {
-        **{retriever.name: retriever.identity for retriever in asked},
-        **sampled,
-        **parent.identity(context.run),
-    }
+    chosen: dict[str, Json] = {} if config.queries is None else {"pool.queries": context.seed}
+    chosen |= {"pool.legacy": context.relevant_from} if legacy.joins(config, context) else {}
+    return {**{retriever.name: retriever.identity for retriever in asked}, **chosen, **parent.identity(context.run)}
 
 
 def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:

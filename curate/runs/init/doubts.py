@@ -7,7 +7,7 @@ from itertools import permutations
 from curate.core.errors import DataError
 from curate.formats.readers import Table
 from curate.formats.readers.file import File
-from curate.formats.readers.guess import TABULAR, first_columns, guess, has_known_name
+from curate.formats.readers.guess import TABULAR, guess, has_known_name
 from curate.formats.readers.items import LINE, as_id, plain
 from curate.formats.readers.look import IdColumn, TableLook
 from curate.pii.settings import Masking, masker
@@ -63,12 +63,8 @@ def doubt(found: DataSources) -> Doubt | None:
         columns = chosen(found, table)
         if table == "queries" and (pair := _which_pair(found)):
             return pair
-        if (
-            "text" in columns
-            and table not in found.by_cells
-            and "text" not in named(found.input, table)
-            and (rivals := _rivals(found, look, columns))
-        ):
+        plain_text = "text" not in columns or table in found.by_cells or "text" in named(found.input, table)
+        if not plain_text and (rivals := _rivals(found, look, columns)):
             return _which_text(look, rivals)
         bad = look.id.repeated + look.id.missing if look.id else 0
         if look.id and bad and found.input.on_error == "stop":
@@ -122,7 +118,7 @@ def _others(found: DataSources, table: Table, but: str) -> list[DoubtChoice]:
 
 def _like_ids(found: DataSources, table: Table) -> list[DoubtChoice]:
     """Return the columns that look like ids in the first rows though some rows repeat one or have none; short first."""
-    columns = _columns(found, table)
+    columns = pairing.text_columns(found.sources.tables[table][0])
     length = {name: sum(map(len, values)) / len(values) for name, values in columns.items()}
     text = max(length, key=lambda name: length[name], default="")
     fitting = [
@@ -162,35 +158,29 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
 
 def _which_pair(found: DataSources) -> Doubt | None:
     """Return what to ask where one column of a file would be queries and documents alike, though it has others."""
-    columns = pairing.text_columns(found.sources.tables["queries"][0]) if found.sources.one_table else {}
+    columns = pairing.sentences(found.sources.tables["queries"][0]) if found.sources.one_table else {}
     if len(columns) < len(_STANDS) or any(found.tables[table].guess is None for table in _STANDS):
         return None
-    texts = {table: chosen(found, table)["text"] for table in _STANDS}
     said = {table: named(found.input, table).get("text") for table in _STANDS}
-    if len(set(texts.values())) > 1 or all(said.values()):
+    text = chosen(found, "corpus")["text"]
+    if chosen(found, "queries")["text"] != text or all(said.values()):
         return None
     length = {name: sum(map(len, each)) / len(each) for name, each in columns.items()}
     sides = sorted(permutations(columns, 2), key=lambda pair: length[pair[0]] - length[pair[1]])  # questions are short
     fitting = [
-        pair for pair in sides if all(side in (None, name) for side, name in zip(said.values(), pair, strict=True))
+        pair for pair in sides if all(each in (None, name) for each, name in zip(said.values(), pair, strict=True))
     ]
-    same = texts["corpus"]
     choices = [
-        _as_pair(
-            pair, f"take {pair[0]} for queries, such as {_sample(columns[pair[0]])!r}, and {pair[1]} for documents"
-        )
-        for pair in fitting[:OFFERED]
+        DoubtChoice((("--column", f"queries.text={one}"), ("--column", f"corpus.text={other}")), words)
+        for one, other in [*fitting[:OFFERED], (text, text)]
+        for words in [
+            f"take {one} for queries, such as {_sample(columns.get(one, [one]))!r}, and {other} for documents"
+        ]
     ]
-    choices.append(_as_pair((same, same), f"take {same} for both: the query itself is among the documents"))
-    which = f"{', '.join([*columns][:-1])} or {[*columns][-1]}"
+    names = " or ".join(columns)
     return Doubt(
-        f"{found.tables['queries'].place}: cannot tell which of {which} holds queries and which documents", choices
+        f"{found.tables['queries'].place}: cannot tell which of {names} holds queries and which documents", choices
     )
-
-
-def _as_pair(pair: tuple[str, str], said: str) -> DoubtChoice:
-    options = (("--column", f"{table}.text={name}") for table, name in zip(_STANDS, pair, strict=True))
-    return DoubtChoice(tuple(options), said)
 
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
@@ -216,7 +206,11 @@ def _rivals(found: DataSources, look: TableLook, taken: Mapping[str, str]) -> di
     if look.guess is None or "text" in look.guess.usual:
         return {}
     others = {column for field, column in taken.items() if field != "text"}
-    columns = {name: texts for name, texts in _columns(found, look.table).items() if name not in others}
+    columns = {
+        name: texts
+        for name, texts in pairing.text_columns(found.sources.tables[look.table][0]).items()
+        if name not in others
+    }
     if _names_text(text, look.table):
         alike = [name for name in columns if _names_text(name, look.table)]
     else:
@@ -230,14 +224,6 @@ def _rivals(found: DataSources, look: TableLook, taken: Mapping[str, str]) -> di
 def _names_text(column: str, table: Table) -> bool:
     """Say whether a column is named like a text, and not like a title, which is one only where nothing else is."""
     return has_known_name([column], table, ["text"]) and not has_known_name([column], "corpus", ["title"])
-
-
-def _columns(found: DataSources, table: Table) -> dict[str, list[str]]:
-    """Return column -> its texts in the first rows, of columns that hold nothing but texts."""
-    columns, _ = first_columns(found.sources.tables[table][0])
-    plain_ones = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
-    texts = {name: [str(each) for each in values if each and str(each).strip()] for name, values in plain_ones.items()}
-    return {name: values for name, values in texts.items() if values}
 
 
 def _unique(found: DataSources, table: Table, but: str) -> list[str]:

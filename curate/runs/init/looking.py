@@ -42,17 +42,11 @@ class DataSources:
     """Of one file that is both tables, the columns of questions and answers, where what stands in them told."""
 
     @property
-    def grades(self) -> str | None:
-        """Return the column that may grade the pair in each row, by its name."""
-        return next(
-            (name for name in self.tables["queries"].columns if has_known_name([name], "qrels", ["score"])), None
-        )
-
-    @property
     def pairs(self) -> bool:
-        """Say whether each row holds a query and a document that answers it: two columns of one file, and no qrels."""
-        texts = {chosen(self, table)["text"] for table in self.tables if table != "qrels"}
-        return self.sources.one_table and len(texts) == len(self.tables) == len(("queries", "corpus"))
+        """Say whether each row is a query and its answer: two columns of one file, no qrels, no column of grades."""
+        texts = {chosen(self, table).get("text") for table in self.tables}
+        graded = any(has_known_name([name], "qrels", ["score"]) for name in self.tables["queries"].columns)
+        return self.sources.one_table and len(texts) == len(self.tables) == 2 and not graded
 
     @cached_property
     def samples(self) -> SampleTexts:
@@ -96,15 +90,12 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
 
 
 def _sides(config: Config, found: Sources) -> tuple[Mapping[Table, str], Mapping[Table, str]]:
-    """Return the text columns of queries and corpus in one file: those that cells told, and all that are plain."""
+    """Return the text columns of queries and corpus in one file: those that cells told, and all that are known."""
     if not found.one_table:
         return {}, {}
-    columns = pairing.text_columns(found.tables["queries"][0])
-    said: dict[Table, str] = {t: named(config, t)["text"] for t in TABLES[:2] if "text" in named(config, t)}
-    plain = pairing.by_name(columns) | said
-    cells = pairing.by_cells(columns) if len(plain) < len(TABLES[:2]) else {}
-    fit = cells and all(cells[table] == column for table, column in plain.items())
-    return (cells, cells) if fit else ({}, plain)
+    said = {table: column for table in TABLES if (column := named(config, table).get("text"))}
+    cells = pairing.by_cells(pairing.sentences(found.tables["queries"][0]))
+    return (cells, cells) if cells and {**cells, **said} == cells else ({}, said)
 
 
 def _settings(error: UserError, request: InitRequest) -> list[str]:

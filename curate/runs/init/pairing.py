@@ -1,13 +1,12 @@
-"""Questions beside their answers in one table: which column is which, by its name, else by what stands in the cells."""
+"""Questions beside their answers in one table: which column is which, by what stands in the cells."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from curate.formats.readers import Source, Table
-from curate.formats.readers.guess import first_columns, has_known_name
-from curate.formats.readers.items import as_id, plain
+from curate.formats.readers.guess import first_columns
+from curate.formats.readers.items import plain
 
-_TEXTS: Mapping[Table, Sequence[str]] = {"queries": ["text"], "corpus": ["title", "text"]}
 _ASKING, _TELLING = 0.5, 0.2
 """Least share of questions among the cells of a column of questions, and highest among those of answers."""
 _MARK = re.compile(r"[?？؟][\s\"'”’」』)）]*$")
@@ -21,33 +20,20 @@ _ASKS = re.compile(
 
 
 def text_columns(source: Source) -> dict[str, list[str]]:
-    """Return column -> its texts in the first rows, of the columns that may hold sentences.
-
-    These hold nothing but texts, most of them different, and are no ids.
-    """
-    found = {}
-    for name, cells in first_columns(source)[0].items():
-        texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
-        strings = all(isinstance(cell, str | None) for cell in cells)
-        names = all(plain(as_id(text)) and not any(map(str.isspace, text)) for text in texts)
-        if strings and not names and 2 * len(set(texts)) > len(texts):
-            found[name] = texts
-    return found
+    """Return column -> its texts in the first rows, of columns that hold nothing but texts."""
+    columns, _ = first_columns(source)
+    plain_ones = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
+    texts = {name: [str(each) for each in values if each and str(each).strip()] for name, values in plain_ones.items()}
+    return {name: values for name, values in texts.items() if values}
 
 
-def by_name(columns: Iterable[str]) -> dict[Table, str]:
-    """Return the columns whose names are those of queries alone, and of documents alone, one for each at most."""
-    names: dict[Table, str] = {}
-    sides: tuple[tuple[Table, Table], ...] = (("queries", "corpus"), ("corpus", "queries"))
-    for table, other in sides:
-        fitting = [
-            column
-            for column in columns
-            if has_known_name([column], table, ["text"]) and not has_known_name([column], other, _TEXTS[other])
-        ]
-        if len(fitting) == 1:
-            names[table] = fitting[0]
-    return names
+def sentences(source: Source) -> dict[str, list[str]]:
+    """Return those of a source's columns of texts that are no ids and differ in most rows."""
+
+    def fits(texts: Sequence[str]) -> bool:
+        return 2 * len(set(texts)) > len(texts) and not all(plain(text) and len(text.split()) == 1 for text in texts)
+
+    return {name: texts for name, texts in text_columns(source).items() if fits(texts)}
 
 
 def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
@@ -58,10 +44,10 @@ def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
     asking = {name: sum(map(_asks, texts)) / len(texts) for name, texts in columns.items()}
     length = {name: sum(map(len, texts)) / len(texts) for name, texts in columns.items()}
     asked = [name for name, share in asking.items() if share >= _ASKING]
-    if len(asked) != 1:
-        return {}
-    told = [name for name, share in asking.items() if share <= _TELLING and length[name] >= length[asked[0]]]
-    return {"queries": asked[0], "corpus": told[0]} if len(told) == 1 else {}
+    told = [
+        name for name, share in asking.items() if share <= _TELLING and length[name] >= length[(asked or [name])[0]]
+    ]
+    return {"queries": asked[0], "corpus": told[0]} if len(asked) == len(told) == 1 else {}
 
 
 def _asks(text: str) -> bool:

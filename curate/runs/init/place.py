@@ -78,8 +78,7 @@ def _likely(files: Sequence[Path], table: Table) -> str:
 
 def _one_file(path: Path, request: InitRequest) -> str:
     """Return what a single file seems to hold, and the commands that take it for that."""
-    cells = _by_cells(path)
-    asked, told = (cells.get(table) or _named_column(path, table) for table in TABLES[:2])
+    asked, told = (_named_column(path, table) for table in TABLES[:2])
     as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
     as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
     both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
@@ -110,19 +109,14 @@ def _sheets(path: Path) -> list[str]:
         return []
 
 
-def _by_cells(path: Path) -> dict[Table, str]:
-    """Return the columns of questions and answers of a file, where what stands in them tells."""
-    try:
-        return pairing.by_cells(pairing.text_columns(_both(path).tables["queries"][0]))
-    except (CurateError, OSError):  # that it cannot be read is said once it is named
-        return {}
-
-
 def _named_column(path: Path, table: Table) -> str | None:
     """Return the column of a file that is named like the text of one table, or that the file's own name speaks for."""
     words = next((each for each, pattern in _WORDS.items() if pattern.search(path.stem)), None)
     try:
-        found = guess(_both(path).tables[table][0], table)
+        source = _both(path).tables[table][0]
+        if cells := pairing.by_cells(pairing.sentences(source)):
+            return cells[table]
+        found = guess(source, table)
     except (CurateError, OSError):  # that it cannot be read is said once it is named
         return None
     column = {**found.usual, **found.columns}["text"]

@@ -28,7 +28,8 @@ def lines(found: DataSources, made: PipelineDraft) -> Iterator[str]:
     for look in found.tables.values():
         yield from _block(look.table, _table(found, look))
     if "qrels" not in found.tables:
-        yield from _block("qrels", [_pairs(found, made)])
+        known = "every row is a known pair: its document answers its query (`pairs: true` in the file)"
+        yield from _block("qrels", [known if made.ingest.pairs else "none; none are needed"])
     yield from _block("note", found.sources.notes)
     yield from _block("language", [_language(found, made.pipeline.head.language)])
     yield from _block("texts", _texts(found, made))
@@ -61,14 +62,6 @@ def _table(found: DataSources, look: TableLook) -> Iterator[str]:
     if others:
         more = ", ..." if len(others) > _OTHERS else ""
         yield f"  not used: {', '.join(others[:_OTHERS])}{more}"
-
-
-def _pairs(found: DataSources, made: PipelineDraft) -> str:
-    if made.ingest.pairs:
-        return "every row is a known pair: its document answers its query (`pairs: true` in the file)"
-    if found.pairs and found.grades:
-        return f"none: {found.grades} may grade the pairs; --set ingest.pairs=true takes every row for a known pair"
-    return "none; none are needed"
 
 
 def _form(look: TableLook) -> Iterator[str]:

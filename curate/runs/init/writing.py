@@ -132,7 +132,7 @@ def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str
         "name": request.called,
         "language": request.language or found.spoken.language,
         "source": found.input.source,
-        "pairs": found.pairs and not found.grades and request.said("ingest", "pairs") is None,
+        "pairs": found.pairs and request.said("ingest", "pairs") is None,
         "tables": [_table(found, table) for table in found.tables],
         "queries": queries,
         "html": sum(each.html for each in found.tables.values()) if found.request.said("ingest", "html") is None else 0,

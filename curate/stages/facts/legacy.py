@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.records import VERDICTS
 from curate.panel.voting import PAIR
 from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
@@ -17,13 +18,7 @@ LOST = "lost_positives"
 STATUSES = ("confirmed", "rejected", "contested", "incomplete", "not in corpus", "dropped", "not judged")
 """What becomes of a known positive. `dropped`: its query or document was left out before judging, or its row of the
 qrels could not be used; `not judged`: its query has no pool."""
-_OF_VERDICT = {
-    "relevant": "confirmed",
-    "not relevant": "rejected",
-    "not positive": "rejected",
-    "contested": "contested",
-    "incomplete": "incomplete",
-}
+_OF_VERDICT = dict(zip(VERDICTS, ("confirmed", "rejected", "contested", "incomplete", "rejected"), strict=True))
 
 
 def joins(config: PoolConfig, context: Context) -> bool:
@@ -44,25 +39,21 @@ def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
     """
     if not identity(context):
         return {}
-    judged = context.legacy_positives().join(verdicts, on=PAIR, how="left")
+    labels = context.read("mask", "qrels")
+    others = labels.join(read_positives(labels, context.folder("ingest")), on=PAIR, how="anti")
+    lost = context.read("diversify", "dropped").filter(pl.col("table") == "qrels")["id"].str.split_exact(" ", 1)
+    dropped = lost.struct.rename_fields([*PAIR]).struct.unnest().join(others, on=PAIR, how="anti")
+    known = [context.legacy_positives().select(PAIR), dropped.select(PAIR).with_columns(status=pl.lit("dropped"))]
     status = pl.col("verdict").replace_strict(_OF_VERDICT, return_dtype=pl.String).fill_null("not judged")
     vote = pl.format("{} {}", pl.element().struct.field("judge"), pl.element().struct.field("grade").fill_null("-"))
+    rows = pl.concat(known, how="diagonal").join(verdicts, on=PAIR, how="left").sort(PAIR)
     votes = pl.col("votes").list.eval(vote).list.join(", ")
-    rows = pl.concat([judged.select(*PAIR, status=status, votes=votes), _dropped(context)]).sort(PAIR)
+    rows = rows.select(*PAIR, status=pl.coalesce("status", status), votes=votes)
     rows.write_csv(context.out / FILE, separator="\t")
     found = dict(rows.group_by("status").len().iter_rows())
     before: Any = context.done("ingest").facts.get(LOST) or {}
     counts = {name: found.get(name, 0) + before.get(name, 0) for name in STATUSES}
     return {"legacy": {"brought": sum(counts.values()), **counts}} if any(counts.values()) else {}
-
-
-def _dropped(context: Context) -> pl.DataFrame:
-    """Return the known positives that `diversify` dropped with a text, as rows of the file."""
-    labels = context.read("mask", "qrels")
-    others = labels.join(read_positives(labels, context.folder("ingest")), on=PAIR, how="anti")
-    lost = context.read("diversify", "dropped").filter(pl.col("table") == "qrels")["id"].str.split_exact(" ", 1)
-    pairs = lost.struct.rename_fields([*PAIR]).struct.unnest().join(others, on=PAIR, how="anti")
-    return pairs.with_columns(status=pl.lit("dropped"), votes=pl.lit(None, pl.String))
 
 
 def sentence(counts: Mapping[str, int]) -> str:

@@ -54,11 +54,12 @@ class BadRows:
         return f"{counts.total():,} dropped ({', '.join(parts)})" if counts else ""
 
     def stop_if_most(self, table: Table) -> None:
-        """Raise DataError if more of a table's rows were dropped than `ingest.max_drop` lets go."""
+        """Raise DataError if a row is to stop the run, or more of a table was dropped than `ingest.max_drop`."""
+        self.stop()
         rows = int((self.dropped.table()["table"] == table).sum())
         if rows > self.config.max_drop * self.read[table]:
             raise DataError(
                 f"ingest: of {self.read[table]:,} rows of the {table} {self.reasons(table)}, expected at most the "
-                f"share {self.config.max_drop:g} of ingest.max_drop; correct the files, or set ingest.max_drop: 1 "
-                "where that is on purpose"
+                f"share of ingest.max_drop, {self.config.max_drop:g}; correct the files, or set it to 1 if that is on "
+                "purpose"
             )

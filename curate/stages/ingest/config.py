@@ -63,8 +63,5 @@ class Config(Input):
     def names(self, table: Table) -> Names:
         """Return field -> column names to try; a question is not the title of its own answer."""
         found = super().names(table)
-        if table != "corpus" or not self.pairs:
-            return found
-        asked = super().names("queries")["text"]
-        titles = tuple(name for name in found["title"] if name not in asked)
-        return {field: names for field, names in {**found, "title": titles}.items() if names}
+        asked = super().names("queries")["text"] if self.pairs and table == "corpus" else ()
+        return {field: names for field, names in found.items() if field != "title" or not {*names} & {*asked}}

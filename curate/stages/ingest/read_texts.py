@@ -10,7 +10,6 @@ from curate.formats.readers.items import integer_form, shown
 from curate.formats.readers.text import FIX
 
 WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus": "document"}
-_HAVE = {"queries": "the queries have", "corpus": "the corpus has"}
 
 
 @dataclass
@@ -22,7 +21,6 @@ class ReadTexts:
     merged: dict[str, str] = field(default_factory=dict)
     """Merged id -> the id that was kept."""
     empty: set[str] = field(default_factory=set)
-    """Ids of texts with nothing to read in them."""
     left_out: set[str] = field(default_factory=set)
     """Ids of texts that are not taken."""
     lines: dict[int, str] = field(default_factory=dict)
@@ -38,27 +36,17 @@ class ReadTexts:
         """
         if name in self.known or name in self.left_out:
             return name
-        if name not in self.by_number:
-            number = integer_form(name)
-            same = [each for each in self._alike.get(_loose(name), ()) if integer_form(each) == number]
-            if len(same) != 1:
-                return name
+        same = [each for each in self._alike.get(_loose(name), ()) if integer_form(each) == integer_form(name)]
+        if len(same) == 1:
             self.by_number[name] = same[0]
-        return self.by_number[name]
+        return self.by_number.get(name, name)
 
     def remedy(self, name: str) -> str:
-        """Return what to do about an id that no text has: the id that looks like it, or one that shows their form."""
+        """Return what to do about an id that no text has: the ids that look like it, or one that shows their form."""
         alike = self._alike.get(_loose(name), [])[:2]
+        have = "the corpus has" if self.table == "corpus" else "the queries have"
         named = " and ".join(map(shown, alike)) or f"ids such as {shown(min(self.known))}"
-        return f"{_HAVE[self.table]} {named}{': is that meant?' if alike else ';'} {FIX}"
-
-    @property
-    def note(self) -> str:
-        """Return which ids were taken for the same number in another form; empty for none."""
-        if not self.by_number:
-            return ""
-        ids, were = ("one id", "was") if len(self.by_number) == 1 else (f"{len(self.by_number):,} ids", "were")
-        return f"{ids} that no {WORDS[self.table]} has {were} taken for the same whole number, as 101.0 for 101"
+        return f"{have} {named}{': is that meant?' if alike else ';'} {FIX}"
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:

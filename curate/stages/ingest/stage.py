@@ -30,11 +30,11 @@ from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import legacy
-from curate.stages.ingest import labels, marks, pairs, scores
+from curate.stages.ingest import labels, marks, scores
 from curate.stages.ingest.bad_rows import LISTED, BadRows
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.html import HtmlTexts
-from curate.stages.ingest.qrels import ReadLabels
+from curate.stages.ingest.qrels import ReadLabels, check_pairs
 from curate.stages.ingest.read_texts import ReadTexts
 from curate.system import files
 
@@ -54,14 +54,11 @@ class _Reading:
     sources: Sources
     queries: ReadTexts = field(default_factory=partial(ReadTexts, "queries"))
     corpus: ReadTexts = field(default_factory=partial(ReadTexts, "corpus"))
-    scores: Counter[int] = field(default_factory=Counter)
-    """Of all rows of the qrels: what a score means is no matter of the queries that are taken."""
-    lost_positives: Counter[str] = field(default_factory=Counter)
-    """What became of known positives that were dropped -> how many."""
 
     def __post_init__(self) -> None:
         self.html = HtmlTexts(self.config.html)
         self.bad = BadRows(self.config)
+        self.pairs = ReadLabels(self.queries, self.corpus, self.bad)
 
     def texts(
         self, table: Literal["queries", "corpus"], classes: files.TableWriter, taken: Callable[[str], bool] = _any
@@ -122,25 +119,17 @@ class _Reading:
 
     def qrels(self) -> pl.DataFrame:
         """Read and check the qrels; return those whose query and document are kept, under their kept ids."""
-        read = ReadLabels(self.queries, self.corpus, self.bad, self.config.relevant_from or 1)
         names = self.config.names("qrels")
         for source, row in self._rows("qrels"):
-            found = pair(row, names)
-            if isinstance(found, LabelledPair):
-                self.scores[found.score] += 1
-            read.add(source, found)
+            self.pairs.add(source, pair(row, names))
         if self.config.pairs:
-            self.scores[pairs.SCORE] += pairs.read(self.queries, self.corpus, self.sources.tables["queries"][0], read)
-        table = read.table()
-        self.bad.stop_if_most("qrels")
-        self.lost_positives.update(read.lost.values())
-        return table
+            self.pairs.add_pairs(self.sources.tables["queries"][0])
+        return self.pairs.table()
 
     def labels(self) -> dict[str, Json]:
         """Write the labels of texts and return how many there are; nothing where no setting names any."""
         known = {"queries": self.queries, "corpus": self.corpus}
         found = labels.read(self.config, self.sources, known, self.bad)
-        self.bad.stop()
         self.bad.stop_if_most("labels")
         return labels.write(self.context.out, found, self.config)
 
@@ -166,21 +155,24 @@ def _unit(source: Source) -> str:
 def run(config: Config, context: Context) -> Report:
     """Read all sources and write the six tables."""
     reading = _Reading(config, context, sources(config))
-    pairs.check(config, reading.sources)
+    check_pairs(config, reading.sources)
     with files.TableWriter(context.out, "classes") as classes:
         reading.texts("queries", classes, _choice(config, reading.sources))
         _check_ids(config, reading.queries)
         reading.texts("corpus", classes)
     qrels = reading.qrels()
-    note = scores.taken(reading.scores, config, audited="audit" in context.stages)
+    note = scores.taken(reading.pairs.scores, config, audited="audit" in context.stages)
     files.write_table(context.out, "qrels", qrels)
     if config.relevant_from is not None:
         files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})
     files.write_table(context.out, "aliases", _aliases(reading))
     labelled = reading.labels()
     files.write_table(context.out, "dropped", (dropped := reading.bad.dropped.table()).sort("table", "id", "reason"))
-    numbers = (texts.note for texts in (reading.queries, reading.corpus))
-    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (*numbers, note))]
+    numbers = len(reading.queries.by_number) + len(reading.corpus.by_number)
+    floats = (
+        f"{numbers:,} ids that no text has were taken for the same whole number, as 101.0 for 101" if numbers else ""
+    )
+    notes = [*reading.sources.notes, *reading.html.notes(), *filter(None, (floats, note))]
     return _report(reading, qrels.height, dropped, labelled, notes)
 
 
@@ -197,7 +189,7 @@ def _report(
         "dropped_qrels": lost_qrels,
         "queries_left_out": len(reading.queries.left_out),
         "languages": asdict(spoken(reading.config, reading.sources)),
-        **({legacy.LOST: dict(reading.lost_positives)} if reading.lost_positives else {}),
+        **({legacy.LOST: dict(Counter(reading.pairs.lost.values()))} if reading.pairs.lost else {}),
         **labelled,
     }
     kept, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels
@@ -257,7 +249,7 @@ def _check_ids(config: Config, queries: ReadTexts) -> None:
 def fingerprint(config: Config, _context: Context) -> Json:
     """Return the digests of everything that is read; a missing file is an error before anything runs."""
     found = sources(config)
-    pairs.check(config, found)
+    check_pairs(config, found)
     return {**found.digests(), **labels.digests(config, found)}
 
 

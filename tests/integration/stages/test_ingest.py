@@ -299,7 +299,7 @@ def test_an_id_that_a_table_program_made_a_float_of_is_found(
     kept = "101.0" if in_texts == "101.0" else "101"
     assert table(tmp_path, "qrels") == [("q1", kept, 1)]
     counted = isinstance(in_texts, str) and isinstance(in_qrels, str)
-    said = ["one id that no document has was taken for the same whole number, as 101.0 for 101"]
+    said = ["1 ids that no text has were taken for the same whole number, as 101.0 for 101"]
     assert report.notes == (said if counted else [])
 
 
@@ -346,8 +346,8 @@ def test_rows_that_contradict_each_other_are_bad_and_equal_ones_are_one(tmp_path
 def test_a_table_of_which_most_rows_are_dropped_stops_the_run(tmp_path: Path) -> None:
     folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", "q1 d8 1", "q2 d9 1"])
     assert fails(tmp_path, folder, on_error="drop") == (
-        "ingest: of 3 rows of the qrels 2 dropped (2 x unknown document), expected at most the share 0.5 of "
-        "ingest.max_drop; correct the files, or set ingest.max_drop: 1 where that is on purpose"
+        "ingest: of 3 rows of the qrels 2 dropped (2 x unknown document), expected at most the "
+        "share of ingest.max_drop, 0.5; correct the files, or set it to 1 if that is on purpose"
     )
     settings = {"source": str(folder), "on_error": "drop", "max_drop": 1}
     assert step(tmp_path / "again", "ingest", settings).facts["qrels"] == 1
