@@ -1,6 +1,5 @@
 """`curate review`: a sample for people to check, out and back, and what it proves."""
 
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -190,6 +189,7 @@ def take_back(
     as_json: AsJson = False,
 ) -> None:
     """Read filled-in files; every problem is listed with its row, and a file with problems is not imported."""
+    from curate.cli import review_some
     from curate.review import paper
 
     desk = _desk(run, sample)
@@ -198,24 +198,7 @@ def take_back(
         for problem in each.problems:
             notice(f"{each.file}, {problem}; held back")
     lines = [f"{each.file}: {each.assessor}: {each.answers:,} answers, {each.new:,} of them new" for each in taken]
-    answer([asdict(each) for each in taken], [*lines, *_next_steps(desk.sample)], as_json=as_json)
-
-
-def _next_steps(sample: "Sample") -> "Iterator[str]":
-    """Yield the commands that use answers about documents, with how many labels each would change."""
-    if sample.of_items or sample.of_pilot or sample.design.form != "relevance":
-        return
-    run = sample.folder.parents[1]
-    folder, work = shlex.quote(str(run)), open_run(None, run, detect=False)
-    if "resolve" not in work.pipeline.head.stages:
-        yield f"next: curate audit --run {folder}: the audit with these answers"
-        return
-    from curate.stages.resolve import overridden
-
-    again = f"curate run {folder}/pipeline.yaml --run {folder}"
-    yield f"next: {again}: the labels stay the panel's, page and card say how right they are"
-    count = overridden(work.beside("resolve"))
-    yield f"  or: {again} --set resolve.policy=expert-over-panel: {count:,} labels become what people say"
+    answer([asdict(each) for each in taken], [*lines, *review_some.next_steps(desk.sample)], as_json=as_json)
 
 
 @app.command("serve")

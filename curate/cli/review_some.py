@@ -1,4 +1,4 @@
-"""`curate review` of samples that are not of all judged pairs: for a threshold (accept), and of contested pairs."""
+"""`curate review` of samples that are not of all judged pairs (accept, contested), and what follows an import."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from curate.cli.envelope import answer
+from curate.cli.running import open_run
 from curate.cli.tables import as_table
 from curate.core.errors import ConfigError
 
@@ -133,3 +134,20 @@ def report_items(desk: "Desk", *, as_json: bool) -> None:
     kind = items.chosen(str(desk.sample.design.facts["of"]))
     found: dict[str, Any] = item_proof.prove(desk, items.of_run(folder, kind))
     answer(found, [*item_proof.heading(found), as_table(list(item_proof.lines(found)), digits=3)], as_json=as_json)
+
+
+def next_steps(sample: "Sample") -> Iterator[str]:
+    """Yield the commands that use answers about documents, with how many labels each would change."""
+    if sample.of_items or sample.of_pilot or sample.design.form != "relevance":
+        return
+    run = sample.folder.parents[1]
+    folder, work = shlex.quote(str(run)), open_run(None, run, detect=False)
+    if "resolve" not in work.pipeline.head.stages:
+        yield f"next: curate audit --run {folder}: the audit with these answers"
+        return
+    from curate.stages.resolve import overridden
+
+    again = f"curate run {folder}/pipeline.yaml --run {folder}"
+    yield f"next: {again}: the labels stay the panel's, page and card say how right they are"
+    count = overridden(work.beside("resolve"))
+    yield f"  or: {again} --set resolve.policy=expert-over-panel: {count:,} labels become what people say"

@@ -1,6 +1,5 @@
 """Run stages for a command: the run that its options name, the consent to spend, progress and results."""
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,6 @@ def print_plan(
     work.consent = consent
     with bars() as (work.progress, work.tell):
         rows = look()
-    work.remember_plan()
     _print_costs(rows, digits, as_json)
 
 
@@ -61,16 +59,11 @@ def go(
 ) -> Path:
     """Run the named stages, or all, with progress bars, say what was made, and return the run folder."""
     from curate.cli.progress import bars
-    from curate.core.errors import UserError
 
     work = open_run(pipeline, folder, assign)
     if consent is not None:
         work.consent = consent
-    if pipeline is None and folder is None and (lost := work.would_lose()):
-        raise UserError(
-            f"{work.folder}: {', '.join(lost)} are up to date, and these settings would make them again; if that is "
-            f"meant, name the run: --run {shlex.quote(str(work.folder))}"
-        )
+    work.named = pipeline is not None or folder is not None
     with bars() as (work.progress, work.tell):
         work.execute(names, force=force)
     made = results(work, names)

@@ -188,6 +188,7 @@ def judge(
 
         work = open_run(pipeline, run, changes)
         print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), 2, as_json)
+        work.remember_plan()
         return
     only_plans(as_json)
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)

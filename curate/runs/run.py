@@ -1,5 +1,6 @@
 """Run stages in a run folder: what is done is skipped, what changed is redone, what is killed starts over."""
 
+import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from curate import stages
 from curate.core.config import Settings
-from curate.core.errors import ConfigError, CurateError, RunFailed
+from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.core.progress import WORKING, StepLabel, in_stage, waiting
 from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
@@ -42,6 +43,8 @@ class Run:
     consent: Consent = field(default_factory=Consent)
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line when a stage starts, ends or is skipped."""
+    named: bool = True
+    """False for a run that is worked in because it is the newest: its paid labels are then not taken apart."""
     _before: dict[str, State] = field(default_factory=dict)
     """What the stages were before the command, under the settings that the folder then stood under."""
 
@@ -59,6 +62,7 @@ class Run:
         names = self.pipeline.head.stages if names is None else names
         with waiting(self.progress, StepLabel("checking settings and files")):
             first = self._check(names, force=force)
+            self._need_named()
         with self._attempt():
             self._before = self._standing() if first is not None else {}
             last = max((at for at, name in enumerate(names) if name in self._before), default=0)
@@ -107,10 +111,17 @@ class Run:
         """Keep what pool the plan is of that is shown now: no other one is paid for afterwards without a word."""
         planned_pool.remember(self._context(self.folder))
 
-    def would_lose(self) -> list[str]:
-        """Return the stages that are up to date by the settings on disk and no longer by these."""
+    def _need_named(self) -> None:
+        """Raise UserError where ratings of a run that nobody named are up to date, and would be no longer."""
+        if self.named:
+            return
         now = self.states()
-        return [name for name in self._standing() if now.get(name, ("stale",))[0] == "stale"]
+        lost = [name for name in self._standing() if now.get(name, ("stale",))[0] == "stale"]
+        if "judge" in lost:
+            raise UserError(
+                f"{self.folder}: {', '.join(lost)} are up to date, and these settings would make them again; if that "
+                f"is meant, name the run: --run {shlex.quote(str(self.folder))}"
+            )
 
     def _standing(self) -> dict[str, State]:
         """Return the stages that the settings on disk find up to date, partial ones too."""

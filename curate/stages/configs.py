@@ -29,8 +29,8 @@ class PoolConfig(Section):
     )
     method: Method = Field(default="equal-depth", description="`union`: all that was retrieved; `round-robin`: in turn")
     legacy: bool = Field(
-        default=False,
-        exclude_if=lambda legacy: not legacy,  # so that no pool of before is out of date
+        default=True,
+        exclude_if=lambda legacy: not legacy,  # what 0.2 did, so that none of its pools is out of date
         description="every positive of the set's own qrels joins its query's pool, without a rank; never in an audit",
     )
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 from curate.core.config import digest
@@ -77,7 +78,7 @@ class TaskTable:
             f"where there is a network run `hf download {where['path']} --repo-type dataset --revision "
             f"{where['revision']} --local-dir {self.name}`, and give that folder as ingest.source"
         )
-        if why := hub.unreachable(cached=hub.holds_dataset(where["path"])):
+        if why := hub.unreachable(cached=Path(where["path"]).exists() or hub.holds_dataset(where["path"])):
             raise RunFailed(f"{self.name}: {why}; {local}")
         try:
             self.task.load_data()

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*\s*(?:%|‰|°[cf]?|[a-zµμ]+|[\u4e00-
 _NEGATION = re.compile(r"\b(?:not?|never|without|none|neither|nor|cannot)\b|n't\b|[不没无非未勿]")
 
 
-class Claims(NamedTuple):
+class Assertions(NamedTuple):
     """What could contradict another text."""
 
     values: Mapping[str, frozenset[str]]
@@ -27,7 +27,7 @@ class Claims(NamedTuple):
     negations: int
 
 
-def claims(text: str) -> Claims:
+def assertions(text: str) -> Assertions:
     """Return the numbers, the values of each class of words, and the count of negations in a text."""
     plain = unicodedata.normalize("NFKC", text).lower()
     values: dict[str, set[str]] = {}
@@ -37,10 +37,10 @@ def claims(text: str) -> Claims:
     for match in pattern.finditer(plain):
         name, value = words[match[0]]
         values.setdefault(name, set()).add(value)
-    return Claims({name: frozenset(each) for name, each in values.items()}, len(_NEGATION.findall(plain)))
+    return Assertions({name: frozenset(each) for name, each in values.items()}, len(_NEGATION.findall(plain)))
 
 
-def contradict(left: Claims, right: Claims, *, statements: bool) -> bool:
+def contradict(left: Assertions, right: Assertions, *, statements: bool) -> bool:
     """Say whether each side has a value of some class that the other lacks; of statements also by their negations.
 
     A question means the same with and without a negation often enough ("is it not safe"), a statement does not.
@@ -55,13 +55,14 @@ class Contradictions:
     """Which of some texts contradict one of them."""
 
     def __init__(self, texts: Iterable[str], *, statements: bool) -> None:
-        self.claims = [claims(text) for text in texts]
+        self.assertions = [assertions(text) for text in texts]
         self.statements = statements
 
     def __call__(self, item: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return for each of the others whether it contradicts the item."""
         return np.array(
-            [contradict(self.claims[item], self.claims[other], statements=self.statements) for other in others], bool
+            [contradict(self.assertions[item], self.assertions[other], statements=self.statements) for other in others],
+            bool,
         )
 
 

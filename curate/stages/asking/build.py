@@ -117,7 +117,7 @@ def _unknown_judge(name: str, known: Sequence[str]) -> ConfigError:
     """Return the error of a name that cannot judge, with the nearest that can; `replay` and `similarity` need more."""
     judges = sorted({*known} - {"replay", "similarity"})
     near = difflib.get_close_matches(name, judges, n=3)
-    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return ConfigError(
         f"unknown judge {name!r}: {meant}`curate models` lists who can judge; another model is defined in the pipeline "
         f"file, such as `judges: {{{name}: {{kind: openai, base_url: URL, model: NAME}}}}`",

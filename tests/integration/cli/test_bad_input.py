@@ -54,7 +54,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("run no/such.yaml", r"no/such\.yaml.*demo"),
     ("run dem", "did you mean 'demo'"),
     ("status", "curate run PIPELINE"),
-    ("pool --pipeline tiny.yaml --run runs/t", "run `curate ingest`"),
+    ("pool --pipeline tiny.yaml --run runs/t", "run `curate ingest --run runs/t`"),
     ("show pool --run nowhere", "no such run folder"),
     ("status --run .", "not a run folder"),
     ("judge --pipeline tiny.yaml --run runs/t --max-cost nan", "max-cost"),
@@ -74,7 +74,7 @@ SETTINGS = [
     ("judges.strict.thresholds.S=0.1", "expected S >= A >= B >= C"),
     ("pool.retrievers=[bm2]", "did you mean 'bm25'"),
     ("judge.models=[lexcal]", "did you mean 'lexical'"),
-    ("diversify={encoder: usee}", "unknown encoder 'usee'"),
+    ("diversify={encoder: usee, queries: {t: 0.9}}", "unknown encoder 'usee'"),
     ("export.formats=[bier]", "did you mean 'beir'"),
 ]
 

@@ -168,11 +168,11 @@ def test_one_command_a_stage(tmp_path: Path) -> None:
 
 
 def test_a_bare_command_says_which_run_it_works_in(work: Path) -> None:
-    result = curate(work, "pool", "--retrievers", "bm25", "--depth", "3")
+    result = curate(work, "resolve", "--set", "resolve.policy=expert-over-panel")
     assert result.returncode == 0, result.stderr
     assert "working in runs/t" in result.stderr
     settings = (work / "runs/t/pipeline.yaml").read_text()
-    assert "depth: 3" in settings
+    assert "policy: expert-over-panel" in settings
 
 
 def test_models_by_name(work: Path) -> None:
@@ -197,18 +197,18 @@ def test_status_and_export_need_no_key_once_everything_is_judged(work: Path) -> 
 
 
 def test_a_partial_or_stale_stage_is_not_built_upon(work: Path) -> None:
-    curate(work, "pool", "--depth", "2")
+    curate(work, "pool", "--depth", "2", "--run", "runs/t")
     result = curate(work, "consensus")
     assert result.returncode == 2
-    assert "run `curate judge`" in result.stderr
+    assert "run `curate judge --run runs/t`" in result.stderr
     (work / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td01\t1\n")
     result = curate(work, "pool", "--depth", "3")
     assert result.returncode == 2
-    assert "run `curate ingest`" in result.stderr
+    assert "run `curate ingest --run runs/t`" in result.stderr
 
 
 def test_a_stage_says_why_it_runs_again(work: Path) -> None:
-    again = curate(work, "pool", "--depth", "2").stderr
+    again = curate(work, "pool", "--depth", "2", "--run", "runs/t").stderr
     assert "pool: started again, changed: settings" in again
 
 

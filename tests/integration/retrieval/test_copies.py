@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curate.retrieval.similarity.contradictions import claims, contradict
+from curate.retrieval.similarity.contradictions import assertions, contradict
 from curate.retrieval.similarity.copies import contained, copies, sentences
 
 COPIES = [
@@ -144,8 +144,8 @@ def test_contradictions() -> None:
         ("in newborns", "in adults"),
         ("male patients", "female patients"),
     ]:
-        assert contradict(claims(left), claims(right), statements=False), left
-        assert not contradict(claims(left), claims(left), statements=True), left
-        assert not contradict(claims(left), claims("something else"), statements=False), left
-    assert contradict(claims("It is safe."), claims("It is not safe."), statements=True)
-    assert not contradict(claims("Is it safe?"), claims("Is it not safe?"), statements=False)
+        assert contradict(assertions(left), assertions(right), statements=False), left
+        assert not contradict(assertions(left), assertions(left), statements=True), left
+        assert not contradict(assertions(left), assertions("something else"), statements=False), left
+    assert contradict(assertions("It is safe."), assertions("It is not safe."), statements=True)
+    assert not contradict(assertions("Is it safe?"), assertions("Is it not safe?"), statements=False)

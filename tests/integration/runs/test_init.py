@@ -242,7 +242,7 @@ def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
     [
         (("--name", "a/b"), "curate: init.name: has characters that are not allowed here, expected what"),
         (("--language", "Chinese"), "curate: init.language: has characters that are not allowed here, expected what"),
-        (("--models", "gpt-4oo"), "curate: unknown judge 'gpt-4oo': did you mean 'gpt-4o'?"),
+        (("--models", "gpt-4oo"), "curate: unknown judge 'gpt-4oo': did you mean 'gpt-4o' or"),
         (("--file", "none/mine.yaml"), "curate: none: no such folder; make it, or give another place with --file"),
     ],
 )

@@ -35,7 +35,8 @@ def by(found: Any, name: str) -> dict[str, Any]:
 def test_the_paper_is_planned_without_source_key_or_network(tmp_path: Path) -> None:
     small = ("--set", "assume.queries=40", "--set", "assume.documents=700")
     found = plan(tmp_path, "cmedteb", *small)
-    assert not list(tmp_path.iterdir()), "a plan keeps nothing"
+    kept = [path.relative_to(tmp_path).parts[:2] for path in tmp_path.rglob("*.*")]
+    assert kept == [("home", "planned")], "a plan keeps nothing but which pool it was of"
     calls = {(row["stage"], row["asked"]): row["calls"] for row in found["rows"]}
     assert calls["mask", "mask.model=masker"] == 740
     assert [calls["judge", name] for name in ("deepseek-v3", "doubao-1.5-pro", "gpt-4o")] == [40 * 50] * 3
