@@ -187,8 +187,8 @@ def at(finished: Path, tmp_path: Path, server: Vendor) -> Callable[..., Any]:
 
 def test_a_finished_run_is_not_lost_to_a_cap_that_was_reached(at: Any, server: Vendor) -> None:
     before = tree(at.folder)
-    words = ("judge", "--run", "runs/t", "--models", "euro", "--set", "judge.batch=1")
-    words = (*words, "--set", "judges.euro.concurrency=1")
+    words = ["judge", "--run", "runs/t", "--models", "euro", "--set", "judge.batch=1"]
+    words += ["--set", "judges.euro.concurrency=1"]
     stopped = at(*words, "--max-cost", "8")
     assert stopped.returncode == 2
     assert "runs/t is left as it was; what was paid lies in the ledger" in stopped.stderr
