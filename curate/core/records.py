@@ -139,6 +139,7 @@ TABLES: Mapping[str, Columns] = {
         "raw_end": pl.Int32,
         "link": _TEXT,
     },
+    "found": {"kind": _TEXT, "id": _TEXT, "field": _TEXT, "found": _TEXT, "published": pl.Boolean},
     "rankings": {"query_id": _TEXT, "retriever": _TEXT, "doc_id": _TEXT, "rank": pl.Int32, "score": pl.Float64},
     "pool": {"query_id": _TEXT, "doc_id": _TEXT, "position": pl.Int32, "hits": _HITS},
     "ratings": {

@@ -1,5 +1,7 @@
 """Points of the checklist on labels and texts: licence, metadata, people, judges, leaks, privacy, circularity."""
 
+from typing import Any
+
 from curate.checks.leaks import COMPARED
 from curate.core.config import Json
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
@@ -92,15 +94,21 @@ def leaks(known: ReadyEvidence) -> ReadyPoint:
 
 
 def privacy(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether texts were masked, and nothing in them still looks like personal data."""
-    settings = known.context.settings.get("mask")
-    if known.context.report("mask") is None or (isinstance(settings, dict) and settings.get("enabled") is False):
+    """Return what the gate of the export found in all that is published."""
+    facts = known.context.done("export").facts
+    found: Any = facts.get("gate")
+    if found is None:
+        said = "exported before texts of models were looked at"
+        return ReadyPoint("privacy", "not measured", said, known.command("again"))
+    if not found["looked"]:
         return ReadyPoint("privacy", "not ok", "the texts were not masked", known.command("mask"))
-    left = known.context.done("export").facts["residual"]
-    if left:
+    if left := facts["residual"]:
         said = f"{left:,} exported texts still hold what looks like personal data"
         return ReadyPoint("privacy", "not ok", said, known.command("residual"))
-    return ReadyPoint("privacy", "ok", "masked, and the second scan found nothing in exported texts")
+    if left := found["published"]:
+        said = f"{left:,} exported texts that mask never saw hold what looks like personal data"
+        return ReadyPoint("privacy", "not ok", said, known.command("found"))
+    return ReadyPoint("privacy", "ok", "masked, and the gate of the export found nothing in any text")
 
 
 def favours(known: ReadyEvidence) -> ReadyPoint:

@@ -1,7 +1,7 @@
 """Gradients: items of one source whose score says how much is right about them; edits and mixes are a task each."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,8 +13,9 @@ from curate.formats.kinds.checks import empty, listed, repeated, sentence
 from curate.formats.kinds.confirmed import PublishedItem, otherwise
 from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
 from curate.formats.kinds.lengths import Lengths, rounded
-from curate.formats.kinds.mixing import LEVELS, level, partners
+from curate.formats.kinds.mixing import FEWEST, LEVELS, MIX, MixPair, level, partners, rows
 from curate.ledger import Ledger
+from curate.system.files import frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,11 +180,21 @@ class GradientMix(_Gradient):
     name = "gradient-mix"
     title = "spliced texts"
     mteb = _mteb(LEVELS[-1])
-    made = "mix"
+    made = MIX
+    spliced = True
 
     def levels(self) -> tuple[int, ...]:
         """Return the levels of every pair."""
         return LEVELS
+
+    def without(self, table: pl.DataFrame, ids: Collection[str]) -> pl.DataFrame:
+        """Return the gradients with the other pairs mixed anew, for each completes another one."""
+        own = pl.col("kind") == MIX
+        kept = table.filter(own, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
+        columns = kept.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
+        pairs = {name: MixPair(*values) for name, *values in columns.iter_rows()}
+        mixes = frame(self.table, rows(pairs) if len(pairs) >= FEWEST else ())
+        return pl.concat([table.filter(~own), mixes]).sort("kind", "pair_id", "level", "item_id")
 
     def _differences(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
         whole = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")

@@ -4,7 +4,7 @@ Exporters, `curate verify`, `curate evaluate`, the card and the page ask a kind,
 this folder with a row in `KINDS`, or one of a package of others with an entry point in the group `curate.kinds`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -118,6 +118,8 @@ class BenchmarkKind(Protocol):
     """The stage's table, in `Benchmark.tables` under this name."""
     part: bool = False
     """Whether its rows are a part of its table, of which other kinds hold the rest."""
+    spliced: bool = False
+    """Whether its texts are the sources' own, joined or cut, so that nobody wrote them."""
     section: str = ""
     """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
 
@@ -163,6 +165,10 @@ class BenchmarkKind(Protocol):
 
     def renamed(self, table: pl.DataFrame, _new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
         """Return its table with ids of queries and documents renamed: column -> expression."""
+        return table
+
+    def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
+        """Return its table, of spliced texts without those ids where a splice is dispensable."""
         return table
 
     def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:

@@ -43,6 +43,7 @@ class OfClasses(BenchmarkKind):
 
     stage = "label"
     table = "classified"
+    spliced = True
     default = "texts"
     items = ("texts",)
     card = "formats/kinds/templates/labelled.md.j2"

@@ -6,12 +6,26 @@ follows from the texts alone, so that `curate verify` derives every level again.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from curate.core.sampling import shuffled
 
+MIX = "mix"
+FEWEST = 3
+"""Pairs that are needed for a foreign source and another destination."""
 LEVELS = (0, 25, 50, 75, 100)
 _SEED = 0
 """Orders depend on the texts, not on the run's seed."""
+
+
+@dataclass(frozen=True)
+class MixPair:
+    """A source and the destination that belongs to it."""
+
+    source: str
+    destination: str
+    query_id: str
+    source_id: str
 
 
 def mixed(text: str, other: str, share: float) -> str:
@@ -42,3 +56,19 @@ def level(
     if share == LEVELS[-1]:
         return source, destination, None
     return mixed(source, pairs[z[name]][0], share / 100), destination, z[name]
+
+
+def rows(made: Mapping[str, MixPair]) -> list[dict[str, object]]:
+    """Return the rows of all levels of all pairs."""
+    if not made:
+        return []
+    texts = {name: (pair.source, pair.destination) for name, pair in made.items()}
+    z, y = partners(texts)
+    found: list[dict[str, object]] = []
+    for name, pair in made.items():
+        for share in LEVELS:
+            source, destination, other = level(name, share, texts, z, y)
+            row = {"item_id": f"{name}-{share}", "kind": MIX, "variant": MIX, "level": share, "source": source}
+            row |= {"destination": destination, "query_id": pair.query_id or None, "source_id": pair.source_id}
+            found.append({**row, "alternate_id": other, "pair_id": name, "verdict": "unconfirmed", "votes": []})
+    return found

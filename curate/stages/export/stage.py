@@ -23,7 +23,7 @@ from curate.formats.kinds import kinds, stages
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import filled, graded_labels, growth, reranking, shortcuts
+from curate.stages.export import filled, gate, graded_labels, growth, reranking, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts, circularity, parent, synthetic_queries
@@ -73,7 +73,9 @@ def run(config: Config, context: Context) -> Report:
         apart=config.rerank.apart,
     )
     reranking.need_retrieval(benchmark, config, short)
-    benchmark, renamed = prefixed(benchmark)
+    gated = gate.passed(benchmark, context)
+    write_table(context.out, gate.TABLE, gated.table)
+    benchmark, renamed = prefixed(gated.benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
@@ -86,11 +88,12 @@ def run(config: Config, context: Context) -> Report:
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
         "residual": suspicious,
+        "gate": gated.facts,
         **_resolved(context),
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
-    notes += filled.notes(config, benchmark)
+    notes += [*gated.notes, *filled.notes(config, benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 

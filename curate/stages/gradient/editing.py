@@ -11,6 +11,7 @@ from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import Verdict, ask_panel, verdict
+from curate.stages.asking.personal_data import PersonalData
 from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.edits.confirmation import CHANGED, DIFFERENT, PLAUSIBLE, confirm_edits
@@ -20,6 +21,7 @@ from curate.stages.gradient.config import PARAPHRASE, Config
 EDIT = "edit"
 SAME = "sts-sentences"
 """The question of whether two sentences mean the same."""
+DISCLOSING = "its counterpart holds personal data", "every edit that applies holds personal data"
 SHORTEST = 5
 """Code points of a query that can be edited."""
 
@@ -84,10 +86,10 @@ def propose(
     Each query gets the kind of edit that is rarest so far among those that it can have, so kinds come near to equal.
     """
     made, dropped, counts, seen = list[EditPair](), dict[str, str](), Counter[str](), set[str]()
-    order = shuffled(sorted(queries), context.seed, "gradient", EDIT)
+    order, personal = shuffled(sorted(queries), context.seed, "gradient", EDIT), PersonalData.of(context)
     for query_id in counting(order, context.progress, StepLabel("editing", "queries"), len(order)):
         text = queries[query_id]
-        pair, reason = _proposed(query_id, text, config, context, lexer, written, counts)
+        pair, reason = _proposed(query_id, text, config, context, lexer, written, counts, personal)
         reason = "its text is that of another query" if text in seen else reason
         reason = "beyond gradient.edit" if not reason and len(made) >= config.edit else reason
         seen.add(text)
@@ -107,6 +109,7 @@ def _proposed(
     lexer: Lexer,
     written: Mapping[str, tuple[str, dict[str, str]]],
     counts: Mapping[str, int],
+    personal: PersonalData,
 ) -> tuple[EditPair | None, str]:
     positive, votes = written.get(query_id, (None, {})) if config.generator == PARAPHRASE else (None, {})
     if config.generator != PARAPHRASE:
@@ -115,12 +118,16 @@ def _proposed(
         return None, "shorter than five code points"
     if positive is None or positive == text:
         return None, "no confirmed paraphrase" if config.generator == PARAPHRASE else "no word with a synonym"
-    options: dict[str, str] = {}
+    if personal.new(positive, text):
+        return None, DISCLOSING[0]
+    options, made = dict[str, str](), 0
     for each in edits(text, context.language, context.seed, kinds=config.edits, lexer=lexer):
         if each.text != positive:
-            options.setdefault(each.kind, each.text)
+            made += 1
+            if each.kind not in options and not personal.new(each.text, text):
+                options[each.kind] = each.text
     if not options:
-        return None, "no edit that applies"
+        return None, DISCLOSING[1] if made else "no edit that applies"
     options = {kind: changed for kind, changed in options.items() if counts[kind] < config.per_kind}
     if not options:
         return None, "beyond gradient.per_kind"

@@ -8,24 +8,10 @@ import polars as pl
 
 from curate.core.records import Document, shown
 from curate.core.sampling import shuffled
-from curate.formats.kinds.mixing import LEVELS, level, partners
+from curate.formats.kinds.mixing import FEWEST, LEVELS, MIX, MixPair
 from curate.stages.context import Context
 from curate.stages.gradient.config import Config
 from curate.system.corpus import TableCorpus
-
-MIX = "mix"
-FEWEST = 3
-"""Pairs that are needed for a foreign source and another destination."""
-
-
-@dataclass(frozen=True)
-class MixPair:
-    """A source and the destination that belongs to it."""
-
-    source: str
-    destination: str
-    query_id: str
-    source_id: str
 
 
 @dataclass
@@ -101,22 +87,6 @@ def _answers(context: Context, queries: Mapping[str, str], fates: Fates) -> list
 def verdicts(context: Context) -> pl.DataFrame:
     """Return the final verdicts on judged pairs."""
     return context.read("resolve" if context.report("resolve") else "consensus", "verdicts").sort("query_id", "doc_id")
-
-
-def rows(made: Mapping[str, MixPair]) -> list[dict[str, object]]:
-    """Return the rows of all levels of all pairs."""
-    if not made:
-        return []
-    texts = {name: (pair.source, pair.destination) for name, pair in made.items()}
-    z, y = partners(texts)
-    found: list[dict[str, object]] = []
-    for name, pair in made.items():
-        for share in LEVELS:
-            source, destination, other = level(name, share, texts, z, y)
-            row = {"item_id": f"{name}-{share}", "kind": MIX, "variant": MIX, "level": share, "source": source}
-            row |= {"destination": destination, "query_id": pair.query_id or None, "source_id": pair.source_id}
-            found.append({**row, "alternate_id": other, "pair_id": name, "verdict": "unconfirmed", "votes": []})
-    return found
 
 
 def foreign(table: Sequence[Mapping[str, object]]) -> list[str]:

@@ -14,6 +14,8 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError
+from curate.formats.kinds import mixing
+from curate.formats.kinds.mixing import MIX
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
@@ -30,7 +32,6 @@ from curate.stages.gradient import editing, figures, grades, mixes
 from curate.stages.gradient.config import PARAPHRASE, Config
 from curate.stages.gradient.editing import EDIT, SAME, EditPair
 from curate.stages.gradient.grades import CONSENSUS
-from curate.stages.gradient.mixes import MIX
 from curate.system import resources
 from curate.system.files import frame, read_json, sha256, write_json, write_table
 
@@ -116,7 +117,7 @@ def _series(config: Config, context: Context) -> tuple[dict[str, list[dict[str, 
     queries = _queries(context)
     if MIX in config.kind:
         pairs, dropped[MIX] = mixes.pairs(config, context, queries)
-        rows[MIX] = mixes.rows(pairs)
+        rows[MIX] = mixing.rows(pairs)
     if CONSENSUS in config.kind:
         rows[CONSENSUS], gone = grades.rows(context, queries, config.consensus)
         dropped[CONSENSUS] = mixes.Fates(gone)

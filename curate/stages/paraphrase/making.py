@@ -9,6 +9,7 @@ from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.retrieval.similarity.leaks import form
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
+from curate.stages.asking.personal_data import PERSONAL, PersonalData
 from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.edits.confirmation import edit_questions
@@ -21,6 +22,7 @@ from curate.stages.paraphrase.pairs import PARAPHRASE, SENTENCES, CandidatePair,
 from curate.stages.paraphrase.writing import ParaphraseWriter
 
 PURPOSE = "paraphrase"
+DISCLOSING = "its sentence held personal data"
 SHORTEST = 5
 """Characters of a query, at least."""
 
@@ -53,6 +55,8 @@ class ParaphraseResult:
     writer: ParaphraseWriter
     pairs: list[CandidatePair]
     originals: list[JudgedOriginal] = field(default_factory=list)
+    disclosing: dict[str, str] = field(default_factory=dict)
+    """Edit -> why it is no pair: it would hold personal data."""
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
 
@@ -94,7 +98,7 @@ def make(config: Config, context: Context, drawn: DrawnQueries, desk: QuestionCl
     made.failed = made.writer.failed
     made.pairs += written(drawn.texts, made.writer.written)
     made.pairs += near(drawn.texts, drawn.neighbours)
-    made.pairs += _edits(config, context, drawn, {form(each.sentence2) for each in made.pairs})
+    made.pairs += _edits(config, context, made, {form(each.sentence2) for each in made.pairs})
     if panel:
         made.failed += confirm(made.pairs, panel, asked[SENTENCES], asked, desk)
     _retrieve(config, context, made, panel, asked[SENTENCES], desk)
@@ -108,7 +112,8 @@ def questions(context: Context) -> dict[str, Question]:
 
 def _write(config: Config, context: Context, drawn: DrawnQueries, desk: QuestionClient) -> ParaphraseWriter:
     sources = {query_id: drawn.texts[query_id] for query_id in drawn.sources}
-    writer = ParaphraseWriter(config.length, {form(text) for text in drawn.texts.values()})
+    taken = {form(text) for text in drawn.texts.values()}
+    writer = ParaphraseWriter(config.length, taken, PersonalData.of(context))
     if config.generator == TEMPLATES:
         wording = templates.needed(context)
         writer.offline(sources, lambda text: templates.rewordings(text, drawn.words, wording, context.seed))
@@ -118,8 +123,12 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, desk: Question
     return writer
 
 
-def _edits(config: Config, context: Context, drawn: DrawnQueries, taken: set[str]) -> list[CandidatePair]:
-    """Return the edits of every source, as many as are wanted; none is a query or a sentence that is there already."""
+def _edits(config: Config, context: Context, made: ParaphraseResult, taken: set[str]) -> list[CandidatePair]:
+    """Return the edits of every source, as many as are wanted; none is a query or a sentence that is there already.
+
+    An edit that makes personal data, as a changed digit may, is noted and not taken.
+    """
+    drawn, personal = made.drawn, made.writer.personal
     known, found = taken | {form(text) for text in drawn.texts.values()}, list[CandidatePair]()
     for query_id in drawn.sources if config.edits else ():
         text = drawn.texts[query_id]
@@ -130,7 +139,11 @@ def _edits(config: Config, context: Context, drawn: DrawnQueries, taken: set[str
         )
         chosen = list(islice(free, config.edits))
         known |= {form(each.text) for each in chosen}
-        found += edited(query_id, text, chosen)
+        pairs = edited(query_id, text, chosen)
+        disclosing = {each.pair_id for each in pairs if personal.new(each.sentence2, text)}
+        made.writer.broken[PERSONAL] += len(disclosing)
+        made.disclosing |= dict.fromkeys(sorted(disclosing), DISCLOSING)
+        found += [each for each in pairs if each.pair_id not in disclosing]
     return found
 
 

@@ -12,13 +12,14 @@ from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
+from curate.stages.asking.personal_data import told
 from curate.stages.context import Context
 from curate.system import resources
 
 KEY = "paraphrase"
 ParaphraseRule = Literal["length", "same", "duplicate", "reply"]
 RULES: tuple[ParaphraseRule, ...] = get_args(ParaphraseRule)
-"""`reply` says that no sentence could be read."""
+"""`reply` says that no sentence could be read. Beside them stands the rule on personal data, in no prompt."""
 LANGUAGES = ("zh", "en")
 """Languages that there are prompts in; texts of others are asked about in English."""
 LAYOUT = 1
@@ -54,11 +55,11 @@ class ParaphrasePrompt(PromptTemplate):
         """Return the SHA-256 of everything that is sent beside the query."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
-    def request(self, query: str, broken: Sequence[ParaphraseRule], thinking_tokens: int) -> Request:
+    def request(self, query: str, broken: Sequence[str], thinking_tokens: int) -> Request:
         """Return the request for a paraphrase, and what was wrong with the last one, if there was one."""
         values = {
             "query": block("query", fence([query]), query),
-            "broken": "\n".join(self.broken[rule].strip() for rule in broken),
+            "broken": told(self.broken, broken, self.language),
         }
         return Request(self.turns(values), ANSWER_TOKENS + thinking_tokens, json_object({KEY: {"type": "string"}}))
 

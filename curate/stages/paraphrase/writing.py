@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from curate.retrieval.similarity.leaks import form
 from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
-from curate.stages.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, ParaphraseRule, read
+from curate.stages.asking.personal_data import PERSONAL, PersonalData
+from curate.stages.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, read
 
 MODEL = "model"
 """The way of a sentence that a model wrote; others are named after what was done."""
@@ -32,9 +33,12 @@ class ParaphraseWriter:
     """Share of the query's code points by which a sentence may be longer or shorter."""
     taken: set[str]
     """What no sentence may repeat, as `form` has it: all queries, and every sentence so far."""
+    personal: PersonalData
     written: dict[str, WrittenSentence] = field(default_factory=dict)
-    broken: Counter[ParaphraseRule] = field(default_factory=Counter)
-    """How often a model's sentence broke a rule."""
+    broken: Counter[str] = field(default_factory=Counter)
+    """How often a model's sentence broke a rule, and any sentence that on personal data."""
+    disclosing: set[str] = field(default_factory=set)
+    """Queries beside which a sentence held personal data."""
     refused: set[str] = field(default_factory=set)
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
@@ -43,8 +47,10 @@ class ParaphraseWriter:
         """Write without a model: the first rewording that keeps to the rules."""
         for query_id, text in sources.items():
             for way, sentence in rewordings(text):
-                if self._take(query_id, text, WrittenSentence(sentence, way)) is None:
+                rule = self._take(query_id, text, WrittenSentence(sentence, way))
+                if rule is None:
                     break
+                self.broken[PERSONAL] += rule == PERSONAL
 
     def by_model(
         self,
@@ -55,7 +61,7 @@ class ParaphraseWriter:
         again: int,
     ) -> None:
         """Have a model write; what breaks a rule is asked again, each time with what was wrong."""
-        left: dict[str, list[ParaphraseRule]] = {query_id: [] for query_id in sources}
+        left: dict[str, list[str]] = {query_id: [] for query_id in sources}
         for attempt in range(1, again + 2):
             if not left:
                 return
@@ -74,7 +80,7 @@ class ParaphraseWriter:
                 if query_id in answers and (rule := self._read(query_id, sources[query_id], answers[query_id], attempt))
             }
 
-    def _read(self, query_id: str, query: str, answer: ParaphraseReply, attempt: int) -> ParaphraseRule | None:
+    def _read(self, query_id: str, query: str, answer: ParaphraseReply, attempt: int) -> str | None:
         """Take a sentence; return the rule that it breaks, if it is to be asked for again."""
         if answer.status == "failed":
             self.failed += 1
@@ -90,7 +96,7 @@ class ParaphraseWriter:
             self.broken[rule] += 1
         return rule
 
-    def _take(self, query_id: str, query: str, sentence: WrittenSentence) -> ParaphraseRule | None:
+    def _take(self, query_id: str, query: str, sentence: WrittenSentence) -> str | None:
         """Take a sentence, or return the rule that it breaks."""
         plain = form(sentence.text)
         if plain == form(query):
@@ -99,6 +105,9 @@ class ParaphraseWriter:
             return "duplicate"
         if abs(len(sentence.text) - len(query)) > max(self.length * len(query), 2):
             return "length"
+        if self.personal.new(sentence.text, query):
+            self.disclosing.add(query_id)
+            return PERSONAL
         self.taken.add(plain)
         self.written[query_id] = sentence
         return None

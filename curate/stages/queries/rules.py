@@ -7,15 +7,10 @@ the query, and whether a person would ask it so, a rule cannot see; the filters 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from curate.core.config import check
 from curate.formats.readers.language import LETTERS, OTHER, base, language
-from curate.pii.masking import Masker
-from curate.pii.secret import secret
-from curate.pii.settings import Masking, masker
-from curate.pii.sieve import mask_all
 from curate.retrieval.similarity.leaks import form
+from curate.stages.asking.personal_data import PersonalData
 from curate.stages.context import Context
-from curate.stages.mask.config import Config as MaskConfig
 from curate.stages.queries.config import Config
 from curate.stages.queries.drawing import DrawnDocument
 from curate.stages.queries.prompts import QueryRule
@@ -41,19 +36,15 @@ class QueryRules:
     config: Config
     language: str
     """Of the script that queries are in; `OTHER` for all that are not told apart. Japanese may be kanji alone."""
-    looker: Masker | None
-    """Finds personal data; None where masking is off."""
+    personal: PersonalData
     taken: set[str] = field(default_factory=set)
     """What no query may repeat, as `form` has it: real queries, and every query so far."""
 
     @classmethod
     def of(cls, config: Config, context: Context, real: set[str]) -> "QueryRules":
-        """Return the rules of a run: personal data is what its `mask` masks."""
+        """Return the rules of a run."""
         spoken = base(context.language)
-        section = check(MaskConfig, context.settings.get("mask") or {}, "mask")
-        masking = Masking.model_validate(section.model_dump(include=set(Masking.model_fields)))
-        looker = masker(masking, context.language, secret(context.home)) if section.enabled else None
-        return cls(config, spoken if spoken in LETTERS else OTHER, looker, real)
+        return cls(config, spoken if spoken in LETTERS else OTHER, PersonalData.of(context), real)
 
     def broken(self, query: str, document: DrawnDocument) -> QueryRule | None:
         """Return the first rule that a query breaks; None for one that breaks none, which is then taken."""
@@ -64,7 +55,7 @@ class QueryRules:
             "language": lambda: language([query]) not in {self.language, "zh" if self.language == "ja" else ""},
             "copied": lambda: longest_run(query, document.text) > self.config.copied,
             "duplicate": lambda: plain in self.taken,
-            "personal": lambda: self._personal(query),
+            "personal": lambda: self.personal.new(query, "") or self.personal.placeholder(query),
         }
         rule = next((name for name, breaks in checks.items() if breaks()), None)
         if rule is None:
@@ -73,9 +64,3 @@ class QueryRules:
 
     def _far(self, length: int, asked: int) -> bool:
         return abs(length - asked) > max(self.config.length * asked, SPARE)
-
-    def _personal(self, query: str) -> bool:
-        if self.looker is None:
-            return False
-        [masked] = mask_all(self.looker, [query])
-        return bool(masked.spans) or self.looker.untouched.search(query) is not None

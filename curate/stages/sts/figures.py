@@ -38,7 +38,8 @@ def lost(made: StsResult) -> dict[str, str]:
     usable = {each.task.query_id for each in made.draft.sentences if each.usable}
     found: dict[str, str] = {}
     for query in (task.query_id for task in made.choice.tasks if task.query_id not in usable):
-        silent = "the generator refused" if query in made.draft.refused else "no sentence kept to the rules"
+        rules = "a sentence held personal data" if query in made.draft.disclosing else "no sentence kept to the rules"
+        silent = "the generator refused" if query in made.draft.refused else rules
         found[query] = "no sentence was confirmed" if query in written else silent
     return found
 

@@ -16,13 +16,14 @@ from curate.core.config import Json, check, digest
 from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
+from curate.stages.asking.personal_data import told
 from curate.stages.edits.synonym_matcher import Lexer
 
 Kind = Literal["positive", "hard", "easy"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Rule = Literal["word", "other word", "length", "form", "same", "duplicate", "reply"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-"""`reply` says that no sentence could be read."""
+"""`reply` says that no sentence could be read. Beside them stands the rule on personal data, in no prompt."""
 Status = Literal["written", "refused", "unparsed", "failed"]
 LAYOUT = 1
 """Raised when markers or the reply's schema change: they are sent, so they are part of a prompt's digest."""
@@ -113,13 +114,14 @@ class RewritingPrompt(PromptTemplate):
         self,
         task: RewritingTask,
         spelled: Mapping[str, str],
-        broken: Mapping[Kind, Sequence[Rule]],
+        broken: Mapping[Kind, Sequence[str]],
         thinking_tokens: int,
     ) -> Request:
         """Return the request for the kinds in `broken`, and what was wrong with the last sentence of each, if any."""
         term, synonym = spelled[task.term], spelled[task.synonym]
         code = fence([task.query, term, synonym])
-        faults = [f"{kind}: {self.broken[rule].strip()}" for kind, rules in broken.items() for rule in rules]
+        wrong = [(kind, rule) for kind, rules in broken.items() for rule in rules]
+        faults = [f"{kind}: {told(self.broken, [rule], self.language)}" for kind, rule in wrong]
         texts = {"query": task.query, "term": term, "synonym": synonym}
         values = {
             **{name: block(name, code, text) for name, text in texts.items()},

@@ -16,6 +16,7 @@ from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.stages.asking.panel import ask_panel
+from curate.stages.asking.personal_data import PERSONAL, PersonalData
 from curate.stages.edits.question_templates import Wording
 from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.edits.synonyms import Entry
@@ -25,7 +26,6 @@ from curate.stages.sts.llm_rewriting import (
     RewritingPrompt,
     RewritingReply,
     RewritingTask,
-    Rule,
     Rules,
     bare,
     read,
@@ -77,8 +77,10 @@ class Draft:
     """All sentences, and what became of those that are not there."""
 
     sentences: list[Sentence] = field(default_factory=list)
-    broken: Counter[Rule] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
     """How often a sentence broke a rule."""
+    disclosing: set[str] = field(default_factory=set)
+    """Queries beside which a sentence held personal data."""
     refused: set[str] = field(default_factory=set)
     """Queries that the generator refused."""
     failed: int = 0
@@ -162,6 +164,7 @@ class SentenceWriter:
     seed: int
     taken: set[str]
     """What no sentence may repeat: the queries, and every sentence so far, as `bare` has them."""
+    personal: PersonalData
     draft: Draft = field(default_factory=Draft)
     progress: Progress = quiet
 
@@ -190,7 +193,7 @@ class SentenceWriter:
     ) -> None:
         """Have a model write what is missing; what breaks a rule is asked again, each time with what was wrong."""
         done = {(each.task.query_id, each.kind) for each in self.draft.sentences}
-        first: dict[RewritingTask, dict[Kind, list[Rule]]] = {
+        first: dict[RewritingTask, dict[Kind, list[str]]] = {
             task: {kind: [] for kind in KINDS if (task.query_id, kind) not in done} for task in tasks
         }
         open_ = {task: kinds for task, kinds in first.items() if kinds}
@@ -209,7 +212,7 @@ class SentenceWriter:
 
     def _ask(
         self,
-        open_: Mapping[RewritingTask, Mapping[Kind, Sequence[Rule]]],
+        open_: Mapping[RewritingTask, Mapping[Kind, Sequence[str]]],
         model: AskedModel,
         prompt: RewritingPrompt,
         desk: QuestionClient,
@@ -223,8 +226,8 @@ class SentenceWriter:
         return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, times)])[0]
 
     def _read(
-        self, task: RewritingTask, kinds: Mapping[Kind, Sequence[Rule]], answer: RewritingReply, attempt: int
-    ) -> dict[Kind, list[Rule]]:
+        self, task: RewritingTask, kinds: Mapping[Kind, Sequence[str]], answer: RewritingReply, attempt: int
+    ) -> dict[Kind, list[str]]:
         """Take what keeps to the rules; return what is to be asked again, and why."""
         if answer.status == "failed":
             self.draft.failed += 1
@@ -236,17 +239,20 @@ class SentenceWriter:
         left = {kind: self._take(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()}
         return {kind: rules for kind, rules in left.items() if rules}
 
-    def _take(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[Rule]:
+    def _take(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
         """Take a sentence; return the rules that it breaks, if it cannot be taken."""
-        broken = self.rules.broken(task, kind, text, self.taken)
+        broken: list[str] = [*self.rules.broken(task, kind, text, self.taken)]
+        if not broken and self.personal.new(text, task.query):
+            broken = [PERSONAL]
+            self.draft.disclosing.add(task.query_id)
         if not broken:
             self.taken.add(bare(text))
             self.draft.sentences.append(Sentence(task, kind, text, way, attempt))
-        elif way == MODEL:
+        elif way == MODEL or broken == [PERSONAL]:
             self.draft.broken.update(broken)
         return broken
 
-    def _stand_in(self, open_: Mapping[RewritingTask, Mapping[Kind, Sequence[Rule]]]) -> None:
+    def _stand_in(self, open_: Mapping[RewritingTask, Mapping[Kind, Sequence[str]]]) -> None:
         """Put the query in the place of sentences that nobody has written yet, so that the panel can be planned."""
         self.draft.sentences += [
             Sentence(task, kind, f"{task.query} ({kind})", "open") for task, kinds in open_.items() for kind in kinds

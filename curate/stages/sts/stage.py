@@ -20,6 +20,7 @@ from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
+from curate.stages.asking.personal_data import PersonalData
 from curate.stages.context import Context, Report, Stage
 from curate.stages.edits import dictionary, question_templates, synonyms
 from curate.stages.edits.rewriting import RULES
@@ -102,7 +103,13 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
     rules = Rules(Lexer(entries, [word for each in book.entries for word in each.words]), asks, config.length)
     choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
     writer = SentenceWriter(
-        rules, wording, config, context.seed, {bare(text) for _, text in queries}, progress=context.progress
+        rules,
+        wording,
+        config,
+        context.seed,
+        {bare(text) for _, text in queries},
+        PersonalData.of(context),
+        progress=context.progress,
     )
     if config.generator == TEMPLATES:
         writer.offline(choice.tasks, KINDS, templates=True)

@@ -23,7 +23,7 @@ from curate.ledger import Ledger
 from curate.stages.context import Consent, Context, Report
 from curate.stages.gradient.config import Config
 from curate.stages.gradient.stage import planned
-from curate.system.files import digests, frame, write_json, write_table
+from curate.system.files import digests, frame, read_json, write_json, write_table
 from curate.verify.verify import verify
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate, load
@@ -315,6 +315,18 @@ def test_paraphrases_take_the_place_of_synonyms(run: Path, serve: Callable[[Beha
     assert asked["sts-sentences"] == {"as": "they were asked"}
 
 
+def test_a_paraphrase_that_holds_personal_data_is_no_counterpart(run: Path) -> None:
+    row = {"label": 1, "kind": "paraphrase", "verdict": "unconfirmed", "votes": [], "query_id": "q0"}
+    row |= {"pair_id": "p", "sentence1": QUERIES["q0"], "sentence2": "胃溃疡空腹服药行吗，13812345678"}
+    (run / "paraphrase").mkdir()
+    write_table(run / "paraphrase", "paraphrases", frame("paraphrases", [row]))
+    write_json(run / "paraphrase" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1}})
+    gradient(run, generator="paraphrase", kind=["edit"])
+    assert items(run, "edit").is_empty()
+    assert reasons(run, "edit")["its counterpart holds personal data"] == 1
+    assert table(run, "gradient", "edited").is_empty()
+
+
 def test_ids_of_queries_and_documents_are_renamed_apart(run: Path) -> None:
     gradient(run)
     new = {"query_id": "q-" + pl.col("query_id"), "doc_id": "d-" + pl.col("doc_id")}
@@ -363,6 +375,13 @@ def test_from_a_pipeline_to_the_scores_of_stock_mteb_and_to_the_page(tmp_path: P
     page = Read((tmp_path / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8"))
     for words in ("Nobody confirmed these edits", "Spliced texts, five levels", "改动一处", "评审等级作为分值"):
         assert words in page.text
+    export = folder.parent
+    assert read_json(export / "stage.json")["report"]["facts"]["gate"] == {
+        "looked": True,
+        "published": 0,
+        "left_out": 0,
+    }
+    assert table(export.parent, "export", "found").is_empty()
     with Ledger(tmp_path / "home" / "ledger.db") as ledger:
         [found] = verify(folder, ledger)
     assert found.differences == []

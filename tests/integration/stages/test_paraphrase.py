@@ -157,6 +157,29 @@ def test_written_confirmed_matched_and_paid_once(run: Path, serve: Callable[[Beh
         assert list(findings(ledger)) == []
 
 
+def test_personal_data_that_the_model_writes_reaches_no_judge(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    phone, stubborn, once = "13812345678", QUERIES["q11"], QUERIES["q21"]
+
+    def indiscreet(call: Call) -> Fault:
+        told_off = "个人信息，请去掉" in call.body["messages"][1]["content"]
+        if "passage" not in call.passages and (call.query == stubborn or (call.query == once and not told_off)):
+            return says(json.dumps({"paraphrase": f"{call.query[:4]}{phone}"}, ensure_ascii=False))
+        return honest(call)
+
+    server = serve(indiscreet)
+    report = paraphrase(run, server, edits=0, length=0.99)
+    facts: Any = report.facts
+    assert facts["broken_rules"] == {"personal": 4}, "three attempts of one, and the first of the other"
+    assert not any(phone in json.dumps(call.body) for call in server.calls), "no judge is asked of it"
+    lost = table(run, "paraphrase", "dropped").filter(pl.col("table") == "queries").select("id", "reason").rows()
+    assert ("q11", "its sentence held personal data") in lost
+    assert facts["planned"] == facts["built"] + sum(facts["dropped"].values())
+    assert "paraphrase-q21" in pairs(run)["pair_id"].to_list()
+    assert not any(
+        phone in str(table(run, "paraphrase", name).rows()) for name in ("paraphrases", "originals", "dropped")
+    )
+
+
 def test_retrievers_take_turns_and_say_the_rank(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
     paraphrase(run, serve(honest), window={"first": 2, "last": 5}, edits=0)
     near = pairs(run).filter(pl.col("kind") == "neighbour")

@@ -125,6 +125,27 @@ def reasons(run: Path) -> Counter[str]:
 # With a generator and a panel
 
 
+def test_personal_data_that_the_model_writes_reaches_no_judge(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    phone = "13812345678"
+
+    def indiscreet(call: Call) -> Fault:
+        if "term" in call.passages and call.query == QUERIES["q00"]:
+            return says(json.dumps(dict.fromkeys(wanted(call), f"{phone}{call.passages['synonym']}能喝吗")))
+        if "term" in call.passages and call.query == QUERIES["q10"] and "个人信息，请去掉" not in str(call.body):
+            return write(call, positive=f"{phone}{call.passages['synonym']}能喝吗")
+        return honest(call)
+
+    server = serve(indiscreet)
+    found: Any = sts(run, server, length=0.99).facts
+    assert found["broken_rules"]["personal"] >= 2
+    assert not any(phone in json.dumps(call.body) for call in server.calls), "no judge is asked of it"
+    lost = dict(table(run, "sts", "dropped").select("id", "reason").rows())
+    assert lost["q00"] == "a sentence held personal data"
+    rewritten = table(run, "sts", "sentences").filter(pl.col("query_id") == "q10", pl.col("kind") == "positive")
+    assert rewritten["attempt"].to_list() == [2]
+    assert not any(phone in str(table(run, "sts", name).rows()) for name in ("pairs", "sentences", "dropped"))
+
+
 def test_written_confirmed_drawn_and_paid_once(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
     server = serve(honest)
     report = sts(run, server)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.core.messages import Reply
+from curate.stages.asking.personal_data import PersonalData
 from curate.stages.edits.question_templates import EDITS, Wording
 from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.edits.synonyms import read as entries
@@ -99,7 +100,8 @@ TERMS = st.sampled_from(sorted(LEXER.partners))
 
 def written(queries: list[tuple[str, str]], *, edits: bool, templates: bool = True, seed: int = 7) -> SentenceWriter:
     chosen = choose(queries, LEXER, RULES_ZH, seed, None)
-    writer = SentenceWriter(RULES_ZH, ZH, Config(edits=edits), seed, {bare(text) for _, text in queries})
+    taken = {bare(text) for _, text in queries}
+    writer = SentenceWriter(RULES_ZH, ZH, Config(edits=edits), seed, taken, PersonalData(None))
     writer.offline(chosen.tasks, KINDS, templates=templates)
     return writer
 
