@@ -23,6 +23,7 @@ from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
 from curate.runs.tables import SETTINGS, newest_when_done
 from curate.stages.asking.residual_decisions import FILE as RESIDUAL
+from curate.stages.export.published_ids import KEY
 from curate.stages.facts.parent import CHANGES, PARENT, ParentVersion
 from curate.stages.judge.quote import Row, quote
 from curate.system.files import read_json, sha256
@@ -162,6 +163,8 @@ def _copy(before: Run, order: ExtendOrder, folder: Path) -> None:
     for name in (*(each for each in stages.KNOWN if each not in AGAIN), "reviews"):
         if (source / name).is_dir():
             shutil.copytree(source / name, folder / name)
+    if (source / KEY).is_file():
+        shutil.copy2(source / KEY, folder / KEY)
     if (source / RESIDUAL).is_file():
         (folder / RESIDUAL).parent.mkdir(exist_ok=True)
         shutil.copy2(source / RESIDUAL, folder / RESIDUAL)

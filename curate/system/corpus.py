@@ -1,6 +1,6 @@
 """Corpora as tables on disk, read in batches; no corpus is held in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,16 +84,16 @@ class CountedCorpus:
             self._progress(self._label, total, done)
 
 
-class PrefixedCorpus:
-    """A corpus whose ids carry a prefix."""
+class RenamedCorpus:
+    """A corpus whose ids carry a prefix, or are those of a map."""
 
-    def __init__(self, corpus: Corpus, prefix: str) -> None:
-        self.corpus, self.prefix = corpus, prefix
+    def __init__(self, corpus: Corpus, prefix: str = "", names: Mapping[str, str] | None = None) -> None:
+        self.corpus, self.prefix, self.names = corpus, prefix, names or {}
 
     @property
     def digest(self) -> str:
         """Return what identifies texts and ids."""
-        return digest(["prefixed", self.corpus.digest, self.prefix])
+        return digest(["prefixed", self.corpus.digest, self.prefix, *sorted(self.names.items())])
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -102,4 +102,4 @@ class PrefixedCorpus:
     def batches(self) -> Iterator[list[Document]]:
         """Yield the documents in order, with their new ids."""
         for batch in self.corpus.batches():
-            yield [replace(document, doc_id=self.prefix + document.doc_id) for document in batch]
+            yield [replace(each, doc_id=self.names.get(each.doc_id, self.prefix + each.doc_id)) for each in batch]

@@ -131,19 +131,20 @@ def _said(pairs: pl.DataFrame, name: str, judge: Made, votes: Votes, made: Made)
     if judge["recorded"] is None:
         known = pairs.join(votes.of(judge), on=TEXTS, how="left", maintain_order="left")
     else:
-        known = _replayed(pairs, name, judge, votes.recorded, _prefix(made), scale_of(made))
+        known = _replayed(pairs, name, judge, votes.recorded, made)
     return known.select(*PAIR, "said", "status", judge=pl.lit(name))
 
 
-def _replayed(
-    pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, Path], skipped: int, scale: Scale
-) -> pl.DataFrame:
+def _replayed(pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, Path], made: Made) -> pl.DataFrame:
     """Return pairs with what a file of recorded grades says, which knows them by the ids of before."""
+    if made.get("ids") == "new":
+        raise DataError(f"{name} replayed grades by ids that this export does not hold; nothing of it can be looked up")
     if name not in files:
         raise DataError(
             f"{name} replayed recorded grades, which no ledger holds; give its file: --recorded {name}=FILE"
         )
-    replay = Replay(name, Recorded(path=files[name], assessor=judge["recorded"]["assessor"]), scale=scale)
+    replay = Replay(name, Recorded(path=files[name], assessor=judge["recorded"]["assessor"]), scale=scale_of(made))
+    skipped = _prefix(made)
     if digest(replay.identity) != judge["judge"]:
         raise DataError(f"{files[name]}: not the file that {name} replayed, for its SHA-256 is another")
     said = [

@@ -38,6 +38,8 @@ def load_both(before: Path, after: Path) -> tuple[LabelVersion, LabelVersion]:
     one, other = load(before), load(after)
     if one.context is not None and other.context is not None:
         return one, other
+    if one.new_ids != other.new_ids:
+        raise UserError(f"{before}, {after}: the ids of one are new ones of its export; give the runs, or two exports")
     return published(one), published(other)
 
 
@@ -117,6 +119,7 @@ def _export(folder: Path) -> LabelVersion:
         beyond=_beyond(made),
         gone=dict(_gone(run) if is_run(run) else _reasons(folder.parent)),
         prefixed=bool(skipped),
+        new_ids=made.get("ids") == "new",
     )
 
 

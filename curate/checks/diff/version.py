@@ -47,6 +47,8 @@ class LabelVersion:
     """Of a run."""
     prefixed: bool = False
     """Whether the export's own files have `q-` and `d-` before all ids."""
+    new_ids: bool = False
+    """Whether it is an export whose ids are no run's."""
 
 
 def in_words(gain: Gain, scale: Scale) -> str:

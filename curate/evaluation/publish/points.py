@@ -1,5 +1,6 @@
 """Points of the checklist on labels and texts: licence, metadata, people, judges, leaks, privacy, circularity."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from curate.checks.leaks import COMPARED
@@ -95,19 +96,14 @@ def leaks(known: ReadyEvidence) -> ReadyPoint:
 
 def privacy(known: ReadyEvidence) -> ReadyPoint:
     """Return what the gate of the export found in all that is published."""
-    facts = known.context.done("export").facts
-    found: Any = facts.get("gate")
-    if found is None:
-        said = "exported before texts of models were looked at"
-        return ReadyPoint("privacy", "not measured", said, known.command("again"))
+    facts: Mapping[str, Any] = known.context.done("export").facts
+    if (found := facts.get("gate")) is None:  # as 0.2 exported
+        return ReadyPoint("privacy", "not measured", "no gate looked at what models wrote", known.command("again"))
     if not found["looked"]:
         return ReadyPoint("privacy", "not ok", "the texts were not masked", known.command("mask"))
-    if left := facts["residual"]:
+    if left := facts["residual"] + found["published"]:
         said = f"{left:,} exported texts still hold what looks like personal data"
-        return ReadyPoint("privacy", "not ok", said, known.command("residual"))
-    if left := found["published"]:
-        said = f"{left:,} exported texts that mask never saw hold what looks like personal data"
-        return ReadyPoint("privacy", "not ok", said, known.command("found"))
+        return ReadyPoint("privacy", "not ok", said, known.command("residual" if facts["residual"] else "found"))
     return ReadyPoint("privacy", "ok", "masked, and the gate of the export found nothing in any text")
 
 

@@ -35,6 +35,12 @@ class Config(Section):
     )
     gain_below_cut: bool = Field(default=True, description="grades below the cut keep their gain in graded labels")
     rerank: Rerank = Rerank()
+    ids: Literal["auto", "new", "keep"] = Field(
+        default="auto",
+        exclude_if=lambda value: value == "keep",  # as 0.2 did, whose exports stay up to date
+        description="`new` publishes q000001 and d000001, and keeps the key in the run; `auto` does so where ids of a "
+        "source that is no named public set hold five digits in a row",
+    )
     license: str | None = Field(default=None, description="identifier such as cc-by-4.0, or an address")
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")

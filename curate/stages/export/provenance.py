@@ -7,25 +7,26 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
+from curate.formats.exporters.ids import PublishedIds
 from curate.formats.kinds import kinds
-from curate.panel.voting import EXPERTS, SETTLED
+from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.stages.asking.panel import ASKED
 from curate.stages.context import Context
 from curate.stages.export.config import Config
-from curate.stages.facts.judged_labels import exported, made_by_panel
+from curate.stages.facts.judged_labels import made_by_panel
 from curate.system.files import read_json
 
 
 def made_from(
-    context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, *, prefixed: bool
+    context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, ids: PublishedIds
 ) -> dict[str, Json]:
     """Return what `curate verify` derives the labels from, beside the ledger; `judged` are all verdicts of the run."""
     experts = benchmark.verdicts.filter(pl.col("policy") == EXPERTS).height
     return {
-        **made_by_panel(context, benchmark, judged, prefixed=prefixed),
+        **made_by_panel(context, benchmark, judged, ids),
         "experts": experts,
         **_beyond(context, benchmark),
-        "overridden": exported(context.read("resolve", "overrides"), benchmark, prefixed=prefixed).height,
+        "overridden": ids.of(context.read("resolve", "overrides")).join(benchmark.verdicts, on=PAIR, how="semi").height,
         **({} if config.gain is None else {"graded": {"labels": config.labels, **config.gain.model_dump()}}),
         "rerank": config.rerank.model_dump(),
     }

@@ -9,6 +9,7 @@ from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.formats.exporters.candidates import candidates
+from curate.formats.exporters.ids import PublishedIds
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.context import Context
@@ -16,11 +17,21 @@ from curate.stages.export.config import Config
 from curate.system.files import frame
 
 
-def drawn(config: Config, context: Context, verdicts: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for."""
+def drawn(
+    config: Config, context: Context, verdicts: pl.DataFrame, ids: PublishedIds
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for.
+
+    Draws are by the published ids, so that whoever has the export can draw again.
+    """
     if not config.rerank.enabled:
         return frame("qrels"), []
-    return candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
+    pool = ids.of(context.read("pool", "pool"))
+    chosen, short = candidates(ids.of(verdicts), pool, config.rerank, context.seed, context.scale)
+    if ids.key is None:
+        return chosen, short
+    back = PublishedIds.by(ids.key.rename({"old_id": "new_id", "new_id": "old_id"}))
+    return back.of(chosen), back.of(pl.DataFrame({"query_id": short}, {"query_id": pl.String}))["query_id"].to_list()
 
 
 def need_retrieval(benchmark: Benchmark, config: Config, short: Collection[str]) -> None:

@@ -17,13 +17,13 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.formats.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, integrity, manifest
-from curate.formats.exporters.ids import prefixed
+from curate.formats.exporters.ids import PublishedIds, published
 from curate.formats.exporters.triples import alone
 from curate.formats.kinds import kinds, stages
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import filled, gate, graded_labels, growth, reranking, shortcuts
+from curate.stages.export import filled, gate, graded_labels, growth, published_ids, reranking, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts, circularity, parent, synthetic_queries
@@ -51,7 +51,8 @@ def run(config: Config, context: Context) -> Report:
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
-    chosen, short = reranking.drawn(config, context, verdicts)
+    ids = published_ids.published(config, context)
+    chosen, short = reranking.drawn(config, context, verdicts, ids)
     mix = reranking.mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = reranking.agreement(context, chosen, agreed["panel"])
@@ -73,13 +74,13 @@ def run(config: Config, context: Context) -> Report:
         apart=config.rerank.apart,
     )
     reranking.need_retrieval(benchmark, config, short)
-    gated = gate.passed(benchmark, context)
-    write_table(context.out, gate.TABLE, gated.table)
-    benchmark, renamed = prefixed(gated.benchmark)
+    benchmark, found, gated = gate.passed(benchmark, context)
+    write_table(context.out, gate.TABLE, found)
+    benchmark, ids, renamed = published(benchmark, ids)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
-    made = partial(_made, config, context, judged, common, lost)
+    made = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
     _write(config, context, benchmark, renamed, made, grown)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short))
     counts: dict[str, Json] = {
@@ -88,12 +89,12 @@ def run(config: Config, context: Context) -> Report:
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
         "residual": suspicious,
-        "gate": gated.facts,
+        "gate": gated,
         **_resolved(context),
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
-    notes += [*gated.notes, *filled.notes(config, benchmark)]
+    notes += [*published_ids.notes(ids, context), *gate.notes(gated), *filled.notes(config, benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -169,13 +170,13 @@ def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
 
 
 def _made(
-    config: Config, context: Context, judged: pl.DataFrame, common: Json, lost: Json, held: Benchmark, *, prefixed: bool
+    config: Config, context: Context, judged: pl.DataFrame, told: Mapping[str, Json], ids: PublishedIds, held: Benchmark
 ) -> dict[str, Json]:
     """Return what the manifest says of how the labels that one format holds were made."""
-    labels = made_from(context, held, judged, config, prefixed=prefixed)
+    labels = made_from(context, held, judged, config, ids)
     judges: dict[str, Json] = {**circularity.of_judges(context)}
     of_parts = {**card_facts.synthetic_in_manifest(context), **made_of_kinds(context, held)}
-    return {"labels": labels, "lost": lost, "dependence": common, "judges": judges, **of_parts}
+    return {"labels": labels, **told, "judges": judges, **of_parts}
 
 
 def _write(
@@ -194,7 +195,7 @@ def _write(
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
-        body = {**manifest.described(held, name), **made(held, prefixed=renamed is not None)}
+        body = {**manifest.described(held, name), **made(held)}
         if grown is not None:
             growth.write(folder, context, grown)
             body["grown"] = grown

@@ -9,6 +9,7 @@ from curate.core.config import Json, digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
+from curate.formats.exporters.ids import AS_THEY_ARE, PublishedIds
 from curate.panel import voting
 from curate.panel.voting import FITTED, PAIR
 from curate.stages.context import Context
@@ -16,7 +17,7 @@ from curate.system.files import read_json
 
 
 def made_by_panel(
-    context: Context, benchmark: Benchmark, judged: pl.DataFrame, *, prefixed: bool = False
+    context: Context, benchmark: Benchmark, judged: pl.DataFrame, ids: PublishedIds = AS_THEY_ARE
 ) -> dict[str, Json]:
     """Return who judged, what was shown and how votes became verdicts; `judged` are all verdicts of the run."""
     panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
@@ -28,11 +29,12 @@ def made_by_panel(
         "shown": facts["shown"],
         "cascade": facts["cascade"] is not None,
         "policy": voting.dumped(context.policy),
-        "outside": _outside(judged, benchmark, prefixed=prefixed) if FITTED.keys() & policies else [],
+        "outside": _outside(judged, benchmark, ids) if FITTED.keys() & policies else [],
         "experts": 0,
         **({} if context.scale == FIVE else {"scale": context.scale.to_json()}),
         "seed": context.seed,
-        "prefixed": prefixed,
+        "prefixed": ids.prefixed,
+        **({} if ids.key is None else {"ids": "new"}),
     }
 
 
@@ -45,14 +47,8 @@ def ledger_key(identity: Mapping[str, Json]) -> dict[str, Json]:
     return {"judge": judge, "rubric": rubric, "recorded": recorded}
 
 
-def exported(pairs: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> pl.DataFrame:
-    """Return those of a run's pairs that the export holds."""
-    there = benchmark.verdicts.select(pl.col(name).str.slice(2 if prefixed else 0) for name in PAIR)
-    return pairs.join(there, on=PAIR, how="semi")
-
-
-def _outside(judged: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> list[Json]:
+def _outside(judged: pl.DataFrame, benchmark: Benchmark, ids: PublishedIds) -> list[Json]:
     """Return the votes on pairs that were judged and are in no export, each pattern with its number of pairs."""
-    left = judged.join(exported(judged, benchmark, prefixed=prefixed), on=PAIR, how="anti")["votes"]
+    left = ids.of(judged).join(benchmark.verdicts, on=PAIR, how="anti")["votes"]
     patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in left)
     return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]

@@ -64,7 +64,7 @@ def test_what_was_written_stops_the_export_and_is_named_without_its_text(name: s
     assert f"`curate {kind(name).stage} --force`" in said
     settings = ({"accept": named}, {"residual": "allow"}, {"enabled": False})
     told = [replace(context_of(tmp_path), settings={"mask": each}) for each in settings]
-    accepted, allowed, off = (gate.passed(whole(**{table: rows}), each).facts for each in told)
+    accepted, allowed, off = (gate.passed(whole(**{table: rows}), each)[2] for each in told)
     assert accepted == {"looked": True, "published": 0, "left_out": 0}
     assert allowed == {"looked": True, "published": len(named), "left_out": 0}
     assert off == {"looked": False, "published": 0, "left_out": 0}
@@ -77,22 +77,22 @@ def context_of(folder: Path) -> Context:
 def test_texts_of_the_sources_keep_what_mask_decided(tmp_path: Path) -> None:
     known = f"请打{PHONE}"
     pairs = every_kind.pairs().with_columns(sentence1=pl.lit(known), sentence2=pl.lit(f"{known}吗"))
-    found = gate.passed(whole(pairs=pairs), context(tmp_path, [known]))
-    assert (found.table.height, found.notes) == (0, []), "the text itself, and a sentence that repeats its value"
+    _, found, facts = gate.passed(whole(pairs=pairs), context(tmp_path, [known]))
+    assert (found.height, gate.notes(facts)) == (0, []), "the text itself, and a sentence that repeats its value"
 
 
 def test_a_seam_that_makes_a_number_is_listed_and_its_mix_left_out(tmp_path: Path) -> None:
     pairs = {f"m{n}": MixPair(text, f"怎么服药{n}", f"q{n}", f"d{n}") for n, text in enumerate(SOURCES)}
     rows = frame("gradients", mixing.rows(pairs))
     assert rows.filter(pl.col("source").str.contains("13812345678"))["pair_id"].to_list() == ["m0"]
-    made = gate.passed(whole(gradients=rows), context(tmp_path, SOURCES))
+    made, listed, facts = gate.passed(whole(gradients=rows), context(tmp_path, SOURCES))
     found = {"kind": "gradient-mix", "id": "m0", "field": "sentence1", "found": "phone", "published": False}
-    assert made.table.to_dicts() == [found]
-    assert made.facts == {"looked": True, "published": 0, "left_out": 1}
-    assert "1 of mixes left out" in made.notes[0]
-    kept = made.benchmark.tables["gradients"]
+    assert listed.to_dicts() == [found]
+    assert facts == {"looked": True, "published": 0, "left_out": 1}
+    assert "1 of mixes left out" in gate.notes(facts)[0]
+    kept = made.tables["gradients"]
     assert kept["pair_id"].unique().sort().to_list() == ["m1", "m2", "m3", "m4"]
     with Ledger(tmp_path / "ledger.db") as ledger:
         assert kind("gradient-mix").verify(kept, {}, ledger).differences == [], "mixed anew, of those that are left"
     few = frame("gradients", mixing.rows(dict(list(pairs.items())[:3])))
-    assert gate.passed(whole(gradients=few), context_of(tmp_path)).benchmark.tables["gradients"].is_empty()
+    assert gate.passed(whole(gradients=few), context_of(tmp_path))[0].tables["gradients"].is_empty()

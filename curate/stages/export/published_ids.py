@@ -1,0 +1,49 @@
+"""Which ids an export publishes, and the key of new ones: a file of the run, and never of the export."""
+
+import os
+from pathlib import Path
+
+import polars as pl
+
+from curate.formats.exporters.ids import COLUMNS, PublishedIds, numbered
+from curate.formats.readers import irds
+from curate.stages.context import Context
+from curate.stages.export.config import Config
+from curate.system.files import column
+
+KEY = "export.ids.tsv"
+TELLING = r"\d{5}"
+"""Digits that may be a number of a person; ids in which recognisers find something have new names since `mask`."""
+OWN = r"^synthetic-[0-9a-f]{12}$"
+"""Ids of queries that a model wrote: digests."""
+
+
+def published(config: Config, context: Context) -> PublishedIds:
+    """Return the ids that are published; the key of new ones is written for its owner alone."""
+    folder, path = context.folder("diversify"), context.run / KEY
+    ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
+    telling = not _public(context) and any(
+        each.str.replace(OWN, "").str.contains(TELLING).any() for each in ids.values()
+    )
+    if config.ids == "keep" or (config.ids == "auto" and not telling):
+        return PublishedIds()
+    schema = dict.fromkeys(COLUMNS, pl.String)
+    known = pl.read_csv(path, separator="\t", schema=schema) if path.is_file() else pl.DataFrame(schema=schema)
+    key = pl.concat(numbered(known, table, each) for table, each in ids.items())
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        key.write_csv(file, separator="\t")
+    return PublishedIds.by(key)
+
+
+def notes(ids: PublishedIds, context: Context) -> list[str]:
+    """Return where the key of new ids is, in a sentence; nothing where ids are kept."""
+    said = f"ids are new, as those of the source may name people; their key, for you alone: {context.run / KEY}"
+    return [] if ids.key is None else [said]
+
+
+def _public(context: Context) -> bool:
+    """Return whether the texts are a public set that the pipeline names, of mteb or ir_datasets, and no folder."""
+    section = context.settings.get("ingest")
+    source = str(section.get("source") or "") if isinstance(section, dict) else ""
+    named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
+    return source.startswith(irds.PREFIX) or named
