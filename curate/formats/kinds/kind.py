@@ -168,7 +168,7 @@ class BenchmarkKind(Protocol):
         return table
 
     def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
-        """Return its table, of spliced texts without those ids where a splice is dispensable."""
+        """Return its table without the texts of some ids, where these are dispensable."""
         return table
 
     def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ from curate.system.files import frame
 TABLE = "found"
 SOURCES = (("queries", "text"), ("corpus", "title"), ("corpus", "text"))
 """Tables and columns that `mask` looked at."""
-SHOWN = 10
+SHOWN = 20
 
 
 def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFrame, dict[str, Json]]:
@@ -100,11 +100,10 @@ def _in_sources(context: Context, values: Sequence[str], *, whole: bool) -> set[
 def _stop(found: pl.DataFrame) -> None:
     """Raise UserError if personal data was found in what models or rules wrote."""
     lines = [f"- {kind} {name} ({field}): {what}" for kind, name, field, what, _ in found.iter_rows()]
-    shown = [*lines[:SHOWN], *([f"- and {len(lines) - SHOWN:,} more"] if len(lines) > SHOWN else [])]
-    stages = dict.fromkeys(f"`curate {named(each).stage} --force`" for each in found["kind"])
+    stages = ", ".join(dict.fromkeys(f"`curate {named(each).stage} --force`" for each in found["kind"]))
     if lines:
         raise UserError(
-            "export: nothing was exported, for texts that a model or a rule wrote hold what looks like personal data:\n"
-            + "\n".join([*shown, f"next: make them again: {', '.join(stages)}; or, once you have read them, and they"])
-            + " hold none, accept their ids: --set mask.accept=[ID, ...]"
+            f"export: nothing is exported, for {len(lines):,} texts that a model or a rule wrote hold personal data:\n"
+            + "\n".join(lines[:SHOWN])
+            + f"\nnext: make them again: {stages}; or, if you read them and they hold none: --set mask.accept=[ID, ...]"
         )

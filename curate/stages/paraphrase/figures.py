@@ -10,7 +10,7 @@ from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
 from curate.stages.edits.confirmation import CHANGED
 from curate.stages.paraphrase.floors import floors, overlap_alone
-from curate.stages.paraphrase.making import DISCLOSING, ParaphraseResult
+from curate.stages.paraphrase.making import ParaphraseResult
 from curate.stages.paraphrase.matching import MatchItem, matched, paired
 from curate.stages.paraphrase.pairs import EDIT, NO, PARAPHRASE, YES, CandidatePair
 from curate.system.files import frame
@@ -67,10 +67,11 @@ def fates(made: ParaphraseResult, in_set: set[str]) -> tuple[dict[str, str], dic
     for query_id in made.drawn.sources:
         if query_id not in made.writer.written:
             refused = query_id in made.writer.refused
-            broken = DISCLOSING if query_id in made.writer.disclosing else "no sentence kept to the rules"
+            told = query_id in made.writer.disclosing
+            broken = "its sentence held personal data" if told else "no sentence kept to the rules"
             queries[query_id] = "the generator refused" if refused else broken
     left = [each for each in made.pairs if each.pair_id not in in_set]
-    return queries, {each.pair_id: REASONS.get(each.verdict, UNMATCHED) for each in left} | made.disclosing
+    return queries, {each.pair_id: REASONS.get(each.verdict, UNMATCHED) for each in left}
 
 
 def dropped(queries: Mapping[str, str], pairs: Mapping[str, str]) -> pl.DataFrame:
@@ -90,7 +91,7 @@ def facts(made: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed: 
     verdicts = Counter((each.kind, each.verdict) for each in made.pairs)
     ways = Counter(each.way for each in made.pairs if each.kind == PARAPHRASE)
     return {
-        "planned": len(made.pairs) + len(made.disclosing) + len(unwritten),
+        "planned": len(made.pairs) + len(unwritten),
         "built": len(in_set),
         "dropped": dict(sorted(Counter([*unwritten.values(), *pairs.values()]).items())),
         "panel": list(panel),

@@ -9,7 +9,7 @@ from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.retrieval.similarity.leaks import form
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.personal_data import PERSONAL, PersonalData
+from curate.stages.asking.personal_data import PersonalData
 from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.edits.confirmation import edit_questions
@@ -22,7 +22,6 @@ from curate.stages.paraphrase.pairs import PARAPHRASE, SENTENCES, CandidatePair,
 from curate.stages.paraphrase.writing import ParaphraseWriter
 
 PURPOSE = "paraphrase"
-DISCLOSING = "its sentence held personal data"
 SHORTEST = 5
 """Characters of a query, at least."""
 
@@ -55,8 +54,6 @@ class ParaphraseResult:
     writer: ParaphraseWriter
     pairs: list[CandidatePair]
     originals: list[JudgedOriginal] = field(default_factory=list)
-    disclosing: dict[str, str] = field(default_factory=dict)
-    """Edit -> why it is no pair: it would hold personal data."""
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
 
@@ -98,7 +95,7 @@ def make(config: Config, context: Context, drawn: DrawnQueries, desk: QuestionCl
     made.failed = made.writer.failed
     made.pairs += written(drawn.texts, made.writer.written)
     made.pairs += near(drawn.texts, drawn.neighbours)
-    made.pairs += _edits(config, context, made, {form(each.sentence2) for each in made.pairs})
+    made.pairs += _edits(config, context, made.writer, drawn, {form(each.sentence2) for each in made.pairs})
     if panel:
         made.failed += confirm(made.pairs, panel, asked[SENTENCES], asked, desk)
     _retrieve(config, context, made, panel, asked[SENTENCES], desk)
@@ -123,27 +120,21 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, desk: Question
     return writer
 
 
-def _edits(config: Config, context: Context, made: ParaphraseResult, taken: set[str]) -> list[CandidatePair]:
-    """Return the edits of every source, as many as are wanted; none is a query or a sentence that is there already.
-
-    An edit that makes personal data, as a changed digit may, is noted and not taken.
-    """
-    drawn, personal = made.drawn, made.writer.personal
+def _edits(
+    config: Config, context: Context, writer: ParaphraseWriter, drawn: DrawnQueries, taken: set[str]
+) -> list[CandidatePair]:
+    """Return the edits of every source, as many as are wanted; none is there already, or makes personal data."""
     known, found = taken | {form(text) for text in drawn.texts.values()}, list[CandidatePair]()
     for query_id in drawn.sources if config.edits else ():
         text = drawn.texts[query_id]
         free = (
             each
             for each in edits(text, context.language, context.seed, lexer=drawn.words)
-            if form(each.text) not in known
+            if form(each.text) not in known and not writer.discloses(each.text, text)
         )
         chosen = list(islice(free, config.edits))
         known |= {form(each.text) for each in chosen}
-        pairs = edited(query_id, text, chosen)
-        disclosing = {each.pair_id for each in pairs if personal.new(each.sentence2, text)}
-        made.writer.broken[PERSONAL] += len(disclosing)
-        made.disclosing |= dict.fromkeys(sorted(disclosing), DISCLOSING)
-        found += [each for each in pairs if each.pair_id not in disclosing]
+        found += edited(query_id, text, chosen)
     return found
 
 

@@ -36,7 +36,7 @@ class ParaphraseWriter:
     personal: PersonalData
     written: dict[str, WrittenSentence] = field(default_factory=dict)
     broken: Counter[str] = field(default_factory=Counter)
-    """How often a model's sentence broke a rule, and any sentence that on personal data."""
+    """How often a model's sentence broke a rule, and any sentence or edit that on personal data."""
     disclosing: set[str] = field(default_factory=set)
     """Queries beside which a sentence held personal data."""
     refused: set[str] = field(default_factory=set)
@@ -47,10 +47,8 @@ class ParaphraseWriter:
         """Write without a model: the first rewording that keeps to the rules."""
         for query_id, text in sources.items():
             for way, sentence in rewordings(text):
-                rule = self._take(query_id, text, WrittenSentence(sentence, way))
-                if rule is None:
+                if self._take(query_id, text, WrittenSentence(sentence, way)) is None:
                     break
-                self.broken[PERSONAL] += rule == PERSONAL
 
     def by_model(
         self,
@@ -92,9 +90,15 @@ class ParaphraseWriter:
         if answer.status != "written":
             return None
         rule = self._take(query_id, query, WrittenSentence(answer.text, MODEL, attempt))
-        if rule:
+        if rule and rule != PERSONAL:
             self.broken[rule] += 1
         return rule
+
+    def discloses(self, text: str, query: str) -> bool:
+        """Say whether a text holds personal data that its query does not; it is counted."""
+        found = self.personal.new(text, query)
+        self.broken[PERSONAL] += found
+        return found
 
     def _take(self, query_id: str, query: str, sentence: WrittenSentence) -> str | None:
         """Take a sentence, or return the rule that it breaks."""
@@ -105,7 +109,7 @@ class ParaphraseWriter:
             return "duplicate"
         if abs(len(sentence.text) - len(query)) > max(self.length * len(query), 2):
             return "length"
-        if self.personal.new(sentence.text, query):
+        if self.discloses(sentence.text, query):
             self.disclosing.add(query_id)
             return PERSONAL
         self.taken.add(plain)

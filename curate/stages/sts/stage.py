@@ -102,15 +102,8 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
     # Words that were not confirmed still end where they end: a shorter one inside them was not asked about.
     rules = Rules(Lexer(entries, [word for each in book.entries for word in each.words]), asks, config.length)
     choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
-    writer = SentenceWriter(
-        rules,
-        wording,
-        config,
-        context.seed,
-        {bare(text) for _, text in queries},
-        PersonalData.of(context),
-        progress=context.progress,
-    )
+    taken, personal = {bare(text) for _, text in queries}, PersonalData.of(context)
+    writer = SentenceWriter(rules, wording, config, context.seed, taken, personal, progress=context.progress)
     if config.generator == TEMPLATES:
         writer.offline(choice.tasks, KINDS, templates=True)
     else:
