@@ -45,7 +45,7 @@ def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFr
                 break
             benchmark = replace(benchmark, tables={**benchmark.tables, kind.table: rest})
     if may.residual == "stop":
-        _stop(pl.concat(written).unique().sort("kind", "id", "field"))
+        _stop(pl.concat(written).unique().sort("kind", "id", "field"), context)
     table = pl.concat(tables).unique().sort("kind", "id", "field", "found")
     out = table.unique(["kind", "id", "field"])["published"]
     facts: dict[str, Json] = {
@@ -97,13 +97,13 @@ def _in_sources(context: Context, values: Sequence[str], *, whole: bool) -> set[
     return known
 
 
-def _stop(found: pl.DataFrame) -> None:
+def _stop(found: pl.DataFrame, context: Context) -> None:
     """Raise UserError if personal data was found in what models or rules wrote."""
     lines = [f"- {kind} {name} ({field}): {what}" for kind, name, field, what, _ in found.iter_rows()]
-    stages = ", ".join(dict.fromkeys(f"`curate {named(each).stage} --force`" for each in found["kind"]))
+    again = dict.fromkeys(f"`curate {named(each).stage} --run {context.run} --force`" for each in found["kind"])
     if lines:
         raise UserError(
             f"export: nothing is exported, for {len(lines):,} texts that a model or a rule wrote hold personal data:\n"
-            + "\n".join(lines[:SHOWN])
-            + f"\nnext: make them again: {stages}; or, if you read them and they hold none: --set mask.accept=[ID, ...]"
+            + "\n".join([*lines[:SHOWN], f"next: make them again: {', '.join(again)}; "])
+            + "or, if you read them and they hold none: --set mask.accept=[ID, ...]"
         )

@@ -22,10 +22,8 @@ def published(config: Config, context: Context) -> PublishedIds:
     """Return the ids that are published; the key of new ones is written for its owner alone."""
     folder, path = context.folder("diversify"), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
-    telling = not _public(context) and any(
-        each.str.replace(OWN, "").str.contains(TELLING).any() for each in ids.values()
-    )
-    if config.ids == "keep" or (config.ids == "auto" and not telling):
+    telling = any(each.str.replace(OWN, "").str.contains(TELLING).any() for each in ids.values())
+    if config.ids == "keep" or (config.ids == "auto" and (_harmless(context) or not telling)):
         return PublishedIds()
     schema = dict.fromkeys(COLUMNS, pl.String)
     known = pl.read_csv(path, separator="\t", schema=schema) if path.is_file() else pl.DataFrame(schema=schema)
@@ -41,9 +39,10 @@ def notes(ids: PublishedIds, context: Context) -> list[str]:
     return [] if ids.key is None else [said]
 
 
-def _public(context: Context) -> bool:
-    """Return whether the texts are a public set that the pipeline names, of mteb or ir_datasets, and no folder."""
-    section = context.settings.get("ingest")
-    source = str(section.get("source") or "") if isinstance(section, dict) else ""
+def _harmless(context: Context) -> bool:
+    """Return whether ids are those of a public set that the pipeline names, or the user says that they name nobody."""
+    sections = (context.settings.get(name) or {} for name in ("ingest", "mask"))
+    ingest, mask = (each if isinstance(each, dict) else {} for each in sections)
+    source = str(ingest.get("source") or "")
     named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
-    return source.startswith(irds.PREFIX) or named
+    return named or source.startswith(irds.PREFIX) or mask.get("ids") == "keep"

@@ -37,8 +37,7 @@ NO_GAIN = "no graded label gains anything"
 
 def run(config: Config, context: Context) -> Report:
     """Put the benchmark together, pass the gate, and write every format."""
-    judged = context.read("resolve", "verdicts")
-    positives = context.read("resolve", "qrels")
+    judged, positives = (context.read("resolve", name) for name in ("verdicts", "qrels"))
     removed = frozenset(context.read("resolve", "dropped").filter(pl.col("table") == "corpus")["id"])
     # All that is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))

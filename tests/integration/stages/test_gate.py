@@ -61,7 +61,7 @@ def test_what_was_written_stops_the_export_and_is_named_without_its_text(name: s
     assert all(f"- {name} {pair} (" in said and "): phone" in said for pair in named)
     assert named
     assert PHONE not in said
-    assert f"`curate {kind(name).stage} --force`" in said
+    assert f"`curate {kind(name).stage} --run {tmp_path} --force`" in said
     settings = ({"accept": named}, {"residual": "allow"}, {"enabled": False})
     told = [replace(context_of(tmp_path), settings={"mask": each}) for each in settings]
     accepted, allowed, off = (gate.passed(whole(**{table: rows}), each)[2] for each in told)
