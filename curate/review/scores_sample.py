@@ -29,7 +29,7 @@ def of_results(run: Path, results: Path) -> TopPairs:
     if strange:
         raise DataError(
             f"--for-scores {results}: found {len(strange)} queries that {run} did not judge, the first is "
-            f"{strange[0]!r}; expected an evaluation of this run's export; name its run with --run"
+            f"{strange[0]!r}; expected this run's export, under its own ids (export.ids: keep); name its run by --run"
         )
     verdicts = read_table(run / "consensus", "verdicts")
     return TopPairs(strata(tops.select(PAIR).unique().sort(PAIR), verdicts, read_scale(run / "judge")), tops)
