@@ -5,7 +5,7 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -48,8 +48,7 @@ def run(config: Config, context: Context) -> Report:
     lost = _lost(verdicts, queries)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
     tables = _of_kinds(context, removed)
-    asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
-    suspicious = _suspicious(context, asked, removed)
+    suspicious = _suspicious(context, [queries, *tables.values()], removed)
     ids = published_ids.published(config, context)
     chosen, short = reranking.drawn(config, context, verdicts, ids)
     mix = reranking.mix(chosen, verdicts, context.scale)
@@ -74,13 +73,13 @@ def run(config: Config, context: Context) -> Report:
     )
     reranking.need_retrieval(benchmark, config, short)
     benchmark, found, gated = gate.passed(benchmark, context)
-    write_table(context.out, gate.TABLE, found)
     benchmark, ids, renamed = published(benchmark, ids)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
     made = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
     _write(config, context, benchmark, renamed, made, grown)
+    write_table(context.out, gate.TABLE, found)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short))
     counts: dict[str, Json] = {
         **_counts(benchmark, grown),
@@ -131,13 +130,13 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
     return queries
 
 
-def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -> int:
-    """Return in how many of these queries and of the corpus's texts something still looks like personal data.
+def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: frozenset[str]) -> int:
+    """Return in how many of these tables' queries and of the corpus's texts something still looks like personal data.
 
     Texts that were accepted do not count; UserError unless the others are allowed.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
-    left = privacy_guard.residual(context)
+    left, queries = privacy_guard.residual(context), pl.concat([ids for each in tables for ids in _queries_of(each)])
     asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
     found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
     return privacy_guard.stop("export", left.filter(asked | found), context)
