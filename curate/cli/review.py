@@ -114,7 +114,10 @@ def export(
     """
     from curate.cli import review_some
     from curate.review import Desk, Sample, drawing, paper
+    from curate.runs.outputs import outside_runs
 
+    if out is not None:
+        outside_runs(out)
     work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
     some = review_some.chosen(of, target, margin, contested=contested)
     name = sample or some or ("expert" if of == "labels" else of)
@@ -251,10 +254,13 @@ def adjudicate(
 ) -> None:
     """Write the rows on which people differ from the labels or from each other, or read the final answers to them."""
     from curate.review import ADJUDICATED, paper
+    from curate.runs.outputs import outside_runs
 
     desk = _desk(run, sample)
     if file is None:
-        path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv")
+        path, rows = paper.dispute(
+            desk, (out and outside_runs(out)) or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv"
+        )
         answer({"file": path, "rows": rows}, [f"{path}: {rows:,} rows"], as_json=as_json)
         return
     taken = paper.take_back(desk, [file], assessor=ADJUDICATED)

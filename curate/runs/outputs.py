@@ -13,11 +13,8 @@ MANIFEST = "MANIFEST.json"
 """A file of every exported data set."""
 
 
-def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> Path:
-    """Return a place that may be written; UserError says why one may not.
-
-    `own` are files by which a folder is known as the command's own from before; None of it is needed in a new one.
-    """
+def outside_runs(out: Path) -> Path:
+    """Return a place; UserError if it is among what the stages of a run wrote, or the files of an export."""
     place = out.expanduser().absolute()
     for folder in (place, *place.parents):
         inside = place.relative_to(folder).parts[:1]
@@ -25,6 +22,15 @@ def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> P
             raise UserError(f"--out {out}: inside the run folder {folder}, which holds what its stages wrote; {_OTHER}")
         if (folder / MANIFEST).is_file():
             raise UserError(f"--out {out}: inside the export {folder}, whose files are those of its manifest; {_OTHER}")
+    return out
+
+
+def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> Path:
+    """Return a place that may be written; UserError says why one may not.
+
+    `own` are files by which a folder is known as the command's own from before; None of it is needed in a new one.
+    """
+    place = outside_runs(out).expanduser().absolute()
     if file and place.is_dir():
         raise UserError(f"--out {out}: a folder, expected a file")
     if not file and place.is_file():

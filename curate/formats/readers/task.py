@@ -74,11 +74,13 @@ class TaskTable:
     @cached_property
     def _data(self) -> Mapping[str, Any]:
         where = self.task.metadata.dataset
+        copied = f"--repo-type dataset --revision {where['revision']} --local-dir {self.name}"
         local = (
-            f"where there is a network run `hf download {where['path']} --repo-type dataset --revision "
-            f"{where['revision']} --local-dir {self.name}`, and give that folder as ingest.source"
+            f"with a network run `hf download {where['path']} {copied}`, and give that folder in place of the name, as "
+            f"in `curate audit ./{self.name}`"
         )
-        if why := hub.unreachable(cached=Path(where["path"]).exists() or hub.holds_dataset(where["path"])):
+        cached = Path(where["path"]).exists() or hub.holds_dataset(where["path"])
+        if why := hub.unreachable(cached=cached):
             raise RunFailed(f"{self.name}: {why}; {local}")
         try:
             self.task.load_data()

@@ -39,14 +39,15 @@ def sentences(source: Source) -> dict[str, list[str]]:
 def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
     """Return the column of questions as `queries` and that of answers as `corpus`; nothing where it is not plain.
 
-    One column asks, and one other tells in texts that are as long on average.
+    One column asks, and one other tells; of several that tell the one whose texts are as long on average as the
+    questions.
     """
     asking = {name: sum(map(_asks, texts)) / len(texts) for name, texts in columns.items()}
     length = {name: sum(map(len, texts)) / len(texts) for name, texts in columns.items()}
     asked = [name for name, share in asking.items() if share >= _ASKING]
-    told = [
-        name for name, share in asking.items() if share <= _TELLING and length[name] >= length[(asked or [name])[0]]
-    ]
+    told = [name for name, share in asking.items() if share <= _TELLING]
+    if asked and len(told) > 1:
+        told = [name for name in told if length[name] >= length[asked[0]]]
     return {"queries": asked[0], "corpus": told[0]} if len(asked) == len(told) == 1 else {}
 
 

@@ -80,7 +80,7 @@ def run(config: Config, context: Context) -> Report:
     made = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
     _write(config, context, benchmark, renamed, made, grown)
     write_table(context.out, gate.TABLE, found)
-    write_table(context.out, "dropped", left_out := _left_out(context, queries, short))
+    write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
     counts: dict[str, Json] = {
         **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
@@ -266,14 +266,15 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
-    """Return the queries that are in no export, or not among the reranking ones, with the reason."""
+def _left_out(context: Context, queries: pl.DataFrame, short: list[str], ids: PublishedIds) -> pl.DataFrame:
+    """Return the queries that are in no export, or not among the reranking ones, with the reason; by new ids if any."""
     asked = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
     found = set(context.read("resolve", "qrels")["query_id"])
     reasons = [(query_id, NO_GAIN if query_id in found else NO_POSITIVE) for query_id in asked]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]
     rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
-    return frame("dropped", rows)
+    dropped = frame("dropped", rows)
+    return dropped if ids.key is None else ids.of(dropped.rename({"id": "query_id"})).rename({"query_id": "id"})
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())

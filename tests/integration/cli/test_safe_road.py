@@ -200,11 +200,11 @@ def test_what_falls_as_a_copy_is_listed_and_counted(tmp_path: Path) -> None:
 
 
 def test_lost_labels_are_a_line_of_their_own(tmp_path: Path) -> None:
-    """Lost qrels are a line of their own (of queries that a chosen cosine thins)."""
+    """Lost qrels are a line of their own (of queries that a chosen cosine thins: those without a positive label)."""
     where = ("nose", "brow", "cheek", "lip", "tongue", "heel", "hand", "calf", "thigh")
     asked = {f"u{n}": f"How do I treat a bruise on the {part} at home?" for n, part in enumerate(where)}
     answers = {f"v{n}": f"{part.title()}: {n + 2} rounds of ice." for n, part in enumerate(where)}
-    beir(tmp_path / "data", texts(asked), texts(answers), [f"u{n} v{n} 1" for n in range(len(where))])
+    beir(tmp_path / "data", texts(asked), texts(answers), [f"u{n} v{n} {n % 2}" for n in range(len(where))])
     thin = {"encoder": "use", "max_drop": 1, "queries": {"t": 0.5, "n": 0}}
     done = ran(tmp_path, "run", pipeline(tmp_path, **THIN, diversify=thin))
     lost = len(where) - len(table(tmp_path / "runs" / "road", "diversify", "qrels"))
@@ -237,8 +237,8 @@ def test_a_known_positive_that_nothing_retrieves_is_judged(tmp_path: Path) -> No
     assert set(HIDDEN.items()) <= pairs(pooled)
     assert set(HIDDEN.items()) <= pairs(rated)
     assert ("s3", "far2") not in pairs(pooled), "a label 0 is no positive"
-    row = pooled.filter(pl.col("doc_id") == "far1", pl.col("query_id") == "s2").row(0)
-    assert "legacy" in str(row)
+    [hits] = pooled.filter(pl.col("doc_id") == "far1", pl.col("query_id") == "s2")["hits"].to_list()
+    assert hits == [], "no retriever found it, and it has no rank"
 
 
 def test_labels_that_are_brought_displace_nothing(tmp_path: Path) -> None:
@@ -529,9 +529,6 @@ def test_the_gate_reads_what_stands_in_a_table_that_a_model_wrote(tmp_path: Path
     assert again.returncode != 0, "the export stops"
     assert ZH not in published(run)
     assert ZH not in spoken(again)
-    ready = curate(tmp_path, "ready", "runs/road", "--json")
-    if ready.stdout.strip() and (data := json.loads(ready.stdout)["data"]):
-        assert {each["name"]: each["state"] for each in data["points"]}["privacy"] != "ok"
 
 
 NUMBERED = {
