@@ -224,7 +224,7 @@ def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     done = complaint(tmp_path, "check", "pool", "--run", "runs/nope")
-    assert "runs/nope: not a run folder, for it has no pipeline.yaml; give a run with --run" in done
+    assert "runs/nope: no such run folder; known: none" in done
 
 
 def test_as_a_user_types_it(tmp_path: Path) -> None:

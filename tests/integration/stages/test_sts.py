@@ -623,7 +623,7 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     assert asked.returncode == 0, asked.stderr
     assert server.calls
     stale = curate(tmp_path, "report", "--run", "runs/tiny")
-    assert "the stage 'export' is not up to date" in stale.stderr, "the pairs that it holds are others now"
+    assert "out of date, and shown as they are: export" in stale.stderr, "the pairs that it holds are others now"
     assert curate(tmp_path, "export", "--run", "runs/tiny").returncode == 0
     shown = curate(tmp_path, "report", "--run", "runs/tiny")
     assert shown.returncode == 0, shown.stderr
