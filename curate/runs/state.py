@@ -65,15 +65,15 @@ class StageStates:
         for before in _ancestors(name):
             state = self.of(before)
             if _lacking(name, before, state) and not (state == "stale" and stages.stage(name).renders):
-                remedy = f"run `curate {before} --run {shlex.quote(str(folder))}`"
-                raise UserError(f"{name}: the stage {before!r} is not up to date in {folder}; {remedy}")
+                raise UserError(
+                    f"{name}: the stage {before!r} is not up to date in {folder}; run {_command(before, folder)}"
+                )
 
     def need(self, name: str, folder: Path) -> None:
         """Raise UserError unless a stage and all that goes into it are up to date."""
         self.need_ancestors(name, folder)
         if self.of(name) in ("missing", "stale"):
-            remedy = f"run `curate {name} --run {shlex.quote(str(folder))}` first"
-            raise UserError(f"{folder}: the stage {name!r} is not up to date; {remedy}")
+            raise UserError(f"{folder}: the stage {name!r} is not up to date; run {_command(name, folder)} first")
 
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
         """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
@@ -112,6 +112,13 @@ class StageStates:
         """Take fingerprints again: those of the stages behind one that has run, or all."""
         kept = stages.KNOWN[: stages.KNOWN.index(after) + 1] if after else ()
         self._outside = {name: known for name, known in self._outside.items() if name in kept}
+
+
+def _command(stage: str, folder: Path) -> str:
+    """Return what runs a stage in a run folder; in one that is not there yet only its pipeline does."""
+    if not folder.exists():
+        return f"`curate {stage}` with the same --pipeline and --run"
+    return f"`curate {stage} --run {shlex.quote(str(folder))}`"
 
 
 def schemas(outputs: Iterable[str]) -> dict[str, Json]:

@@ -143,4 +143,4 @@ def test_a_full_disk_is_a_sentence(work: Path) -> None:
 def test_a_run_that_is_not_masked_says_what_to_type(work: Path) -> None:
     done = curate(work, "embed", "--pipeline", "many.yaml", "--run", "runs/new")
     assert done.returncode == 2
-    assert "run `curate ingest`" in done.stderr or "run `curate mask`" in done.stderr
+    assert "run `curate ingest` with the same --pipeline and --run" in done.stderr

@@ -174,6 +174,6 @@ def test_a_sample_for_a_threshold_needs_the_promise_first(tiny_run: Path, tmp_pa
     assert tiny_run.is_dir()
     said = complaint(tmp_path, "review", "export", "--target", "accept", "--size", "20")
     assert "found no consensus.accept in the run's settings" in said
-    assert "curate consensus --set consensus.accept.wrong=0.4" in said
+    assert "curate consensus --run runs/tiny --set consensus.accept.wrong=0.4" in said
     odd = complaint(tmp_path, "review", "export", "--contested", "--margin", "0.1")
     assert "--margin: found together with --contested" in odd

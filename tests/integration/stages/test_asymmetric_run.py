@@ -15,7 +15,7 @@ from tests.support.written_models import saved
 pytest.importorskip("sentence_transformers")
 STAGES = ("ingest", "mask", "diversify")
 SETTINGS = """
-diversify: {enabled: true, encoder: pair, max_drop: 1}
+diversify: {enabled: true, encoder: pair, max_drop: 1, queries: {t: auto}, corpus: {t: auto}}
 encoders:
   asked: {kind: dense, model: models/QUERY}
   told: {kind: dense, model: models/document}
