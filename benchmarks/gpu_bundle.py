@@ -82,7 +82,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "site"
         collected(folder)
-        with tarfile.open(out, "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
+        preset = 9 | lzma.PRESET_EXTREME
+        with lzma.open(out, "wb", preset=preset) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
             archive.add(folder, ".")
     size = out.stat().st_size
     print(f"{out}: {size / 1e6:.1f} MB")

@@ -218,7 +218,7 @@ def memory(bench: Bench) -> Iterator[Cells]:
     lowest = nearness("minilm: in halved batches", "see the batch sizes", [rows], [exact]).lowest
     yield ["batches grow", "", f"{FIRST} to {grown} texts", f"until {ends}"]
     halved = f"{len(texts)} to {sizes.sizes['query']} texts"
-    yield ["batches are halved", "", halved, f"told in {len(told)} lines; cosine with batches of {FIRST}: min {lowest}"]
+    yield ["batches are halved", "", halved, f"lines told: {len(told)}; cosine with batches of {FIRST}: min {lowest}"]
     yield from copied(bench, texts[:FIRST])
 
 

@@ -46,8 +46,8 @@ def words() -> list[str]:
 
 def drawn(count: int, length: int) -> list[str]:
     """Return texts of so many words, half as many in every other one, so that batches hold padding."""
-    draw, known = random.Random(5), words()
-    return [" ".join(draw.choices(known, k=length // (1 + number % 2))) for number in range(count)]
+    draw, vocabulary = random.Random(5), words()
+    return [" ".join(draw.choices(vocabulary, k=length // (1 + number % 2))) for number in range(count)]
 
 
 def saved(shape: Shape, folder: Path) -> Path:

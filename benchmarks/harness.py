@@ -128,8 +128,8 @@ class Place:
 
     def read(self, name: str) -> dict[str, Any]:
         """Return the contents of a JSON file that a command wrote."""
-        found: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
-        return found
+        contents: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
+        return contents
 
     def write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write a JSONL file."""
