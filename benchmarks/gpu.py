@@ -70,7 +70,6 @@ def checked(device: str) -> Iterator[list[str]]:
                 traceback.print_exc()
                 why = (str(error).splitlines() or [""])[0].replace("|", "/")
                 yield [title, "", "", "", f"failed: {type(error).__name__}: {why}"]
-            bench.tidy()
             print(f"{title}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
 

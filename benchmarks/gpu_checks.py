@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -24,11 +23,11 @@ from curate.retrieval.similarity.exact_search import top_k
 from curate.retrieval.similarity.float16 import Float16
 from curate.retrieval.vectors.precision import nearness
 
+Result = TypeVar("Result")
 Cells = Sequence[str]
 Dtype = Literal["float32", "bfloat16", "float16"]
 DEPTH, T, N = 500, 0.78, 1
-GIB = 2**30
-ROOM = 4 * GIB
+ROOM = 4 << 30
 """Beside the weights: enough for batches of 32 long texts of MiniLM, and too little for 1,024."""
 MADE_UP = 128
 """Texts beyond which memory ends on a processor, where a limit cannot be set."""
@@ -57,8 +56,8 @@ class Sizes:
     queries: int
     items: int
     texts: int
-    length: int
-    """Words of a text that is encoded."""
+    words: int
+    """Of a text that is encoded."""
     long: int
     """Words of a text that memory ends on: beyond 512 tokens it is cut."""
     batch: int
@@ -112,10 +111,6 @@ class Bench:
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
 
-    def tidy(self) -> None:
-        """Give back the memory of models that are gone."""
-        collected()
-
 
 def hold(condition: bool, otherwise: str) -> None:
     """Raise what was found, where a condition does not hold."""
@@ -123,54 +118,51 @@ def hold(condition: bool, otherwise: str) -> None:
         raise RuntimeError(otherwise)
 
 
+def raced(
+    bench: Bench, choose: Callable[[str, int], Screen], count: int, work: Callable[[Screen], Result]
+) -> tuple[list[Result], list[str]]:
+    """Return what the processor and the device come to, and seconds of each; the work is done once before on a device.
+
+    In place of a GPU its screen is computed on the processor.
+    """
+    import torch
+
+    other = Float16(torch.device("cpu")) if bench.device == "cpu" else choose(bench.device, count)
+    work(other)  # a device takes its time to begin
+    results, seconds = [], []
+    for screen in (choose("cpu", count), other):
+        with Watch() as watch:
+            results.append(work(screen))
+        seconds.append(f"{watch.wall:.2f} s")
+    return results, seconds
+
+
 def search(bench: Bench) -> Iterator[Cells]:
     """Search exactly, to the depth of a pool: rows and products of both are the same."""
-    sizes, on = bench.sizes, bench.device
     for kind, make in vectors.SEARCHED.items():
-        documents = make(sizes.documents)
-        asked, ids = vectors.asked(documents, sizes.queries), [f"d{row:07}" for row in range(sizes.documents)]
-        count = len(asked) * len(documents)
-        screens = [screen_for_search("cpu", count), _screen(on, partial(screen_for_search, on, count))]
-        list(top_k(asked[:2], documents[:1000], ids[:1000], 10, screens[1]))  # a device takes its time to begin
-        hits, seconds = [], []
-        for screen in screens:
-            with Watch() as watch:
-                hits.append(list(top_k(asked, documents, ids, DEPTH, screen)))
-            seconds.append(f"{watch.wall:.2f} s")
-        other = sum(
-            not (np.array_equal(one[0], two[0]) and np.array_equal(one[1], two[1]))
-            for one, two in zip(*hits, strict=True)
-        )
-        hold(other == 0, f"{other} of {len(asked)} queries have other hits on {on}, {kind}")
+        documents = make(bench.sizes.documents)
+        asked, ids = vectors.asked(documents, bench.sizes.queries), [f"d{row:07}" for row in range(len(documents))]
+        work = lambda screen: list(top_k(asked, documents, ids, DEPTH, screen))  # noqa: E731, B023 - used in this turn
+        hits, seconds = raced(bench, screen_for_search, len(asked) * len(documents), work)
+        other = sum(not all(map(np.array_equal, one, two)) for one, two in zip(*hits, strict=True))
+        hold(other == 0, f"{other} of {len(asked)} queries have other hits on {bench.device}, {kind}")
         yield [f"{len(documents):,} {kind} vectors, {len(asked)} queries, the best {DEPTH}", *seconds, "equal"]
 
 
 def thinning(bench: Bench) -> Iterator[Cells]:
     """Apply the diversity rule: both drop the same items for the same reasons."""
-    sizes, on = bench.sizes, bench.device
-    items = vectors.near_duplicates(sizes.items)
-    screens = [screen_for_pairs("cpu", len(items)), _screen(on, partial(screen_for_pairs, on, len(items)))]
-    decisions, seconds = [], []
-    for screen in screens:
-        with Watch() as watch:
-            decisions.append(diversify(items, T, N, screen=screen))
-        seconds.append(f"{watch.wall:.2f} s")
-    one, two = decisions
-    same = np.array_equal(one.nearest, two.nearest) and np.array_equal(one.similarity, two.similarity, equal_nan=True)
-    hold(same, f"{np.count_nonzero(one.nearest != two.nearest)} of {len(items)} items are decided otherwise on {on}")
+    items = vectors.near_duplicates(bench.sizes.items)
+    work = lambda screen: diversify(items, T, N, screen=screen)  # noqa: E731
+    (one, two), seconds = raced(bench, screen_for_pairs, len(items), work)
+    other = np.count_nonzero(one.nearest != two.nearest)
+    same = np.array_equal(one.similarity, two.similarity, equal_nan=True)
+    hold(other == 0 and same, f"{other} of {len(items)} items are decided otherwise on {bench.device}")
     yield [f"{len(items):,} vectors, {np.count_nonzero(~one.kept):,} dropped", *seconds, "equal"]
-
-
-def _screen(device: str, chosen: Callable[[], Screen]) -> Screen:
-    """Return the screen of the device; on a processor that of a GPU, computed there."""
-    import torch
-
-    return Float16(torch.device("cpu")) if device == "cpu" else chosen()
 
 
 def precision(bench: Bench) -> Iterator[Cells]:
     """Compare vectors of every precision with those of float32, by cosines."""
-    texts = gpu_models.drawn(bench.sizes.texts, bench.sizes.length)
+    texts = gpu_models.drawn(bench.sizes.texts, bench.sizes.words)
     for shape in bench.sizes.shapes:
         model = bench.model(shape)
         before, rate = _encoded(bench.encoder(model, device="cpu"), texts)
@@ -224,26 +216,21 @@ def memory(bench: Bench) -> Iterator[Cells]:
 
 def copied(bench: Bench, texts: Sequence[str]) -> Iterator[Cells]:
     """Make vectors of a float32 copy for which the device has no room."""
+    import torch
+
     exact = bench.encoder(bench.minilm, device="cpu").encode(texts, "document")
     half = bench.encoder(bench.minilm, "bfloat16")
     half.encode(texts, "document")
     make = half.float32_rows("document")
     assert make is not None
-    before = _ended()
-    with bench.limited(GIB >> 7):
+    before = torch.cuda.memory_stats().get("num_ooms", 0)
+    with bench.limited(8 << 20):
         rows = make(texts)
-    moved = _ended() - before
+    moved = torch.cuda.memory_stats().get("num_ooms", 0) - before
     hold(bench.device == "cpu" or moved > 0, "memory did not end, though 8 MiB were left for a copy in float32")
     check = nearness("minilm: the float32 copy", "see encoders", [rows], [exact])
     where = "made on the processor" if moved else "fitted"
     yield ["float32 copy beside bfloat16", "", where, f"cosine with the processor's: min {check.lowest}"]
-
-
-def _ended() -> int:
-    """Return how often memory has ended on the GPU."""
-    import torch
-
-    return int(torch.cuda.memory_stats()["num_ooms"]) if torch.cuda.is_available() else 0
 
 
 def evaluation(bench: Bench) -> Iterator[Cells]:
