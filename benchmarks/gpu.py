@@ -35,8 +35,10 @@ def prepare() -> None:
     if BUNDLE.is_file() and sys.version_info[:2] == PYTHON:
         if not UNPACKED.is_dir() or UNPACKED.stat().st_mtime < BUNDLE.stat().st_mtime:
             shutil.rmtree(UNPACKED, ignore_errors=True)
-            with tarfile.open(BUNDLE) as archive:
-                archive.extractall(UNPACKED, filter="data")
+            with tempfile.TemporaryDirectory(dir=ROOT, prefix=f"{UNPACKED.name}-") as name:
+                with tarfile.open(BUNDLE) as archive:
+                    archive.extractall(Path(name) / "whole", filter="data")
+                (Path(name) / "whole").rename(UNPACKED)  # so that one which was interrupted is never taken
             os.utime(UNPACKED)
         paths.append(UNPACKED)
     elif BUNDLE.is_file():
