@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo quick test check fix docs accept bench clean
+.PHONY: demo quick test check fix docs accept bench gpu gpu-bundle clean
 
 demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
@@ -28,6 +28,18 @@ REAL   = $(if $(DATA),diversify leaks search)
 bench: $(VENV)/.dev demo
 	$(foreach each,$(if $(DATA),$(BENCH),$(filter-out leaks,$(BENCH))),\
 	  $(BIN)/python -m benchmarks.$(each) --write $(if $(filter $(each),$(REAL)),--data $(DATA)) &&) true
+
+# Whether a GPU gives what the processor gives, and how fast; it writes its block of docs/performance.md. On a bare machine it
+# needs no network and no .venv: copy the checkout there, with gpu-bundle.tar.xz in its root, and type `make gpu`. python3 has to
+# be 3.12 with torch, sentence-transformers, accelerate, peft, scipy, statsmodels, scikit-learn, pandas and pyarrow; all else is
+# in the archive. Without the archive (or on another Python) the packages of PYTHON are taken: `make gpu PYTHON=.venv/bin/python`.
+gpu: PYTHON = python3
+gpu:
+	$(PYTHON) -m benchmarks.gpu --write
+
+# The archive, 43 MB: made where packages can be fetched, in some minutes of one core.
+gpu-bundle: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.gpu_bundle
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -104,6 +104,41 @@ def child(module: str, *words: object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A folder in which commands run."""
+
+    folder: Path
+    threads: int | None = 1
+    """Of numpy and torch; None takes all cores."""
+
+    def curate(self, *words: object) -> None:
+        """Print a command and run it; RuntimeError with the end of what it complained of, if it fails."""
+        print("curate", shlex.join(map(str, words)), flush=True)
+        limit = {} if self.threads is None else {"OMP_NUM_THREADS": str(self.threads)}
+        done = subprocess.run(
+            [sys.executable, "-m", "curate", *map(str, words)],
+            cwd=self.folder,
+            env={**os.environ, "CURATE_HOME": str(self.folder / "home"), **limit},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"curate {words[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
+
+    def read(self, name: str) -> dict[str, Any]:
+        """Return the contents of a JSON file that a command wrote."""
+        contents: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
+        return contents
+
+    def write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write a JSONL file."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+@dataclass(frozen=True)
 class Result:
     """What one contender came to."""
 

@@ -10,10 +10,7 @@ queries: how far the dev queries move the result stands beside how far the seeds
 """
 
 import json
-import os
 import resource
-import shlex
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +23,7 @@ import polars as pl
 from transformers import AutoTokenizer
 
 from benchmarks.asymmetric import Medquad
+from benchmarks.harness import Place
 from curate.core.protocols import Benchmark
 from curate.formats.exporters import EXPORTERS
 from curate.system.files import frame
@@ -50,34 +48,6 @@ train_set:   # questions are templates: another disease's is alike by words, so 
 """
 TEST = "test/mteb/retrieval"
 MAP = "recipe=contrastive part=map freeze=documents rate=0.001 steps=300 batch=64 max_length=64 negatives=4"
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder in which commands run."""
-
-    folder: Path
-
-    def curate(self, *words: object) -> None:
-        """Print a command and run it; one that fails ends the benchmark."""
-        print("curate", shlex.join(map(str, words)), flush=True)
-        environment = {**os.environ, "CURATE_HOME": str(self.folder / "home"), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", "curate", *map(str, words)],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"ended with {done.returncode}: {done.stderr[-2000:]}")
-
-    def write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write a JSONL file."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -166,8 +136,7 @@ def trained(place: Place, triples: str, model: Path, name: str, *more: str) -> d
     settings = [word for each in MAP.split() for word in ("--set", f"train.{each}")]
     words = ("train", triples, "--base", model, "--test", TEST, "--out", f"trained/{name}")
     place.curate(*words, *settings, *more)
-    found: dict[str, Any] = json.loads((place.folder / "trained" / name / "train.json").read_text(encoding="utf-8"))
-    return found
+    return place.read(f"trained/{name}/train.json")
 
 
 def report(place: Place, triples: str, model: Path, name: str) -> None:
@@ -216,7 +185,7 @@ def main() -> None:
             place.curate(stage, *run)
         write_labels(split, place)
         place.curate("train-set", *run, "--test", TEST, "--yes")
-        kept = json.loads((place.folder / "runs/grades/train_set/train_set.json").read_text(encoding="utf-8"))
+        kept = place.read("runs/grades/train_set/train_set.json")
         print("train set:", json.dumps(kept["queries"]), "leaks:", json.dumps(kept["leaks"])[:300])
         report(place, "direct.jsonl", model, "direct")
         report(place, "runs/grades/train_set/triples", model, "train-set")

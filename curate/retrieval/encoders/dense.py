@@ -127,8 +127,8 @@ class DenseEncoder:
         first = self._devices()[0]
         try:
             return self._in_float32(first).encode(texts, role)
-        except torch.OutOfMemoryError:
-            if first in (None, "cpu"):
+        except (torch.OutOfMemoryError, ConfigError) as error:  # loading wraps it in a ConfigError
+            if first in (None, "cpu") or not isinstance(error.__cause__ or error, torch.OutOfMemoryError):
                 raise
         return self._in_float32("cpu").encode(texts, role)
 

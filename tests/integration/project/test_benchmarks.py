@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
-from benchmarks import diversify, engine, judge_engine, million, search, vectors
+from benchmarks import diversify, engine, gpu, gpu_checks, judge_engine, million, search, vectors
 from benchmarks.process_tree import DataLimit, measured
 from curate.system.resources import demo
 from tests import ROOT
@@ -89,6 +90,45 @@ def test_the_memory_of_a_tree_is_that_of_all_its_processes_and_the_system_refuse
     assert cost.pss > cost.private > 200
     with pytest.raises(RuntimeError, match="MemoryError"):
         measured([sys.executable, "-c", BIG], tmp_path, os.environ, DataLimit(2**27, 1))
+
+
+def test_every_check_of_a_gpu_has_its_rows_on_the_processor() -> None:
+    command = [sys.executable, "-m", "benchmarks.gpu", "--dry-run"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][2:]
+    assert list(dict.fromkeys(row[0].removeprefix("| ") for row in rows)) == [*gpu_checks.CHECKS]
+    assert all(len(row) == len(gpu.HEADS) for row in rows)
+
+
+def test_a_failed_check_of_a_gpu_is_shown_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(_bench: gpu_checks.Bench) -> Iterator[list[str]]:
+        yield ["first half", "1 s", "2 s", "equal"]
+        raise RuntimeError("3 of 4 differ | by much")
+
+    monkeypatch.setattr(gpu_checks, "CHECKS", {"halves": wrong, "thinning": gpu_checks.thinning})
+    monkeypatch.setattr(gpu, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["gpu", "--dry-run"])
+    with pytest.raises(SystemExit, match="failed: halves"):
+        gpu.main()
+    printed = capsys.readouterr()
+    assert "| halves |  |  |  | failed: RuntimeError: 3 of 4 differ / by much |" in printed.out
+    assert [line.split(" | ")[0] for line in printed.out.splitlines()[-4:-1]] == ["| halves", "| halves", "| thinning"]
+    assert "Traceback" in printed.err
+
+
+def test_without_a_device_nothing_is_checked_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(gpu, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["gpu", "--write"])
+    gpu.main()
+    assert capsys.readouterr().out == f"skipped: torch {torch.__version__} finds no CUDA device\n"
 
 
 @pytest.mark.accept

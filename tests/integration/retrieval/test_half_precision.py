@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import JsonValue
 
-from curate.core.errors import RunFailed
+from curate.core.errors import ConfigError, RunFailed
 from curate.core.protocols import Encoder, Vectors
 from curate.core.records import Role
 from curate.retrieval.encoders import asymmetric
@@ -83,3 +84,33 @@ def test_what_is_not_near_float32_is_never_kept(
         cached.encode(TEXTS, "document")
     assert not list((tmp_path / "vectors").rglob("*.rows"))
     assert not list((tmp_path / "vectors").rglob("*float32.json"))
+
+
+@pytest.mark.parametrize("raised", ["OutOfMemoryError", "OSError"])
+def test_a_copy_that_the_gpu_has_no_room_for_is_loaded_on_the_processor(
+    half: DenseEncoder, raised: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU that is named alone: its memory is said to end while the copy is loaded there."""
+    import builtins
+
+    import sentence_transformers
+    import torch
+
+    real, error = sentence_transformers.SentenceTransformer, getattr(torch, raised, None) or getattr(builtins, raised)
+
+    def full(*paths: Any, device: str, **named: Any) -> Any:
+        if device == "cuda":
+            raise error("no room")
+        return real(*paths, device=device, **named)
+
+    expected = half._in_float32("cpu").encode(TEXTS, "document")
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", full)
+    monkeypatch.setattr(DenseEncoder, "_check_device", lambda _encoder: None)
+    cramped = DenseEncoder("x", half.config.model_copy(update={"device": "cuda"}))
+    make = cramped.float32_rows("document")
+    assert make is not None
+    if raised == "OSError":
+        with pytest.raises(ConfigError, match="no room"):
+            make(TEXTS)
+    else:
+        np.testing.assert_array_equal(make(TEXTS), expected)
