@@ -63,8 +63,7 @@ def export(
     from curate.runs.outputs import outside_runs
     from curate.stages.asking import seating
 
-    if out is not None:
-        outside_runs(out)
+    outside_runs(out)
     work, kinds = open_run(pipeline, run, assign or []), paper.kinds(formats)
     if not assessors and size is None and (work.folder / "reviews" / sample / "design.json").is_file():
         drawn = Sample.find(work.folder, sample)

@@ -116,17 +116,12 @@ def export(
     from curate.review import Desk, Sample, drawing, paper
     from curate.runs.outputs import outside_runs
 
-    if out is not None:
-        outside_runs(out)
+    outside_runs(out)
     work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
     some = review_some.chosen(of, target, margin, contested=contested)
     name = sample or some or ("expert" if of == "labels" else of)
-    if (
-        size is None
-        and not margin
-        and target in (None, some)
-        and (work.folder / "reviews" / name / "design.json").is_file()
-    ):
+    drawn_before = (work.folder / "reviews" / name / "design.json").is_file()
+    if size is None and not margin and target in (None, some) and drawn_before:
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds, as_json=as_json)
         return
     order = drawing.SampleOptions(
@@ -258,9 +253,8 @@ def adjudicate(
 
     desk = _desk(run, sample)
     if file is None:
-        path, rows = paper.dispute(
-            desk, (out and outside_runs(out)) or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv"
-        )
+        outside_runs(out)
+        path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv")
         answer({"file": path, "rows": rows}, [f"{path}: {rows:,} rows"], as_json=as_json)
         return
     taken = paper.take_back(desk, [file], assessor=ADJUDICATED)

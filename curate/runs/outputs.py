@@ -13,8 +13,10 @@ MANIFEST = "MANIFEST.json"
 """A file of every exported data set."""
 
 
-def outside_runs(out: Path) -> Path:
-    """Return a place; UserError if it is among what the stages of a run wrote, or the files of an export."""
+def outside_runs(out: Path | None) -> None:
+    """Raise UserError for a place among what the stages of a run wrote, or the files of an export."""
+    if out is None:
+        return
     place = out.expanduser().absolute()
     for folder in (place, *place.parents):
         inside = place.relative_to(folder).parts[:1]
@@ -22,7 +24,6 @@ def outside_runs(out: Path) -> Path:
             raise UserError(f"--out {out}: inside the run folder {folder}, which holds what its stages wrote; {_OTHER}")
         if (folder / MANIFEST).is_file():
             raise UserError(f"--out {out}: inside the export {folder}, whose files are those of its manifest; {_OTHER}")
-    return out
 
 
 def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> Path:
@@ -30,7 +31,8 @@ def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> P
 
     `own` are files by which a folder is known as the command's own from before; None of it is needed in a new one.
     """
-    place = outside_runs(out).expanduser().absolute()
+    outside_runs(out)
+    place = out.expanduser().absolute()
     if file and place.is_dir():
         raise UserError(f"--out {out}: a folder, expected a file")
     if not file and place.is_file():

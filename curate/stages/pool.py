@@ -84,7 +84,7 @@ def run(config: Config, context: Context) -> Report:
         "hits_left_out": ids.left_out,
         **({"indexes": found.facts} if found.facts else {}),
     }
-    if legacy.joins(config, context):
+    if len(positives):
         facts["legacy"] = {"positives": len(positives), "joined": found.joined}
     notes = [*found.notes, *_notes(bare)]
     dropped = found.pairs - (found.rows - found.joined)

@@ -50,6 +50,7 @@ def diversified(
     write_table(folder, "queries", frame("queries", [{"query_id": key, "text": queries[key]} for key in queries]))
     documents = [{"doc_id": key, "title": "", "text": corpus[key]} for key in corpus]
     write_table(folder, "corpus", frame("corpus", documents))
+    write_table(folder, "qrels", frame("qrels"))
     aliases = [{"table": "corpus", "old_id": old, "kept_id": merged[old]} for old in merged]
     write_table(run / "mask", "aliases", frame("aliases", aliases))
     for stage_name, ids in (("mask", empty), ("diversify", redundant)):
