@@ -82,9 +82,11 @@ class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may. `overloaded`: fewer at the same time may. `unresolved`: the host's name leads nowhere, and never did.
-    `unknown`: the vendor may have answered, and may bill it, though nobody here could read the answer; `said` is the
-    beginning of what came in its place, and stays out of the message.
+    one may. `refused`: a part of it may, for it may be what is in it. `broke`: the account seems
+    to be empty, in the words of what may be a throttle. `overloaded`: fewer at the same time may.
+    `unresolved`: the host's name leads nowhere, and never did. `unknown`: the vendor may have answered, and may bill
+    it, though nobody here could read the answer; `said` is the beginning of what came in its place, and stays out of
+    the message.
     """
 
     def __init__(
@@ -94,6 +96,8 @@ class ProviderError(CurateError):
         fatal: bool = False,
         useless: bool = False,
         too_long: bool = False,
+        refused: bool = False,
+        broke: bool = False,
         overloaded: bool = False,
         unresolved: bool = False,
         retry_after: float | None = None,
@@ -104,6 +108,8 @@ class ProviderError(CurateError):
         self.fatal = fatal
         self.useless = useless
         self.too_long = too_long
+        self.refused = refused
+        self.broke = broke
         self.overloaded = overloaded
         self.unresolved = unresolved
         self.retry_after = retry_after

@@ -15,7 +15,7 @@ from curate.core.errors import DataError
 from curate.core.scale import Scale
 from curate.ledger.frames import Row, Rows, standing, storable
 from curate.ledger.ids import TimeOrderedIds, first_of, second_of
-from curate.ledger.records import Call, Kept, PassageRow, Rating
+from curate.ledger.records import LOST, Call, Kept, PassageRow, Rating
 from curate.ledger.writer import Writer
 
 CHUNK = 20_000
@@ -193,6 +193,19 @@ class Ledger:
             for judge, form, count in connection.execute(query):
                 found.setdefault(judge, {})[form] = count
         return found
+
+    def refusals(self, run: str, judge_digests: Sequence[str]) -> dict[str, str]:
+        """Return judge -> what a vendor said most often in a run where it gave no reply."""
+        calls, func = self._tables.calls.c, self._sa.func
+        query = (
+            self._sa.select(calls.judge_digest, calls.raw)
+            .where(calls.run == run, calls.judge_digest.in_(judge_digests), calls.finish == "error", calls.form != LOST)
+            .group_by(calls.judge_digest, calls.raw)
+            .order_by(func.count(), calls.raw)  # the last one stays
+        )
+        with self.database.transaction() as connection:
+            found = {judge: json.loads(raw) for judge, raw in connection.execute(query)}
+        return {judge: str(reason.get("error", "")) for judge, reason in found.items()}
 
     def replied(
         self, judge_digest: str, rubric_digest: str, replicate: int, since: str = "", after: str = ""

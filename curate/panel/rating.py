@@ -224,12 +224,14 @@ def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
         return replace(found, again=smaller(groups))
 
     def failed(error: ProviderError) -> ReplyResult:
-        if error.too_long and len(passages) > 1:
-            return ReplyResult(again=smaller(halves(passages)), form="too_long", fruitful=False)
-        # What is too long alone will be so again: the model refuses it. What failed is tried again on the next run.
-        outcome = Outcome(None, "refused" if error.too_long else "failed")
-        rows = ratings(key, query_digest, slots, [outcome] * len(passages))
-        return ReplyResult(tuple(rows), form="too_long" if error.too_long else "failed", fruitful=False)
+        form = "too_long" if error.too_long else "refused" if error.refused else "failed"
+        if form != "failed" and len(passages) > 1:
+            return ReplyResult(again=smaller(halves(passages)), form=form, fruitful=False)
+        # What is too long or refused alone will be so again. What failed is tried again on the next run.
+        outcome = Outcome(None, "failed" if form == "failed" else "refused")
+        return ReplyResult(
+            tuple(ratings(key, query_digest, slots, [outcome] * len(passages))), form=form, fruitful=False
+        )
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
     return Task(request, read, failed, len(passages), query_digest, slots, work.place)

@@ -24,6 +24,10 @@ from curate.llm.online.retry import insist
 from curate.llm.online.tasks import Job, ReplyResult, Task, pace
 from curate.system.retry_after import LONGEST_S
 
+MOST_REFUSED = 10
+"""Refusals of a judge that never answered after which it is misconfigured: it is not the texts."""
+MOST_REFUSED_IN_A_ROW = 40
+"""Refusals in a row that are for the texts: ten passages that are all refused one by one are 19. More are failures."""
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
 COOL = 10
@@ -47,7 +51,7 @@ class JudgeDispatcher(Haltable):
             job.name, job.account, limits.price, ledger, purse.budget, mixed_models=limits.mixed_models
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
-        self.done = self.failed = 0
+        self.done = self.failed = self.refused = 0
         self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
         self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
@@ -120,6 +124,11 @@ class JudgeDispatcher(Haltable):
         try:
             reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self.pause)
         except ProviderError as error:
+            if self._is_text(error):
+                return await self._refused(task, error, started)
+            error.refused = False
+            if error.broke:  # after all its tries, which take about a minute
+                raise ProviderError(f"{self.job.name}: {error}", fatal=True) from None
             if error.fatal:  # says nothing of this request: it is sent again on the next run
                 raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
             reading = task.failed(error)
@@ -134,9 +143,31 @@ class JudgeDispatcher(Haltable):
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken
-        self.failed = 0
+        self.failed = self.refused = 0
         self.tally.read(reply.model, fruitful=reading.fruitful)
         self.tally.need_fruit()
+        return reading
+
+    def _is_text(self, error: ProviderError) -> bool:
+        """Say whether a refusal is for what is asked; raise it as fatal if all were refused that there ever were."""
+        if not error.refused:
+            return False
+        self.refused += 1
+        if not self.bill.calls and self.refused >= MOST_REFUSED:
+            raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
+        return self.refused <= MOST_REFUSED_IN_A_ROW
+
+    async def _refused(self, task: Task, error: ProviderError, started: float) -> ReplyResult:
+        """Ask for parts of what was refused, and write it down; the last part is refused for good.
+
+        Before the first answer nobody knows that it is the text: a text that was refused alone is asked for again.
+        """
+        reading = task.failed(error)
+        if not (self.bill.calls or reading.again):
+            return ReplyResult(again=(task,), form=reading.form, fruitful=False)
+        row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
+        await self.ledger.write(reading.ratings, row)
+        self.bill.failed += 1
         return reading
 
     async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
@@ -157,6 +188,7 @@ class JudgeDispatcher(Haltable):
         try:
             said = await self.job.provider.answer(task.request)
             reply = replace(said, usage=believed(said.usage))
+            self._need_whole(task, reply)
             self.tally.pay(reply.usage, guess, lambda: self._most(task, guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
@@ -174,6 +206,14 @@ class JudgeDispatcher(Haltable):
         self.breaker.good()
         self.gate.good()
         return reply
+
+    def _need_whole(self, task: Task, reply: Reply) -> None:
+        """Raise ProviderError for a reply that ended for an unknown reason before all was said: it may pass later."""
+        if reply.finish != "other":
+            return
+        reading, broken = read(task.read, reply, private=task.request.private)
+        if broken is None and (reading.again or not reading.fruitful):
+            raise ProviderError(f"{self.job.name}: a reply broke off for an unknown reason", unknown=bool(reply.usage))
 
     async def _turn(self, task: Task, tokens: float) -> None:
         while await self.job.ours(task):
@@ -217,6 +257,6 @@ class JudgeDispatcher(Haltable):
 
     def _lost(self, error: ProviderError) -> None:
         """End the lane if too many requests in a row failed for another reason than their length."""
-        self.failed += not error.too_long
+        self.failed += not (error.too_long or error.refused)
         if self.failed >= MOST_FAILED:
             self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))

@@ -12,6 +12,8 @@ from curate.system.retry_after import asked, may_pass
 
 _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
+_OF_NO_TEXT = frozenset({401, 402, 404})
+"""Key, money, model or address. Any other refusal of a vendor that answers other requests may be for what is asked."""
 _OVERLOADED = frozenset({429, 503, 529})
 _DENIED = frozenset({401, 403})
 _UNKNOWN = frozenset({408, 499, 502, 504, 520, 524})
@@ -74,13 +76,15 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
     remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
     sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")
     long = not broke and _too_long(reply.status, code, message)
-    fatal = broke or reply.status in _FATAL
+    fatal = (broke and reply.status not in _OVERLOADED) or reply.status in _FATAL  # a throttle has such words, too
     kind = AccessError if reply.status in _DENIED and not broke else ProviderError
     return kind(
         sentence,
         fatal=fatal,
         useless=not (fatal or passing),
         too_long=long,
+        broke=broke,
+        refused=400 <= reply.status < 500 and not (broke or passing or reply.status in _OF_NO_TEXT),
         overloaded=reply.status in _OVERLOADED and not fatal,
         retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
         unknown=reply.status in _UNKNOWN,
@@ -104,6 +108,22 @@ def said(body: str) -> tuple[str, str]:
     details, message = error.get("details"), error.get("message")
     codes = (details.get("error_code") if isinstance(details, dict) else None, error.get("code"), error.get("type"))
     return next((code for code in codes if isinstance(code, str)), ""), message if isinstance(message, str) else ""
+
+
+def told_status(raw: str) -> int | None:
+    """Return the status that an error in a successful reply stands for, 502 where it names none; None without error."""
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    choices = data.get("choices") if isinstance(data, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    error = next((each["error"] for each in (data, choice) if isinstance(each, dict) and each.get("error")), None)
+    if error is None:
+        return None
+    code = error.get("code") if isinstance(error, dict) else None
+    status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 502
+    return status if 400 <= status < 600 else 502
 
 
 def hidden(text: str, secrets: Sequence[str]) -> str:

@@ -51,8 +51,8 @@ class OpenAIProvider(SdkProvider):
         """
         choices = data.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(inner(choice, "message"), Mapping):
-            return None
+        if data.get("error") or inner(choice, "error") or not isinstance(inner(choice, "message"), Mapping):
+            return None  # a text beside an error is half of one
         content = inner(choice, "message", "content")
         refusal = inner(choice, "message", "refusal")
         return Reply(

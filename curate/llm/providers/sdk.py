@@ -6,6 +6,7 @@ call, where theirs is for each read.
 
 import asyncio
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from curate.core.config import Json
 from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Request
 from curate.llm.cost import MOST_TOKENS
-from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
+from curate.llm.providers.faults import Rejection, filtered, hidden, rejected, told_status
 from curate.llm.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
 from curate.llm.providers.way import SENDING, TooLarge, Way
 from curate.system import http
@@ -107,7 +108,7 @@ class SdkProvider(ABC):
             raise ProviderError(late, overloaded=True, unknown=way.sent) from None
         finally:
             SENDING.reset(sending)
-        return self._reply(hidden(text, self._secrets), request.private)
+        return self._reply(hidden(text, self._secrets), request)
 
     def _unanswerable(self, fault: Unreachable, way: Way) -> ProviderError:
         if fault.too_large:
@@ -185,13 +186,20 @@ class SdkProvider(ABC):
             return None
         return cls.read(data, raw) if isinstance(data, dict) else None
 
-    def _reply(self, raw: str, private: bool = False) -> Reply:
+    def _reply(self, raw: str, request: Request | None = None) -> Reply:
         """Return the reply in a text that a vendor sent; of a long one no more is read than can be kept."""
         reply = self.reply(shortened(raw))
-        if reply is None:
-            unknown = f"{self.name}: {self.base_url} answered in an unknown form; check kind and base_url"
-            raise ProviderError(unknown, unknown=True, said="" if private else raw[:MOST_SAID])
-        return reply
+        if reply is not None:
+            return reply
+        if (status := told_status(raw)) is not None:  # an error in the place of an answer, as a proxy passes it on
+            rejection = Rejection(status, {}, raw)
+            raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key))
+        page, empty = raw.lstrip()[:1] == "<", re.search(r'"choices"\s*:\s*(null|\[\s*\])', raw) is not None
+        form = "with a web page" if page else "in an unknown form"
+        unknown = f"{self.name}: {self.base_url} answered {form}; check kind and base_url"
+        raise ProviderError(
+            unknown, unknown=not (page or empty), said="" if request and request.private else raw[:MOST_SAID]
+        )
 
 
 def encoded(body: Mapping[str, Json]) -> bytes:

@@ -109,6 +109,7 @@ def _snapshot(
             *sanity.judges(ratings, panel.table.rubric.scale),
             *_guesses(panel),
             *_useless(panel),
+            *_without_grade(panel, ratings),
         ],
     )
 
@@ -189,6 +190,20 @@ def _useless(panel: PanelRun) -> Iterator[str]:
             f"judge.cascade: {panel.config.cascade} spared no rating, for every judge rates {panel_run.LEAST:,} pairs "
             f"at least, on which agreement is measured, and the pool has {pairs:,}"
         )
+
+
+def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> Iterator[str]:
+    """Yield per judge how many pairs have no grade, their share, and what the vendor said most often."""
+    ledger, run = panel.table.ledger, panel.context.run_id
+    causes = ledger.refusals(run, [seat.key.judge_digest for seat in panel.paid()])
+    digests = {seat.name: seat.key.judge_digest for seat in panel.paid()}
+    lost = ratings.filter(pl.col("status").is_in(["refused", "unparsed", "failed"]))
+    for (judge,), rows in lost.group_by("judge", maintain_order=True):
+        counts = ", ".join(f"{count:,} {status}" for status, count in sorted(rows.group_by("status").len().iter_rows()))
+        asked = ratings.filter((pl.col("judge") == judge) & (pl.col("status") != STOPPED)).height
+        cause = causes.get(digests.get(str(judge), ""), "")
+        said = f"; most often: {cause}" if cause else ""
+        yield f"{judge}: {rows.height:,} of {asked:,} pairs have no grade ({rows.height / asked:.1%}): {counts}{said}"
 
 
 def _unfinished(ratings: pl.DataFrame) -> str:

@@ -197,7 +197,7 @@ def test_a_missing_key_is_named_before_anything_is_sent(kind: str, curate: Comma
         (fake.error(404, "not_found_error", "no such model"), "check model and base_url"),
         (fake.error(500, "server_error", "down"), "HTTP 500 (server_error: down)"),
         (fake.error(429, "insufficient_quota", "broke"), "the account may spend no more"),
-        (fake.page("<html>"), "answered in an unknown form; check kind and base_url"),
+        (fake.page("<html>"), "answered with a web page; check kind and base_url"),
         (fake.refusal, "refused to grade two harmless sentences"),
         (fake.says("I would say both are fine."), "not in the agreed form; try another json_mode"),
         (fake.cut(7), "did not fit its bound; raise thinking_tokens"),

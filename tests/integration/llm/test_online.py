@@ -217,20 +217,42 @@ def test_a_passage_that_is_too_long_alone_is_refused(ledger: Ledger) -> None:
 BAD = fake.error(400, "invalid_request_error", "unknown field: response_format")
 
 
-def test_a_bad_request_stops_nothing_and_is_not_taken_for_a_long_one(ledger: Ledger) -> None:
-    with vendor(script, lambda call: BAD if "段落2 B" in call.passages.values() else None) as server:
-        bill = judged(server, ledger, work("SABC" * 3), ONE, batch=2)
-        assert said(server, ledger, work("SABC")) == ["S", "A", "failed", "failed"]
-    assert sizes(server) == [2] * 6
-    assert (bill.calls, bill.failed) == (5, 1)
+def test_a_text_that_is_refused_is_found_by_halves_and_booked_with_the_vendors_words(ledger: Ledger) -> None:
+    """No list of codes or words: any refusal by a judge that answers others is for the text."""
+    words = {400: "Content Exists Risk", 403: "flagged", 406: "拒绝", 422: "", 451: "<html>no</html>"}
+    for status, body in words.items():
+        judge, refusal = f"m-{status}", fake.error(status, "unheard_of", body)
+
+        def faults(call: Call, refusal: Fault = refusal) -> Fault | None:
+            return refusal if "段落2 B" in call.passages.values() else None
+
+        with vendor(script, faults) as server:
+            bill = judged(server, ledger, work("SABC"), ONE, batch=4, model=judge)
+            assert said(server, ledger, work("SABC"), model=judge) == ["S", "A", "refused", "C"], status
+        assert (sizes(server), bill.failed) == ([4, 2, 2, 1, 1], 3)
+    assert any("Content Exists Risk" in raw for (raw,) in rows(ledger, "raw"))
 
 
-def test_bad_requests_in_a_row_stop_the_judge(ledger: Ledger) -> None:
-    """Four, an answer, then five: only the five are in a row."""
-    faults = [*[BAD] * 4, None, *[BAD] * 9]
-    with vendor(script, faults) as server, pytest.raises(ProviderError, match=r"5 requests in a row .*json_mode"):
-        judged(server, ledger, work("S" * 20), ONE, batch=1)
-    assert len(server.calls) == 10
+def test_the_first_texts_may_be_those_that_are_refused(ledger: Ledger) -> None:
+    with vendor(script, lambda call: BAD if {"段落0 S", "段落1 A"} & {*call.passages.values()} else None) as server:
+        judged(server, ledger, work("SABC"), ONE, batch=1)
+        assert said(server, ledger, work("SABC")) == ["refused", "refused", "B", "C"]
+
+
+def test_a_judge_that_answers_nothing_is_misconfigured(ledger: Ledger) -> None:
+    with vendor(script, lambda _call: BAD) as server, pytest.raises(ProviderError, match="json_mode"):
+        judged(server, ledger, work("S" * 40), ONE, batch=4)
+    assert 10 <= len(server.calls) <= 12, "what is in flight is awaited"
+    assert ledger.count("ratings") == 0, "a setting that is wrong is no refusal of a text"
+
+
+def test_refusals_in_a_row_stop_the_judge(ledger: Ledger) -> None:
+    jobs = work("S" * 60)
+    with vendor(script, lambda call: None if "段落0 S" in call.passages.values() else BAD) as server:
+        with pytest.raises(ProviderError, match=r"5 requests in a row .*json_mode"):
+            judged(server, ledger, jobs, ONE, batch=1)
+        told = said(server, ledger, jobs)
+    assert [told.count(status) for status in ("S", "refused", "failed", None)] == [1, 40, 5, 14]
 
 
 def test_long_requests_in_a_row_do_not(ledger: Ledger) -> None:
@@ -253,7 +275,7 @@ def test_nobody_waits_for_an_hour(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (fake.error(429, "insufficient_quota", "You exceeded your current quota"), "may spend no more"),
+        (fake.error(402, "insufficient_quota", "You exceeded your current quota"), "may spend no more"),
         (fake.error(401, "invalid_api_key"), "check the key"),
         (fake.error(404, "model_not_found"), "check model"),
     ],

@@ -164,7 +164,7 @@ def test_missing_and_foreign_labels(kind: str) -> None:
         (413, "", "useless"),
         (422, "", "useless"),
         (429, "rate_limit_exceeded", "may pass"),
-        (429, "insufficient_quota", "fatal"),
+        (429, "insufficient_quota", "may pass"),
         (500, "", "may pass"),
         (501, "", "useless"),
         (503, "", "may pass"),
