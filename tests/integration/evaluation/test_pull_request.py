@@ -126,7 +126,7 @@ def test_what_a_person_wrote_stays(run: Path) -> None:
 def test_bad_days(run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    assert "not empty, and not written by `curate ready`" in complaint(
+    assert "not empty, and not written by this command" in complaint(
         run.parents[1], "ready", str(run), "--out", str(tmp_path / "mine")
     )
     assert [each.name for each in (tmp_path / "mine").iterdir()] == ["notes.txt"]

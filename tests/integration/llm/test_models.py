@@ -140,17 +140,20 @@ def test_the_newest_run_and_the_working_directory_count(curate: Command) -> None
     assert "working in runs/t" in listed.stderr
 
 
+PANEL = "deepseek-v3,doubao-1.5-pro,gpt-4o"
+
+
 def test_a_panel_of_presets_needs_their_keys_only(curate: Command) -> None:
     curate("run", tiny(Path()), "--run", "runs/t")
     no_keys = {"LKEAP_API_KEY": KEY, "ARK_API_KEY": "", "OPENAI_API_KEY": KEY}
-    done = curate("judge", "--models", "deepseek-v3,doubao-1.5-pro,gpt-4o", **no_keys)
+    done = curate("judge", "--run", "runs/t", "--models", PANEL, **no_keys)
     assert (done.returncode, "export ARK_API_KEY=" in done.stderr) == (2, True)
-    done = curate("judge", "--models", "deepseek-v3,doubao-1.5-pro,gpt-4o", **{**no_keys, "ARK_API_KEY": KEY})
+    done = curate("judge", "--run", "runs/t", "--models", PANEL, **{**no_keys, "ARK_API_KEY": KEY})
     assert done.returncode == 2
     assert "judging would send:" in done.stderr  # the plan: everything is known, and nothing is sent
     assert KEY not in everything(done)
-    done = curate("judge", "--models", "gpt4o")
-    assert (done.returncode, "did you mean 'gpt-4o'?" in done.stderr) == (2, True)
+    done = curate("judge", "--run", "runs/t", "--models", "gpt4o")
+    assert (done.returncode, "did you mean 'gpt-4o' or" in done.stderr) == (2, True)
 
 
 # The call

@@ -41,7 +41,7 @@ NOT_RUN = {
 """Commands that are not run, and why."""
 ENDS = {
     r"curate run my-benchmark\.yaml": (2, "judging would send"),
-    r"curate judge --models \S+": (2, "judging would send"),
+    r"curate judge (--run \S+ )?--models \S+": (2, "judging would send"),
     r"curate verify .*": (3, ""),
     r"curate ready runs/demo( --out \S+)?": (1, ""),
 }
