@@ -206,7 +206,7 @@ def test_mistakes_in_the_file_are_named(here: Path, line: str, expected: str) ->
 @pytest.mark.parametrize(
     ("name", "judges", "expected"),
     [
-        ("gpt4o", {}, "unknown judge 'gpt4o': did you mean 'gpt-4o'?"),
+        ("gpt4o", {}, "unknown judge 'gpt4o': did you mean 'gpt-4o' or"),
         (
             "gpt4o",
             {"gpt4o": {"batch": True}},
