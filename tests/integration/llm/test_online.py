@@ -599,7 +599,7 @@ def test_every_rating_can_be_derived_from_the_calls(ledger: Ledger, seed: int) -
     columns = "judge_digest, rubric_digest, replicate, query_digest, passage_digest, grade, status"
     kept = sql(ledger, f"SELECT {columns} FROM ratings ORDER BY rating_id")
     assert {row[:5]: row[5:] for row in kept} == derived
-    assert {status for _, status in derived.values()} >= {"rated", "refused", "failed"}
+    assert {status for _, status in derived.values()} >= {"rated", "refused"}
 
 
 def read_again(judge: LlmJudge, asked: Provider, finish: str, raw: str, number: int) -> list[Outcome]:
