@@ -201,6 +201,9 @@ class Run:
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
         if self._states.of(name) == "done" and not force:
             self.tell(f"{name}: up to date, skipped")
+            mark = self.mark(name)
+            for line in cast("Sequence[str]", mark.report.facts.get("lost", ())) if mark else ():
+                self.tell(f"{name}: note: {line}")
             return
         if alone:
             self.need_ancestors(name)

@@ -12,8 +12,8 @@ from curate.system.retry_after import asked, may_pass
 
 _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
-_OF_NO_TEXT = frozenset({401, 402, 404})
-"""Key, money, model or address. Any other refusal of a vendor that answers other requests may be for what is asked."""
+_OF_NO_TEXT = frozenset({401, 402, 404, 408, 425, 429, 499})
+"""Key, money, model or address, time or pace; any other refusal of who answers others may be for what is asked."""
 _OVERLOADED = frozenset({429, 503, 529})
 _DENIED = frozenset({401, 403})
 _UNKNOWN = frozenset({408, 499, 502, 504, 520, 524})
@@ -45,6 +45,7 @@ _REMEDIES = {
 _LONGEST_MESSAGE = 300
 _PLAIN_CODE = re.compile(r"[a-z_]{1,60}")
 """A code of letters holds no number and no Chinese name; of a private request only such a one is repeated."""
+_TAG = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _QUOTE = 12
 _SHORTEST_SECRET = 8
 """A shorter key is a placeholder for a server that wants none: it could not be told from words and names in a reply."""
@@ -84,7 +85,7 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
         useless=not (fatal or passing),
         too_long=long,
         broke=broke,
-        refused=400 <= reply.status < 500 and not (broke or passing or reply.status in _OF_NO_TEXT),
+        refused=400 <= reply.status < 500 and not (broke or reply.status in _OF_NO_TEXT),
         overloaded=reply.status in _OVERLOADED and not fatal,
         retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
         unknown=reply.status in _UNKNOWN,
@@ -97,17 +98,24 @@ def filtered(reply: Rejection) -> bool:
 
 
 def said(body: str) -> tuple[str, str]:
-    """Return code (else type) and message of a vendor's error body, empty where there is none."""
+    """Return code (else type) and message of a vendor's error body; in an unknown form all its words are the message."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        return "", ""
-    error = data.get("error", data) if isinstance(data, dict) else None
+        return "", " ".join(_TAG.sub(" ", body).split())
+    error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
-        return "", error if isinstance(error, str) else ""
+        return "", error if isinstance(error, str) else _words(error)
     details, message = error.get("details"), error.get("message")
     codes = (details.get("error_code") if isinstance(details, dict) else None, error.get("code"), error.get("type"))
-    return next((code for code in codes if isinstance(code, str)), ""), message if isinstance(message, str) else ""
+    code = next((code for code in codes if isinstance(code, str)), "")
+    return code, message if isinstance(message, str) else _words(error)
+
+
+def _words(data: object) -> str:
+    """Return the texts in a value of JSON, in its order."""
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return data if isinstance(data, str) else " ".join(filter(None, map(_words, parts)))
 
 
 def told_status(raw: str) -> int | None:

@@ -83,7 +83,7 @@ def _snapshot(
     rubric = panel.table.rubric
     write_scale(context.out, rubric.scale, rubric.all_meanings)
     write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel.seats})
-    found = dict(ratings.group_by("status").len().iter_rows())
+    found, lost = dict(ratings.group_by("status").len().iter_rows()), list(_without_grade(panel, ratings))
     counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
     facts: dict[str, Json] = {
         **counts,
@@ -96,6 +96,7 @@ def _snapshot(
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
         "gate": qualification.facts(passed, config),
+        **({"lost": lost} if lost else {}),
     }
     return Report(
         len(pool.pairs) * len(panel.seats),
@@ -109,7 +110,7 @@ def _snapshot(
             *sanity.judges(ratings, panel.table.rubric.scale),
             *_guesses(panel),
             *_useless(panel),
-            *_without_grade(panel, ratings),
+            *lost,
         ],
     )
 
