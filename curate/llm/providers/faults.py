@@ -98,7 +98,7 @@ def filtered(reply: Rejection) -> bool:
 
 
 def said(body: str) -> tuple[str, str]:
-    """Return code (else type) and message of a vendor's error body; in an unknown form all its words are the message."""
+    """Return code (else type) and message of a vendor's error body; all its words where the form is unknown."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
