@@ -274,7 +274,7 @@ def test_replayed_grades_go_by_id_and_not_through_the_ledger(tmp_path: Path) -> 
 
 def test_quota_stops_and_the_rest_is_asked_later(tmp_path: Path) -> None:
     run = pooled(tmp_path, TEXTS)
-    broke = fake.error(429, "insufficient_quota", "You exceeded your current quota")
+    broke = fake.error(402, "insufficient_quota", "You exceeded your current quota")
     with vendor(script, [None, None, broke]) as server:
         judges = {"m": model(server, concurrency=1)}
         with pytest.raises(ProviderError, match="may spend no more"):
