@@ -153,18 +153,22 @@ class JudgeDispatcher(Haltable):
         if not error.refused:
             return False
         self.refused += 1
-        if not self.bill.calls and self.refused >= MOST_REFUSED:
+        if not (self.bill.calls or self.tally.models) and self.refused >= MOST_REFUSED:
             raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
         return self.refused <= MOST_REFUSED_IN_A_ROW
 
     async def _refused(self, task: Task, error: ProviderError, started: float) -> ReplyResult:
         """Ask for parts of what was refused, and write it down; the last part is refused for good.
 
-        Before the first answer nobody knows that it is the text: a text that was refused alone is asked for again.
+        Before the first answer of this asking nobody knows that it is the text. What was refused alone is asked for
+        again if the judge never answered, else it has failed.
         """
         reading = task.failed(error)
         if not (self.bill.calls or reading.again):
-            return ReplyResult(again=(task,), form=reading.form, fruitful=False)
+            if not self.tally.models:
+                return ReplyResult(again=(task,), form=reading.form, fruitful=False)
+            error.refused = False
+            reading = task.failed(error)
         row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
         self.bill.failed += 1
