@@ -283,7 +283,7 @@ LOOKS = {
     "reset after the head": NO_ANSWER,
     "broken body": NO_ANSWER,
     "truncated body": "unknown form",
-    "html": "unknown form",
+    "html": "web page",
     "fenced": '```json\n{"P1": "S", "P2": "A", "P3": "B"}\n```',
     "fenced and cut": "```json\n{",
     "cut": '{"P1": "S", "P2":',
