@@ -194,12 +194,10 @@ class SdkProvider(ABC):
         if (status := told_status(raw)) is not None:  # an error in the place of an answer, as a proxy passes it on
             rejection = Rejection(status, {}, raw)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key))
-        page, empty = raw.lstrip()[:1] == "<", re.search(r'"choices"\s*:\s*(null|\[\s*\])', raw) is not None
-        form = "with a web page" if page else "in an unknown form"
-        unknown = f"{self.name}: {self.base_url} answered {form}; check kind and base_url"
-        raise ProviderError(
-            unknown, unknown=not (page or empty), said="" if request and request.private else raw[:MOST_SAID]
-        )
+        form = "with a web page" if raw.lstrip()[:1] == "<" else "in an unknown form"
+        wrong = f"{self.name}: {self.base_url} answered {form}; check kind and base_url"
+        empty = re.search(r'"choices"\s*:\s*(null|\[\s*\])', raw) is not None  # nothing was made that could be billed
+        raise ProviderError(wrong, unknown=not empty, said="" if request and request.private else raw[:MOST_SAID])
 
 
 def encoded(body: Mapping[str, Json]) -> bytes:
