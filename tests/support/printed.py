@@ -7,19 +7,19 @@ from collections.abc import Iterator
 _FORM = re.compile(r"\b(?:[A-Z][A-Z_]+|[A-Z])\b")
 """A word in capitals stands for what its reader alone knows: such a command is a form, and is not run."""
 _QUOTED = re.compile(r"`(curate [^`]+)`")
-_NEXT = re.compile(r"(?:next|or): (curate .+)$", re.MULTILINE)
+_NEXT = re.compile(r"(?:\b(?:next|or): |^(?:curate: |next)?\s+)(curate [a-z].+)$", re.MULTILINE)
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Yield the words behind `curate` of each complete command in an output: in backticks, or behind `next:`."""
+    """Yield the words behind `curate` of each complete command in an output: in backticks, behind `next`, or alone."""
     for said in [*_QUOTED.findall(text), *map(_alone, _NEXT.findall(text))]:
         if not _FORM.search(said):
             yield shlex.split(said)[1:]
 
 
 def _alone(line: str) -> str:
-    """Return the command of a line, without the explanation that follows behind a colon outside of quotes."""
-    quote = ""
+    """Return the command of a line, without what explains it behind a colon outside of quotes, or behind blanks."""
+    line, quote = line.partition("   ")[0], ""
     for at, sign in enumerate(line):
         if sign in "'\"":
             quote = "" if quote == sign else quote or sign
