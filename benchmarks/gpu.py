@@ -68,7 +68,7 @@ def checked(device: str) -> Iterator[list[str]]:
             began = time.monotonic()
             try:
                 yield from ([title, *cells] for cells in check(bench))
-            except Exception as error:  # noqa: BLE001 - whatever fails is shown, and the other checks go on
+            except Exception as error:  # noqa: BLE001 - printed, a failed row and exit code 1; the other checks go on
                 traceback.print_exc()
                 why = (str(error).splitlines() or [""])[0].replace("|", "/")
                 yield [title, "", "", "", f"failed: {type(error).__name__}: {why}"]

@@ -17,7 +17,7 @@ def unreachable(*, cached: bool) -> str | None:
         return None
     try:
         get_session().head(constants.ENDPOINT, timeout=HUB_S)
-    except Exception as error:  # noqa: BLE001 - of the hub's HTTP library, which is requests or httpx by its version
+    except Exception as error:  # noqa: BLE001 - returned as the reason; requests, httpx or httpx2 by the hub's version
         found = f"{constants.ENDPOINT} cannot be reached: {first_line(error)}"
         return f"it is not in the cache of this machine and cannot be downloaded here, for {found}"
     return None

@@ -212,11 +212,14 @@ class JudgeDispatcher(Haltable):
         return reply
 
     def _need_whole(self, task: Task, reply: Reply) -> None:
-        """Raise ProviderError for a reply that ended for an unknown reason before all was said: it may pass later."""
+        """Raise ProviderError for a reply without an answer that ended for no known reason: it may pass later.
+
+        One with some of the answers is a whole object, and counts: many servers name no reason at all.
+        """
         if reply.finish != "other":
             return
         reading, broken = read(task.read, reply, private=task.request.private)
-        if broken is None and (reading.again or not reading.fruitful):
+        if broken is None and not reading.fruitful:
             raise ProviderError(f"{self.job.name}: a reply broke off for an unknown reason", unknown=bool(reply.usage))
 
     async def _turn(self, task: Task, tokens: float) -> None:

@@ -22,7 +22,7 @@ def drawn(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for.
 
-    Draws are by the published ids, so that whoever has the export can draw again.
+    Draws are by the published ids, so that a reader of the export can repeat them.
     """
     if not config.rerank.enabled:
         return frame("qrels"), []

@@ -52,7 +52,7 @@ from tests.support.asking import (
     work,
 )
 from tests.support.rows import sql
-from tests.vendor import Call, Fault, Vendor, vendor
+from tests.vendor import Answer, Call, Fault, Vendor, vendor
 
 ONE = replace(FAST, concurrency=1)
 
@@ -253,6 +253,33 @@ def test_refusals_in_a_row_stop_the_judge(ledger: Ledger) -> None:
             judged(server, ledger, jobs, ONE, batch=1)
         told = said(server, ledger, jobs)
     assert [told.count(status) for status in ("S", "refused", "failed", None)] == [1, 40, 5, 14]
+
+
+def test_half_a_reply_that_ended_for_no_known_reason_is_asked_again(ledger: Ledger) -> None:
+    """A whole object counts whatever its end is called, also where it lacks a label."""
+
+    def broke_off(answer: Answer) -> Answer:
+        return replace(answer, text=(answer.text or "")[:9], finish="network_error")
+
+    def nameless(answer: Answer) -> Answer:
+        return replace(fake.missing("P2")(answer), finish="eos")
+
+    with vendor(script, [broke_off, nameless]) as server:
+        judged(server, ledger, work("SA"), ONE, batch=2)
+        assert said(server, ledger, work("SA")) == ["S", "A"]
+        assert sizes(server) == [2, 2, 1], "the half one again, then what the whole one lacked"
+
+
+def test_an_error_in_the_place_of_an_answer_is_asked_again_and_free(ledger: Ledger) -> None:
+    pages = ['{"error": {"message": "busy"}}', '{"choices": null}', '{"choices": [], "error": {"code": "429"}}']
+    with vendor(script, [fake.page(page) for page in pages]) as server:
+        bill = judged(server, ledger, work("S"), ONE)
+        assert said(server, ledger, work("S")) == ["S"]
+    assert (bill.calls, bill.failed) == (1, 0)
+    with vendor(script, lambda _call: fake.page('{"error": {"code": 402, "message": "no credits"}}')) as server:
+        with pytest.raises(ProviderError, match=r"402 \(no credits\)"):
+            judged(server, ledger, work("A"), ONE, model="poor")
+        assert len(server.calls) == 1
 
 
 def test_long_requests_in_a_row_do_not(ledger: Ledger) -> None:
