@@ -66,7 +66,7 @@ class Bench:
     @cached_property
     def seated(self) -> PanelRun:
         """Return the panel at the pool."""
-        return seating.seated(self.config, self.context, self.ledger)
+        return replace(seating.seated(self.config, self.context, self.ledger), watched=False)
 
     @property
     def scale(self) -> Scale:

@@ -69,7 +69,19 @@ def go(
     made = results(work, names)
     lines = [f"{label.replace('_', ' ')}: {place}" for label, place in made.items() if isinstance(place, str)]
     output_mode.put(made, "\n".join([*lines, *made.get("summary", ())]))
+    _need_grades(work, names)
     return work.folder
+
+
+def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
+    """Raise Incomplete if a judge that was asked left more pairs without a grade than its settings allow."""
+    from curate.core.errors import Incomplete
+
+    mark = work.mark("judge") if "judge" in (names or work.pipeline.head.stages) else None
+    if mark and (judges := mark.report.facts.get("too_many_lost")):
+        raise Incomplete(
+            f"judge: more pairs have no grade than judge.sanity.missing allows, of {judges}; what was graded is kept"
+        )
 
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
@@ -159,6 +171,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
                 work.execute(None, force=force)
             if output_mode.json_lines():
                 output_mode.put(results(work, None), "")
+            _need_grades(work, None)
             return True
         work.consent = consent
         rows = quoted(work)

@@ -10,6 +10,7 @@ CurateError
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
 │   ├── CheckFailed   a check was carried out, and what it looked at did not pass; exit code 1
 │   │   └── Unchecked nothing is wrong as far as was looked, and a part could not be looked at; exit code 3
+│   ├── Incomplete    the work was finished, and more of it is missing than a setting allows; exit code 3
 │   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
     ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
@@ -68,6 +69,10 @@ class RunFailed(CurateError):
 
 class CheckFailed(RunFailed):
     """A check was carried out, and what it looked at did not pass."""
+
+
+class Incomplete(RunFailed):
+    """The work was finished and is kept, and more is missing from it than a setting allows."""
 
 
 class Unchecked(CheckFailed):

@@ -194,6 +194,18 @@ class Ledger:
                 found.setdefault(judge, {})[form] = count
         return found
 
+    def last_form(self, judge_digest: str, purpose: str) -> str:
+        """Return the form of a judge's newest reply of a purpose; empty without one."""
+        calls = self._tables.calls.c
+        query = (
+            self._sa.select(calls.form)
+            .where(calls.judge_digest == judge_digest, calls.purpose == purpose, calls.finish != "error")
+            .order_by(calls.call_id.desc())
+            .limit(1)
+        )
+        with self.database.transaction() as connection:
+            return connection.execute(query).scalar() or ""
+
     def refusals(self, run: str, judge_digests: Sequence[str]) -> dict[str, str]:
         """Return judge -> what a vendor said most often in a run where it gave no reply."""
         calls, func = self._tables.calls.c, self._sa.func

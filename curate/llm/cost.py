@@ -41,6 +41,10 @@ _TOKENS_A_DIGIT_GROUP = 1.05  # cl100k_base cuts numbers into groups of at most 
 _TOKENS_A_MARK = 0.45
 _TOKENS_A_LINE = 0.45
 _TOKENS_AN_OTHER = 1.3
+_LEAST_OF_WIDE, _LEAST_OF_REST = 0.30, 0.60
+"""Shares of the estimate, of Chinese and wide marks and of the rest, below which no tokenizer comes."""
+_FEWEST_TOKENS = 200
+"""Tokens of a prompt, by estimate, from which on its count is held against that."""
 _TOKENS_A_MESSAGE = 4  # role and separators
 _MILLION = 1e6
 MOST_TOKENS = 10_000_000
@@ -85,21 +89,40 @@ def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
 
 def tokens(text: str) -> int:
     """Return about how many cl100k_base tokens a text has; 0 for the empty text only."""
+    return max(math.ceil(sum(_weighed(text))), 1 if text else 0)
+
+
+def _weighed(text: str) -> tuple[float, float]:
+    """Return about how many tokens the Chinese characters and wide marks of a text have, and all the rest."""
     count, words, digits_alone = _tables()
     number = count(text.encode("utf-16-le", "surrogatepass"))
     plain = text.encode("ascii", "replace")
     numbers = plain.translate(digits_alone).split()
-    weighed = (
-        _TOKENS_A_HAN * number[_HAN]
-        + _TOKENS_A_WIDE_MARK * number[_WIDE_MARK]
-        + _TOKENS_A_WORD * len(plain.translate(words).split())
+    of_wide = _TOKENS_A_HAN * number[_HAN] + _TOKENS_A_WIDE_MARK * number[_WIDE_MARK]
+    return of_wide, (
+        _TOKENS_A_WORD * len(plain.translate(words).split())
         + _TOKENS_A_LETTER * number[_LETTER]
         + _TOKENS_A_DIGIT_GROUP * sum((len(digits) + 2) // 3 for digits in numbers)
         + _TOKENS_A_MARK * number[_MARK]
         + _TOKENS_A_LINE * text.count("\n")
         + _TOKENS_AN_OTHER * (len(text) - sum(number[_HAN:]))
     )
-    return max(math.ceil(weighed), 1 if text else 0)
+
+
+def wide(text: str) -> bool:
+    """Say whether most tokens of a text are Chinese characters and wide marks."""
+    of_wide, rest = _weighed(text)
+    return of_wide > rest
+
+
+def least(request: Request) -> float:
+    """Return the fewest tokens that any tokenizer needs for a prompt; 0 for a short one, of which nothing is known.
+
+    Of 970 prompts counted by four tokenizers the lowest count was 1.24 times this bound.
+    """
+    weighed = [_weighed(message.content) for message in request.messages]
+    of_wide, rest = (sum(parts) for parts in zip(*weighed, strict=True))
+    return _LEAST_OF_WIDE * of_wide + _LEAST_OF_REST * rest if of_wide + rest >= _FEWEST_TOKENS else 0.0
 
 
 def estimate(request: Request) -> Usage:
@@ -111,9 +134,12 @@ def estimate(request: Request) -> Usage:
     return Usage(prompt=prompt, output=request.max_tokens)
 
 
-def believed(usage: Usage | None) -> Usage | None:
-    """Return the usage that a vendor told, None if that cannot be: then what the call used is unknown."""
-    if usage is None:
+def believed(usage: Usage | None, fewest: float = 0.0) -> Usage | None:
+    """Return the usage that a vendor told, None if that cannot be: then what the call used is unknown.
+
+    `fewest`: tokens that the prompt has at least.
+    """
+    if usage is None or usage.prompt < fewest:
         return None
     parts = (usage.prompt, usage.cached, usage.written, usage.output, usage.reasoning)
     counts = all(type(each) is int and 0 <= each <= MOST_TOKENS for each in parts)

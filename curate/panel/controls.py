@@ -74,6 +74,24 @@ def draw(
     return pl.concat([good, bad, random]).sort(PAIR)
 
 
+def without_people(
+    likely: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int
+) -> pl.DataFrame:
+    """Return controls at `size` queries that nobody graded: query_id, doc_id, kind (likely, swapped, random), sorted.
+
+    `likely` are pairs that are probably relevant: each query has one of them, that of another query unless its own pool
+    has it, and a random document that nobody pooled for it.
+    """
+    by_query = {str(name): sorted(group["doc_id"]) for (name,), group in likely.group_by("query_id")}
+    chosen = shuffled(sorted(by_query), seed, "controls", "likely")[:size]
+    own = {query: shuffled(by_query[query], seed, "controls", "likely", query)[0] for query in chosen}
+    pooled = set(pool.select(PAIR).iter_rows())
+    pairs = [(query, own[other]) for query, other in zip(chosen, [*chosen[1:], *chosen[:1]], strict=True)]
+    swapped = [pair for pair in pairs if pair not in pooled]
+    random = strangers(chosen, documents, {*pooled, *swapped}, len(chosen), seed)
+    return pl.concat([_frame(list(own.items()), "likely"), _frame(swapped, "swapped"), random]).sort(PAIR)
+
+
 def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> pl.DataFrame:
     """Return the pairs of prompts that hold the controls: at most half of a prompt's are controls.
 

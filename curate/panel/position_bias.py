@@ -71,10 +71,23 @@ def slots(ratings: pl.DataFrame, seed: int, scale: Scale) -> Slots:
     row = queries - 1
     x, y, z = (_centred(each, row) for each in (place, steps, sides))
     slope, cut_slope = ratio(x * y, x * x, queries, seed), ratio(x * z, x * x, queries, seed)
-    share, p = _explained(y, np.unique(place, return_inverse=True)[1], int(queries.max(initial=0)))
+    share, p = explained(rated, scale)
     places = len(np.unique(place))
-    depends = None if p is None or share is None else p < ALPHA and share >= SHARE
-    return Slots(len(rated), places, slope, cut_slope, share, p, _either(_leans(slope, places), depends))
+    return Slots(len(rated), places, slope, cut_slope, share, p, _either(_leans(slope, places), depends(share, p)))
+
+
+def explained(ratings: pl.DataFrame, scale: Scale) -> tuple[float | None, float | None]:
+    """Return `Slots.share` and `Slots.p` of rows of query_id, grade and slot; rows without one are left out."""
+    rated = ratings.drop_nulls(["grade", "slot"])
+    queries = numbered(rated["query_id"])
+    centred = _centred(steps_of(rated["grade"], scale), queries - 1)
+    places = np.unique(rated["slot"].to_numpy(), return_inverse=True)[1]
+    return _explained(centred, places, int(queries.max(initial=0)))
+
+
+def depends(share: float | None, p: float | None) -> bool | None:
+    """Say whether the place explains so much of the grades that it matters; None where nothing was measured."""
+    return None if p is None or share is None else p < ALPHA and share >= SHARE
 
 
 def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int, scale: Scale) -> Changes:

@@ -36,6 +36,12 @@ class Sanity(Section):
         ge=0,
         description="pairs that are judged and looked at before the rest is paid for; 0 for no look",
     )
+    missing: float = Field(
+        default=0.2,
+        ge=0,
+        le=1,
+        description="share of a judge's pairs without a grade above which the command ends with exit code 3",
+    )
     stop: bool = Field(
         default=False, description="stop if fewer than a tenth of the queries would have a positive, or only say so"
     )

@@ -60,10 +60,13 @@ def _controls(shown: Shown, words: Words) -> DoneRow:
     checked = shown.beside.get("judge")
     if not measured and checked and checked.state == "current":
         measured = {name: each["controls"] for name, each in checked.figures["judges"].items() if each["controls"]}
-    if not isinstance(measured, Mapping) or not measured:
-        return DoneRow("controls", "absent", "")
-    weak = run_figures.failed({"gate": {"judges": dict(measured)}})
     own = words["done"]["said"]
+    if not isinstance(measured, Mapping) or not measured:
+        reading = shown.steps["judge"].facts.get("controls")
+        if not isinstance(reading, Mapping):
+            return DoneRow("controls", "absent", "")
+        return DoneRow("controls", "current", own["reads"].format(words["comma"].join(reading)))
+    weak = run_figures.failed({"gate": {"judges": dict(measured)}})
     said = own["weak"].format(words["comma"].join(weak)) if weak else own["passed"].format(len(measured))
     return DoneRow("controls", "current", said)
 

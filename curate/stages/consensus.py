@@ -14,7 +14,7 @@ import polars as pl
 from curate.core.config import Json, check
 from curate.core.records import STOPPED
 from curate.core.scale import Scale
-from curate.panel import agreement_figures, sanity, voting
+from curate.panel import agreement_figures, position_bias, sanity, voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
 from curate.retrieval import ranking
@@ -44,7 +44,8 @@ def refine(verdicts: pl.DataFrame) -> list[str]:
 def run(config: Config, context: Context) -> Report:
     """Decide every pair, measure agreement, and write what the benchmark is made of."""
     ratings = context.read("judge", "ratings")
-    panel = sorted(read_json(context.folder("judge") / "panel.json"))
+    identities = read_json(context.folder("judge") / "panel.json")
+    panel = sorted(identities)
     verdicts, qrels = consensus(ratings, panel, config.policy, context.scale)
     removed = refine(verdicts) if config.corpus == "refined" else []
     _write(context.out, verdicts, qrels, removed)
@@ -62,7 +63,10 @@ def run(config: Config, context: Context) -> Report:
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
+    if places := _places(ratings, [name for name in panel if "rubric" in identities[name]], context.scale):
+        facts["places"] = places
     notes = [*_notes(config.policy, ratings, context), *_signs(ratings, panel, facts, context.scale)]
+    notes += [f"{name}: its grades depend on the place in the prompt" for name, found in places.items() if found[1]]
     return Report(len(verdicts), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
@@ -85,6 +89,16 @@ def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json
     assert isinstance(kept, int)
     few = sanity.survivors(kept, judged) if len(ratings) >= sanity.LEAST else ""
     return [*sanity.panel(ratings, panel, scale), *([few] if few else [])]
+
+
+def _places(ratings: pl.DataFrame, models: Sequence[str], scale: Scale) -> dict[str, tuple[float | None, bool | None]]:
+    """Return model -> share of the variance of its grades that the place in the prompt explains, and if it matters."""
+    shares = {
+        name: position_bias.explained(ratings.filter(pl.col("judge") == name), scale)
+        for name in models
+        if ratings.filter((pl.col("judge") == name) & pl.col("slot").is_not_null()).height
+    }
+    return {name: (_four(share), position_bias.depends(share, p)) for name, (share, p) in shares.items()}
 
 
 def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequence[str]) -> None:

@@ -18,7 +18,10 @@ QUERIES = {"q1": "高血压患者能喝咖啡吗", "q2": "痛风能吃豆腐吗"
 
 
 def pooled(run: Path, documents: Mapping[str, str], queries: Mapping[str, str] = QUERIES, pairs: Any = None) -> Path:
-    """Write what the judge stage reads: texts by id, and a pool of the pairs given, by default of every pair."""
+    """Write what the judge stage reads: texts by id, and a pool of the pairs given, by default of every pair.
+
+    No retriever ranked them, so none is probably relevant.
+    """
     pairs = pairs or [(query_id, doc_id) for query_id in queries for doc_id in documents]
     for folder in ("diversify", "pool"):
         (run / folder).mkdir(parents=True)
@@ -31,6 +34,8 @@ def pooled(run: Path, documents: Mapping[str, str], queries: Mapping[str, str] =
         for n, (query_id, doc_id) in enumerate(pairs, 1)
     )
     write_table(run / "pool", "pool", frame("pool", places))
+    write_table(run / "pool", "rankings", frame("rankings"))
+    write_table(run / "diversify", "qrels", frame("qrels"))
     return run
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Script = Callable[[str, str], str]
 BLOCK = re.compile(r"<(\w+) (\w+)>\n(.*?)\n</\1 \2>", re.DOTALL)
+CODE = re.compile(r"^CODE (\w+)$", re.MULTILINE)
 Sent = Literal["whole", "truncated", "half", "head", "nothing"]
 
 
@@ -62,6 +63,11 @@ class Call:
     def pairs(self) -> list[tuple[str, str, str]]:
         """Return (model, query, passage) of every passage."""
         return [(self.model, self.query, passage) for passage in self.passages.values()]
+
+    @property
+    def codes(self) -> list[str]:
+        """Return the codes that a canary prompt asks back."""
+        return CODE.findall(str(self.body["messages"][-1]["content"]))
 
     @property
     def prompt_tokens(self) -> int:

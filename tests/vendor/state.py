@@ -107,7 +107,7 @@ class Vendor:
     def scripted(self, call: Call, fault: Fault | None) -> Answer:
         """Return what the script says to a call, after a fault."""
         grades = {label: self.script(call.query, text) for label, text in call.passages.items()}
-        text = json.dumps(grades)
+        text = json.dumps(grades or dict(zip(("first", "last"), call.codes, strict=False)))
         usage = {"prompt": call.prompt_tokens, "output": tokens(text)}
         plain = Answer(text, model=call.model, usage=usage, delay=self.latency)
         return fault(plain) if fault else plain

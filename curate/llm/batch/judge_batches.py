@@ -14,9 +14,9 @@ from curate.core.progress import StepLabel
 from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight
 from curate.llm.batch.session import Session
 from curate.llm.budget import Hold
-from curate.llm.cost import batch_price, believed, estimate
+from curate.llm.cost import batch_price, believed, estimate, least
 from curate.llm.exchange_rates import shown
-from curate.llm.online import Bill, JudgeTally, Task
+from curate.llm.online import Bill, JudgeTally, Task, refuse_unread
 from curate.llm.online.call_rows import lost_row, read, reply_row
 
 KEPT = dt.timedelta(days=29)
@@ -35,7 +35,7 @@ class JudgeBatches:
         self.price = batch_price(order.price)
         account, mixed = order.account, order.mixed_models
         self.tally = JudgeTally(
-            self.provider.name, account, self.price, session.ledger, session.budget, mixed_models=mixed
+            self.provider.name, account, self.price, session.ledger, session.budget, order.watch, mixed_models=mixed
         )
         self.rate, self.bill = self.tally.meter.rate, self.tally.bill
         self.flights: list[Flight] = []
@@ -61,6 +61,7 @@ class JudgeBatches:
                 break
             await self._finish()
             self.tally.need_fruit(self.bill.calls - calls)
+            refuse_unread(self.provider.name, self.order.watch)
         return self.bill
 
     async def _adopt(self) -> None:
@@ -98,7 +99,10 @@ class JudgeBatches:
         if not await self.session.purse.fits(bound):
             await self._submit(group)
             await self._make_room(bound)
-        group.add(BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess), line)
+        group.add(
+            BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess, least(task.request)),
+            line,
+        )
 
     async def _make_room(self, bound: float) -> None:
         """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
@@ -194,7 +198,7 @@ class JudgeBatches:
     def _take(self, flight: Flight, state: BatchState, key: str, reply: Reply) -> None:
         """Write down a reply and its ratings."""
         item = flight.items[key]
-        reply = replace(reply, usage=believed(reply.usage))
+        reply = replace(reply, usage=believed(reply.usage, item.fewest))
         reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
         account = replace(self.order.account, run=flight.run)
         most = item.hold.amount / self.rate
@@ -204,7 +208,7 @@ class JudgeBatches:
         self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)
         if broken is not None:
             raise broken
-        self.tally.read(reply.model, fruitful=reading.fruitful)
+        self.tally.read(reply.model, reading.ratings, fruitful=reading.fruitful)
 
     def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
         """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""

@@ -9,7 +9,7 @@ from curate.core.messages import Reply, Usage
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
 from curate.llm.cost import Price
-from curate.llm.online import Account, ReplyResult, Task
+from curate.llm.online import Account, ReplyResult, Task, Watch
 from curate.system.retry_after import LONGEST_S
 
 Reader = Callable[[str, Sequence[str], Reply], ReplyResult]
@@ -32,6 +32,8 @@ class BatchJob:
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False
     """Go on though replies name several models."""
+    watch: Watch | None = None
+    """Ends the asking of a judge that does not read what it is asked."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class BatchItem:
     """What is held for it against the cap; nothing of an item that is only written down."""
     guess: Usage | None = None
     """What it may use by estimate, where this process made it."""
+    fewest: float = 0.0
+    """Tokens that its prompt has at least, as far as this process knows."""
 
     def said(self, rate: float) -> Mapping[str, Json]:
         """Return what the ledger keeps of it; a unit of the price's currency is worth `rate` of the bound's."""

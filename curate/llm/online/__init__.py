@@ -1,8 +1,15 @@
 """The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
 
 from curate.llm.online.client import ask
-from curate.llm.online.judge_tally import MOST_FRUITLESS, JudgeTally, Unreadable, refuse_mixture
-from curate.llm.online.tasks import Account, Bill, Job, ReplyResult, RequestLimits, Task, pace
+from curate.llm.online.judge_tally import (
+    MOST_FRUITLESS,
+    JudgeTally,
+    Unreadable,
+    refuse_cut,
+    refuse_mixture,
+    refuse_unread,
+)
+from curate.llm.online.tasks import Account, Bill, Job, ReplyResult, RequestLimits, Task, Watch, pace
 
 __all__ = [
     "MOST_FRUITLESS",
@@ -14,7 +21,10 @@ __all__ = [
     "RequestLimits",
     "Task",
     "Unreadable",
+    "Watch",
     "ask",
     "pace",
+    "refuse_cut",
     "refuse_mixture",
+    "refuse_unread",
 ]

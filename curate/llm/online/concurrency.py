@@ -11,9 +11,10 @@ class ConcurrencyLimit:
     tell of the same overload, so they do not halve them again.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = float(most)
+    def __init__(self, most: int, first: int | None = None) -> None:
+        """Open `most` slots at once; only the `first` few of them until `widen`."""
+        self.most = most if first is None else min(first, most)
+        self.limit = float(self.most)
         self.open = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._cut_at = 0
@@ -43,6 +44,13 @@ class ConcurrencyLimit:
     def good(self) -> None:
         """Note an answer: after as many as there are slots, there is one slot more."""
         self.limit = min(self.limit + 1 / self.limit, float(self.most))
+        self._admit()
+
+    def widen(self, most: int) -> None:
+        """Let there be so many slots; a limit that the vendor's overload has lowered grows as always."""
+        if self.limit == self.most:
+            self.limit = float(most)
+        self.most = most
         self._admit()
 
     def overloaded(self, entry: int) -> None:

@@ -12,22 +12,25 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
-from curate.llm.cost import believed, estimate
+from curate.llm.cost import believed, estimate, least
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
+from curate.llm.online.canary import CANARY, CUT, READ, canary
 from curate.llm.online.circuit_breaker import Breaker
 from curate.llm.online.concurrency import ConcurrencyLimit
 from curate.llm.online.halting import Haltable, Halted
-from curate.llm.online.judge_tally import JudgeTally
+from curate.llm.online.judge_tally import JudgeTally, refuse_cut, refuse_unread
 from curate.llm.online.purse import Purse
 from curate.llm.online.retry import insist
-from curate.llm.online.tasks import Job, ReplyResult, Task, pace
+from curate.llm.online.tasks import Account, Job, ReplyResult, Task, pace
 from curate.system.retry_after import LONGEST_S
 
 MOST_REFUSED = 10
 """Refusals of a judge that never answered after which it is misconfigured: it is not the texts."""
 MOST_REFUSED_IN_A_ROW = 40
 """Refusals in a row that are for the texts: ten passages that are all refused one by one are 19. More are failures."""
+FIRST = 5
+"""Calls at the same time while nobody knows whether a judge reads its prompts."""
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
 COOL = 10
@@ -44,14 +47,15 @@ class JudgeDispatcher(Haltable):
         self.tell, self.waited = tell, False
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
-        self.gate = ConcurrencyLimit(limits.concurrency)
+        self.gate = ConcurrencyLimit(limits.concurrency, FIRST if job.watch and job.watch.undecided else None)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
         self.tally = JudgeTally(
-            job.name, job.account, limits.price, ledger, purse.budget, mixed_models=limits.mixed_models
+            job.name, job.account, limits.price, ledger, purse.budget, job.watch, mixed_models=limits.mixed_models
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
         self.done = self.failed = self.refused = 0
+        self.doubted = False
         self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
         self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
@@ -132,21 +136,42 @@ class JudgeDispatcher(Haltable):
             if error.fatal:  # says nothing of this request: it is sent again on the next run
                 raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
             reading = task.failed(error)
-            row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
+            row = failure_row(task, self._account(task), reading.form, error, time.monotonic() - started)
             await self.ledger.write(reading.ratings, row)
             self.bill.failed += 1
             self._lost(error)
             return reading
         reading, broken = read(task.read, reply, private=task.request.private)
         most = self._most(task, guess) / self.meter.rate
-        row = reply_row(task, self.job.account, reply, reading, limits.price, most, time.monotonic() - started)
+        row = reply_row(task, self._account(task), reply, reading, limits.price, most, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken
         self.failed = self.refused = 0
-        self.tally.read(reply.model, fruitful=reading.fruitful)
+        self.tally.read(reply.model, reading.ratings, fruitful=reading.fruitful)
         self.tally.need_fruit()
+        refuse_unread(self.job.name, self.job.watch)
+        if self.gate.most < limits.concurrency and not (self.job.watch and self.job.watch.undecided):
+            self.gate.widen(limits.concurrency)
         return reading
+
+    def _doubt(self, task: Task, told: Usage) -> None:
+        """Say once that a vendor's count of tokens cannot be true, and look whether its model gets whole prompts."""
+        if self.doubted:
+            return
+        self.doubted = True
+        self.tell(
+            f"{self.job.name}: {told.prompt:,} tokens cannot be the count of a prompt of about "
+            f"{estimate(task.request).prompt:,}; replies with such a count are charged at the most that they may cost"
+        )
+        if self.job.canary and self.ledger.last_form(self.job.account.judge_digest, CANARY) != READ:
+            self._start(self._need_read(canary(task.request)))
+
+    async def _need_read(self, task: Task) -> None:
+        """Send a canary; Unreadable if its codes do not come back: the server cuts prompts."""
+        await self._later(task)
+        if self.ledger.last_form(self.job.account.judge_digest, CANARY) == CUT:
+            refuse_cut(self.job.name)
 
     def _is_text(self, error: ProviderError) -> bool:
         """Say whether a refusal is for what is asked; raise it as fatal if all were refused that there ever were."""
@@ -169,7 +194,7 @@ class JudgeDispatcher(Haltable):
                 return ReplyResult(again=(task,), form=reading.form, fruitful=False)
             error.refused = False
             reading = task.failed(error)
-        row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
+        row = failure_row(task, self._account(task), reading.form, error, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
         self.bill.failed += 1
         return reading
@@ -191,8 +216,10 @@ class JudgeDispatcher(Haltable):
         sent, reply = self.pace.sent(tokens, started), None
         try:
             said = await self.job.provider.answer(task.request)
-            reply = replace(said, usage=believed(said.usage))
+            reply = replace(said, usage=believed(said.usage, least(task.request)))
             self._need_whole(task, reply)
+            if said.usage and not reply.usage:
+                self._doubt(task, said.usage)
             self.tally.pay(reply.usage, guess, lambda: self._most(task, guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
@@ -223,7 +250,7 @@ class JudgeDispatcher(Haltable):
             raise ProviderError(f"{self.job.name}: a reply broke off for an unknown reason", unknown=bool(reply.usage))
 
     async def _turn(self, task: Task, tokens: float) -> None:
-        while await self.job.ours(task):
+        while task.purpose or await self.job.ours(task):
             now = time.monotonic()
             pause = self.pace.pause(tokens, now) or self.breaker.pause(now)  # the breaker last: 0 may be its one probe
             if self.stop:
@@ -256,8 +283,11 @@ class JudgeDispatcher(Haltable):
         most = self._most(task, guess)
         self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price
-        row = lost_row(task, self.job.account, error, price, most / self.meter.rate, seconds)
+        row = lost_row(task, self._account(task), error, price, most / self.meter.rate, seconds)
         await asyncio.shield(self.ledger.write((), row))
+
+    def _account(self, task: Task) -> Account:
+        return replace(self.job.account, purpose=task.purpose or self.job.account.purpose)
 
     def _most(self, task: Task, guess: Usage | None) -> float:
         return self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from curate.core.errors import RunFailed
 from curate.core.messages import Usage
-from curate.ledger import Ledger
+from curate.ledger import Ledger, Rating
 from curate.llm.budget import Budget, Hold, Meter
 from curate.llm.cost import Price, cost
-from curate.llm.online.tasks import Account, Bill
+from curate.llm.online.tasks import Account, Bill, Watch
 
 MOST_FRUITLESS = 50
 """Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
@@ -25,9 +25,17 @@ class JudgeTally:
     """What the replies of one judge came to; only the event loop of the asking touches it."""
 
     def __init__(
-        self, name: str, account: Account, price: Price | None, ledger: Ledger, budget: Budget, *, mixed_models: bool
+        self,
+        name: str,
+        account: Account,
+        price: Price | None,
+        ledger: Ledger,
+        budget: Budget,
+        watch: Watch | None = None,
+        *,
+        mixed_models: bool,
     ) -> None:
-        self.name, self.mixed_models = name, mixed_models
+        self.name, self.mixed_models, self.watch = name, mixed_models, watch
         self.meter = Meter(price, budget.policy.rate(price).value)
         self.models = ledger.models(account.judge_digest, account.rubric_digest)
         self.bill = Bill()
@@ -57,9 +65,11 @@ class JudgeTally:
         if not self.mixed_models:
             refuse_mixture(self.name, self.models)
 
-    def read(self, model: str, *, fruitful: bool) -> None:
+    def read(self, model: str, ratings: Sequence[Rating], *, fruitful: bool) -> None:
         """Count a reply that is written down; RunFailed if it names another model than those before."""
         self.fruitless = 0 if fruitful else self.fruitless + 1
+        if self.watch:
+            self.watch.add(ratings)
         self.check(model)
 
     def need_fruit(self, answers: int = MOST_FRUITLESS) -> None:
@@ -70,6 +80,27 @@ class JudgeTally:
                 "try another model, json_mode or rubric",
                 [self.name],
             )
+
+
+def refuse_unread(who: str, watch: Watch | None) -> None:
+    """Raise Unreadable if what a judge's grades follow is not what it was given to read."""
+    if watch and (finding := watch.finding()):
+        raise Unreadable(
+            f"{who} does not read its prompts: {finding}; its grades are kept and are in no consensus. Take it out of "
+            "judge.models, or accept it with --set judge.allow_weak_judges=true",
+            [who],
+        )
+
+
+def refuse_cut(who: str) -> None:
+    """Raise Unreadable for a judge whose server cuts prompts."""
+    raise Unreadable(
+        f"{who} does not get whole prompts: of one with a code at each end, as long as those of this run, it did not "
+        "give both back; its grades are kept and are in no consensus. Give its server a larger context window, or "
+        "prompts less text (judge.batch, judge.passage_tokens), and start afresh with another `vendor`; or accept it "
+        "with --set judge.allow_weak_judges=true",
+        [who],
+    )
 
 
 def refuse_mixture(who: str, models: Sequence[str]) -> None:

@@ -1,9 +1,10 @@
 """What is asked, under what it is written down, how a vendor is treated, and what it came to."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Request
@@ -43,6 +44,8 @@ class Task:
     """Digests of the texts that it is about, in the order of the prompt."""
     place: str = ""
     """Names the prompt that it is, or is a part of, among those that several processes share."""
+    purpose: str = ""
+    """What it is sent for, if not for what the account says."""
     named: str = ""
     """Its key, where a digest would give a short text away to a search through all numbers."""
 
@@ -94,6 +97,23 @@ def pace(limits: RequestLimits, ledger: Ledger, judge_digest: str) -> RateLimit:
     return found
 
 
+class Watch(Protocol):
+    """Looks at the ratings of replies, for signs that asking on is worth nothing."""
+
+    @property
+    def undecided(self) -> bool:
+        """Say whether too few replies were seen for any finding; until then few are asked at a time."""
+        ...
+
+    def add(self, ratings: Sequence[Rating]) -> None:
+        """Take the ratings of one reply."""
+        ...
+
+    def finding(self) -> str:
+        """Return as a clause why asking should end; empty if nothing shows."""
+        ...
+
+
 async def always(_task: Task) -> bool:
     """Allow every task: no other process asks them."""
     return True
@@ -118,6 +138,10 @@ class Job:
     """Whether a task may still be sent, asked in front of every try; one that may not is dropped."""
     unit: str = "questions"
     """What `total` counts."""
+    watch: Watch | None = None
+    """Ends the asking of a judge that does not read what it is asked."""
+    canary: bool = True
+    """Whether a prompt with codes is sent once after tokens that cannot be true."""
 
 
 @dataclass

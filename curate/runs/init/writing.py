@@ -16,6 +16,7 @@ from curate.runs.init.looking import DataSources
 from curate.runs.init.price import PlanPrice, price
 from curate.runs.init.request import InitRequest, quoted
 from curate.runs.pipeline import Head, Pipeline
+from curate.stages.asking.language_guard import newest_rubric
 from curate.stages.configs import PoolConfig
 from curate.stages.ingest.config import Config as IngestConfig
 from curate.stages.judge.config import Config as JudgeConfig
@@ -140,6 +141,7 @@ def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str
         "sample": TRIAL if queries > 2 * TRIAL else None,
         "depth": max(min(DEPTH, documents), 1),
         "models": models,
+        "rubric": newest_rubric(request.language or found.spoken.language),
         "keys": variables(),
     }
 

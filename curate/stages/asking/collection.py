@@ -55,9 +55,10 @@ def _online(run: PanelRun) -> None:
             for seat, check in zip(seats, checks, strict=True)
         ]
         paces = [online.pace(_limits(run, seat), table.ledger, seat.key.judge_digest) for seat in seats]
+        watches = [run.watch(seat) for seat in seats]
         while shares:
             online.ask(
-                [_job(run, *each) for each in zip(seats, shares, paces, strict=True)],
+                [_job(run, *each) for each in zip(seats, shares, paces, watches, strict=True)],
                 table.ledger,
                 budget=context.consent.budget,
                 progress=context.progress,
@@ -67,7 +68,7 @@ def _online(run: PanelRun) -> None:
             shares = sharing.rest(shares, context.tell)
 
 
-def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit) -> online.Job:
+def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit, watch: online.Watch | None) -> online.Job:
     return online.Job(
         name=f"judges.{seat.label}",
         tasks=run.table.tasks(seat, share),
@@ -78,6 +79,8 @@ def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit) -> online
         pace=pace,
         ours=share.keeps,
         unit="pairs",
+        watch=watch,
+        canary=run.watched,
     )
 
 

@@ -5,14 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from curate.core.errors import BudgetError, UserError
 from curate.llm import online
 from curate.llm.budget import CostEstimate, plan, together
-from curate.llm.cost import batch_price
+from curate.llm.cost import batch_price, estimate
 from curate.llm.providers.settings import ProviderConfig
+from curate.panel import rating
 from curate.stages.asking import planned_pool, privacy_guard
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import HeuristicState, JudgeState, LlmState
 from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.system import egress
+
+TOKENS_BESIDE = 100
+"""Most tokens that a prompt has beside a passage for its markers and its grade."""
 
 
 def plans(run: PanelRun) -> dict[str, CostEstimate]:
@@ -36,6 +40,22 @@ def need_consent(run: PanelRun) -> None:
         raise
     if models:
         planned_pool.need_same(run.context)
+
+
+def warn_of_windows(run: PanelRun) -> None:
+    """Tell whose longest prompt, with its answer, is about as long as the context window that its settings name."""
+    longest = max((text.tokens for text in run.table.pool.shown), default=0) + TOKENS_BESIDE
+    for seat in run.asked():
+        window, thinking = seat.settings.context_tokens, seat.judge.thinking_tokens
+        bound = rating.prefix_tokens(seat.judge) + (run.config.batch + 2) * longest + thinking
+        if window is None or bound <= window:  # which spares most runs a look at every prompt
+            continue
+        used = [estimate(task.request) for task in run.table.tasks(seat, seat.work)]
+        if (most := max((usage.prompt + usage.output for usage in used), default=0)) > window:
+            run.context.tell(
+                f"judges.{seat.name}: a prompt and its answer may have {most:,} tokens, and its context_tokens are "
+                f"{window:,}: what is beyond is not read; show less text with judge.batch or judge.passage_tokens"
+            )
 
 
 def permit(

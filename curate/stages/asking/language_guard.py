@@ -19,6 +19,13 @@ def rubric_name(language: str) -> str:
     return next((name for name in wanted if name in known), f"rubric-{OTHER}")
 
 
+def newest_rubric(language: str) -> str:
+    """Return the name of the rubric that a new pipeline names for a language: one whose form is no example to copy."""
+    name = rubric_name(language)
+    improved = name.replace("rubric-", "relevance-", 1)
+    return improved if improved in resources.names("prompts") else name
+
+
 def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> None:
     """Raise ConfigError if language models would read a rubric of another language than the texts.
 

@@ -8,6 +8,7 @@ import polars as pl
 from curate.core.records import STOPPED
 from curate.llm.cost import Price
 from curate.panel import cascade
+from curate.panel.reading import ReadingTest
 from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, ReplayState
 from curate.stages.context import Context
 from curate.stages.judge.config import Config
@@ -27,6 +28,8 @@ class PanelRun:
     """Each with what it still has to rate."""
     config: Config
     context: Context
+    watched: bool = True
+    """Whether a judge that does not read its prompts is stopped; False where that is what is measured, or allowed."""
 
     def paid(self) -> list[LlmState]:
         """Return the seats of the language models."""
@@ -43,6 +46,10 @@ class PanelRun:
     def of(self, wanted: pl.DataFrame) -> "PanelRun":
         """Return the run with what its seats have not rated of the wanted pairs."""
         return self.at(*(self.table.left(seat, wanted) for seat in self.seats))
+
+    def watch(self, seat: LlmState) -> ReadingTest | None:
+        """Return the test of whether a judge reads its prompts; None where it is not to be tested."""
+        return self.table.reading_test(seat) if self.watched else None
 
     def ratings(self) -> pl.DataFrame:
         """Return the `ratings` of all seats, by what the ledger holds now."""

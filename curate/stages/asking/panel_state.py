@@ -9,7 +9,7 @@ from curate.core import sampling
 from curate.core.config import Json
 from curate.core.protocols import Judge
 from curate.core.scale import FIVE
-from curate.ledger import Ledger
+from curate.ledger import Ledger, Rating
 from curate.llm.online import Task
 from curate.llm.prompts import Rubric
 from curate.llm.providers.presets import LanguageModel
@@ -17,6 +17,7 @@ from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.judges.replay import Replay
 from curate.panel.rating import TEXTS, Key, Pool, Work
+from curate.panel.reading import WINDOW, ReadingTest
 from curate.stages.asking import build
 from curate.stages.context import Context
 
@@ -77,6 +78,8 @@ class PanelState:
     """Id of a call: what was refused or unparsed before it is asked again; empty: nothing is."""
     replicate: int = 0
     """Which asking it is: 0 in production, more in checks."""
+    likely: frozenset[tuple[str, str]] = frozenset()
+    """Digests of query and passage of pairs that are probably relevant."""
     backwards: bool = False
     """Show the passages of every prompt in reversed order."""
 
@@ -149,6 +152,15 @@ class PanelState:
     def standing(self, seat: HeuristicState | LlmState) -> pl.DataFrame:
         """Return what the ledger holds of a judge."""
         return self.ledger.ratings(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+
+    def reading_test(self, seat: LlmState) -> ReadingTest:
+        """Return the test of whether a judge reads its prompts, with its last prompts in the ledger."""
+        test = ReadingTest(self.rubric.scale, {text.digest: len(text.text) for text in self.pool.shown}, self.likely)
+        rated = self.standing(seat).filter(pl.col("status") == "rated").drop_nulls("call_id").sort("call_id")
+        for _, reply in rated.tail(WINDOW * self.batch).group_by("call_id", maintain_order=True):
+            rows = reply.select("query_digest", "passage_digest", "grade", "status", "slot", "batch_size")
+            test.add([Rating(**vars(seat.key), **row) for row in rows.iter_rows(named=True)])
+        return test
 
     def snapshot(self, seat: JudgeState) -> pl.DataFrame:
         """Return a row of `ratings` for every pair of the pool; one that has no rating is `failed`."""

@@ -12,7 +12,8 @@ from curate.ledger.ids import TimeOrderedIds
 from curate.llm import passages, prompts
 from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric
-from curate.panel.rating import Pool
+from curate.panel import voting
+from curate.panel.rating import TEXTS, Pool
 from curate.stages.asking import build, language_guard
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import PanelState
@@ -21,16 +22,40 @@ from curate.stages.judge.config import Config
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 
+LIKELY_RANK = 3
+
 
 def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
     """Return the panel at its table, each judge with what it still has to rate."""
     since = TimeOrderedIds().next() if context.consent.retry else ""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
     rubric = load_rubric(config, context)
-    table = PanelState(shown(pairs, config, context), ledger, rubric, config.batch, context.seed, since)
+    pool = shown(pairs, config, context)
+    likely = _digests_of(likely_positives(context), pool) if config.controls else frozenset[tuple[str, str]]()
+    table = PanelState(pool, ledger, rubric, config.batch, context.seed, since, likely=likely)
     with waiting(context.progress, StepLabel("reading what was rated before")):
         seats = [table.seat(name, context) for name in config.models]
-    return PanelRun(table, seats, config, context)
+    allowed = config.allow_weak_judges or context.consent.allow_weak_judges
+    return PanelRun(table, seats, config, context, watched=not allowed)
+
+
+def likely_positives(context: Context) -> pl.DataFrame:
+    """Return pairs that are probably relevant, sorted: query_id, doc_id.
+
+    Those that labels brought to the run call relevant; of a query without any, what is in every retriever's first
+    LIKELY_RANK.
+    """
+    pool = context.read("pool", "pool").select(voting.PAIR)
+    labelled = context.legacy_positives().select(voting.PAIR).join(pool, on=voting.PAIR, how="semi")
+    rankings = context.read("pool", "rankings").filter(pl.col("rank") <= LIKELY_RANK)
+    everywhere = rankings.group_by(voting.PAIR).agg(by=pl.col("retriever").n_unique())
+    everywhere = everywhere.filter(pl.col("by") == rankings["retriever"].n_unique()).select(voting.PAIR)
+    ranked = everywhere.join(labelled, on="query_id", how="anti").join(pool, on=voting.PAIR, how="semi")
+    return pl.concat([labelled, ranked]).sort(voting.PAIR)
+
+
+def _digests_of(pairs: pl.DataFrame, pool: Pool) -> frozenset[tuple[str, str]]:
+    return frozenset(pool.pairs.join(pairs, on=voting.PAIR, how="semi").select(TEXTS).iter_rows())
 
 
 def check_language(config: Config, context: Context) -> None:

@@ -171,6 +171,7 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
     """Return a row per judge: what it is, and of a language model how it was asked and what its replies call it."""
     identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
     found = circularity.checked(context)
+    agreed: dict[str, Any] = dict(context.done("consensus").facts)
     gains = {each["judge"]: run_figures.between(each["effect"]) for each in found["judges"]} if found else {}
     for name in panel:
         identity = identities[name]
@@ -180,8 +181,11 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
         asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
         replied = (judged.get("models") or {}).get(name)
         names = {"in replies": ", ".join(replied)} if replied else {}
+        controls = {"controls": "reads its prompts; not qualified"} if name in (judged.get("controls") or {}) else {}
+        share = (agreed.get("places") or {}).get(name, (None,))[0]
+        place = {} if share is None else {"grades explained by the place in the prompt": f"{share:.1%}"}
         gained = {"nDCG@10 gained by judging itself": gains.get(name)} if gains else {}
-        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names, **gained})
+        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names, **controls, **place, **gained})
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from curate.core.config import Section
 from curate.panel import controls
@@ -24,6 +24,10 @@ class Gate(Section):
     )
 
 
+CONTROL_SHARE = 0.1
+"""Prompts of controls that need no people, at most, as a share of those of the pool."""
+
+
 class Config(Section):
     """The panel and what it is asked."""
 
@@ -41,5 +45,21 @@ class Config(Section):
     cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
     cascade_sample: float = Field(default=0.05, ge=0, le=1, description="share of pairs that a cascade judges in full")
     gate: Gate = Gate()
+    controls: int = Field(
+        default=12,
+        ge=0,
+        description="queries at which new language models are first given controls that need no people (a likely "
+        "positive, another query's, a random passage), at most a tenth of all prompts; off for none",
+    )
     sanity: Sanity = Sanity()
     allow_weak_judges: bool = Field(default=False, description="go on with judges that do not pass the gate")
+
+    def control_queries(self, prompts: int) -> int:
+        """Return at how many queries controls stand that need no people; one has no other's positive beside it."""
+        size = min(self.controls, int(CONTROL_SHARE * prompts))
+        return size if size > 1 else 0
+
+    @field_validator("controls", mode="before")
+    @classmethod
+    def _off(cls, controls: object) -> object:
+        return 0 if controls in (False, "off") else controls

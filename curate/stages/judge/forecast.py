@@ -23,6 +23,8 @@ from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
 from curate.stages.judge.config import Config
 
+KINDS = 3
+"""Kinds of controls that need no people, one of each at a query."""
 CONTROLS = "controls"
 """Purpose of the prompts of the gate, as plans, bills and progress show it."""
 
@@ -75,7 +77,8 @@ def forecast(config: Config, context: Context, texts: SampleTexts, pools: PoolSi
     seats = [(name, *build.judge(context, name, rubric)) for name in config.models]
     first = min(seats, key=lambda seat: weight(seat[2].price) if seat[2] else 0.0)[0]
     later = _always(config, pools.queries * pools.documents) if config.cascade else 1.0
-    calls, controls = pools.queries * math.ceil(pools.documents / config.batch), _controls(config, rubric.scale)
+    calls = pools.queries * math.ceil(pools.documents / config.batch)
+    controls = _controls(config, rubric.scale, calls)
     before, after = list[JudgeForecast](), list[JudgeForecast]()
     for name, judge, model in seats:
         requests = list(_requests(judge, config, texts, pools.documents)) if isinstance(judge, LlmJudge) else []
@@ -107,11 +110,14 @@ def _always(config: Config, pairs: int) -> float:
     return min(max(config.cascade_sample * pairs, LEAST), pairs) / max(pairs, 1)
 
 
-def _controls(config: Config, scale: Scale) -> int:
-    """Return how many prompts the controls of the gate fill at most: half of each, those of one query together."""
+def _controls(config: Config, scale: Scale, prompts: int) -> int:
+    """Return how many prompts the controls fill at most: half of each, those of one query together.
+
+    Without a gate they are those that need no people, beside so many prompts of the pool.
+    """
     gate = config.gate
     if gate.positives is None:
-        return 0
+        return config.control_queries(prompts) * math.ceil(KINDS / max(config.batch // 2, 1))
     known = drawing.known(gate.positives, scale)
     good = min(gate.size, known.filter(pl.col("expected").is_in(list(scale.relevant))).height)
     controls = good + gate.size + gate.adversarial * len(FAMILIES)

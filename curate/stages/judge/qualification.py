@@ -21,7 +21,7 @@ from curate.review import drawing
 from curate.stages.asking import collection
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, ReplayState
-from curate.stages.asking.seating import shown
+from curate.stages.asking.seating import likely_positives, shown
 from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.judge.config import Config, Gate
@@ -32,13 +32,19 @@ REPLICATE = 1
 """Under which controls are kept."""
 
 
+SAID = {"likely": "likely positives", "swapped": "positives of another query", "random": "random passages"}
+"""Kinds of controls that need no people."""
+
+
 @dataclass(frozen=True)
 class ControlTrial:
     """A panel before its controls."""
 
     controls: pl.DataFrame
-    """query_id, doc_id, kind: positive, rejected, random, or a family of adversarial ones."""
+    """query_id, doc_id, kind: positive, rejected, random, a family of adversarial ones; or those of SAID."""
     panel: PanelRun
+    gated: bool = True
+    """Whether people graded the positives, so that judges qualify by them."""
 
     @property
     def scale(self) -> Scale:
@@ -82,13 +88,15 @@ def known_pairs(path: Path, context: Context, scale: Scale) -> pl.DataFrame:
 
 
 def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
-    """Have the panel answer the controls, and stop if a judge is too weak; return how it did."""
+    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, None without a gate."""
     if tried is None:
         return None
     run = tried.asked()
     config, context = run.config, run.context
     run.table.ledger.note(rating.noted(run.table.pool))
     collection.rate(run)
+    if not tried.gated:
+        return None
     found = tried.measured(config.gate)
     for line in undiscerning(tried):
         context.tell(f"judge: {line}")
@@ -162,11 +170,30 @@ def notes(found: Mapping[str, Accuracy] | None, config: Config) -> Sequence[str]
     return [*failed, *(f"gate: {each}" for each in untested(found, config))]
 
 
+def without_people(tried: ControlTrial | None) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return judge -> kind of control that needs no people -> how many got a relevant grade, and any grade."""
+    if tried is None or tried.gated:
+        return {}
+    relevant = pl.col("grade").is_in(list(tried.scale.relevant))
+    counted: dict[str, dict[str, tuple[int, int]]] = {}
+    for seat in tried.panel.seats:
+        graded = tried.said(seat).drop_nulls("grade").group_by("kind").agg(relevant.sum().alias("hits"), pl.len())
+        if len(graded):
+            counted[seat.name] = {kind: (hits, rated) for kind, hits, rated in sorted(graded.iter_rows())}
+    return counted
+
+
+def reads(name: str, counts: Mapping[str, tuple[int, int]]) -> str:
+    """Return what a judge made of controls that need no people; they show that it reads, and qualify nobody."""
+    said = ", ".join(f"{hits} of {rated} {SAID[kind]}" for kind, (hits, rated) in counts.items())
+    return f"{name} gives a relevant grade to {said}: not qualified, for no person graded these (judge.gate.positives)"
+
+
 def trial(run: PanelRun) -> ControlTrial | None:
-    """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
+    """Return the panel before its controls; None without any, DataError if those of the gate are not of this run."""
     path = run.config.gate.positives
     if path is None:
-        return None
+        return _unqualified(run)
     known = known_pairs(path, run.context, run.table.rubric.scale)
     found = before(known, run)
     found.need_positives(len(known))
@@ -191,7 +218,30 @@ def before(known: pl.DataFrame, run: PanelRun) -> ControlTrial:
     laid = replace(run.table, pool=texts, replicate=REPLICATE)
     seats = [laid.seat(name, context) for name in config.models]
     asked = [seat for seat in seats if not isinstance(seat, ReplayState)]
-    return ControlTrial(drawn, replace(run, table=laid, seats=asked))
+    return ControlTrial(drawn, replace(run, table=laid, seats=asked, watched=False))
+
+
+def _unqualified(run: PanelRun) -> ControlTrial | None:
+    """Return the language models before controls that need no people; None where there are none.
+
+    Only judges that have rated nothing of the pool are asked: a run that grows is not charged again.
+    """
+    config, context, table = run.config, run.context, run.table
+    if not (config.controls and run.paid()):
+        return None
+    pool = context.read("pool", "pool").select(*PAIR, "position")
+    prompts = pool.group_by("query_id").len().select(((pl.col("len") - 1) // config.batch + 1).sum()).item()
+    if not (size := config.control_queries(prompts)):
+        return None
+    likely = likely_positives(context)
+    documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
+    drawn = controls.without_people(likely, pool, documents, size, context.seed)
+    laid = replace(table, pool=shown(controls.among(drawn, pool, config.batch, context.seed), config, context))
+    laid = replace(laid, replicate=REPLICATE)
+    seats = [laid.seat(seat.name, context) for seat in run.paid()]
+    new = {seat.name for seat in run.paid() if table.standing(seat).is_empty()}
+    asked = [seat if seat.name in new else replace(seat, work=[]) for seat in seats if isinstance(seat, LlmState)]
+    return ControlTrial(drawn, replace(run, table=laid, seats=asked), gated=False)
 
 
 def adversaries(

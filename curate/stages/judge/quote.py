@@ -8,7 +8,7 @@ from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.panel import rating
-from curate.stages.asking import build, seating
+from curate.stages.asking import build, consent, seating
 from curate.stages.asking.panel_state import LlmState, PanelState
 from curate.stages.context import Context
 from curate.stages.facts import billing
@@ -35,6 +35,7 @@ def quote(config: Config, context: Context) -> list[Row]:
         panel = seating.seated(config, context, ledger).in_order()
         sample = len(panel.sample()) / max(len(panel.table.pool.pairs), 1)
         rows = [row(panel.table, seat) for seat in panel.asked()]
+        consent.warn_of_windows(panel)
         trial = qualification.trial(panel)
         before = [row(trial.panel.table, seat) for seat in trial.asked().asked()] if trial else []
     first = panel.seats[0].name

@@ -18,6 +18,7 @@ from curate.core.records import STATUSES, STOPPED
 from curate.core.scale import FIVE
 from curate.ledger import Ledger, default_path
 from curate.llm import online
+from curate.llm.online.canary import CANARY, CUT
 from curate.llm.providers import provider
 from curate.panel import cascade, rating, sanity, voting
 from curate.panel.controls import Accuracy
@@ -42,22 +43,28 @@ def run(config: Config, context: Context) -> Report:
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = seated(config, context, ledger)
         _refuse_mixtures(panel)
+        for seat in panel.paid():
+            online.refuse_unread(f"judges.{seat.name}", panel.watch(seat))
+            if panel.watched and ledger.last_form(seat.key.judge_digest, CANARY) == CUT:
+                online.refuse_cut(f"judges.{seat.name}")
         left = panel.narrowed()
         batching.refuse_open(left)
         tried = trial(panel)
         asked = left.at(*(tried.asked().seats if tried else ()), *left.seats)
         consent.need_masked(asked.seats, context)
+        consent.warn_of_windows(asked)
         consent.need_consent(asked)
         ledger.note(rating.noted(panel.table.pool))
         passed, before = qualification.passed(tried), _calls(panel)
+        read = qualification.without_people(tried)
         try:
             panel = first_look.taken(panel)
             wanted = collection.collect(panel)
         except CurateError as error:
             if _calls(panel) != before:  # what was paid is kept as far as it goes
-                context.partial(_snapshot(panel, {}, passed, str(error)))
+                context.partial(_snapshot(panel, {}, passed, read, str(error)))
             raise
-        return _snapshot(panel, wanted, passed)
+        return _snapshot(panel, wanted, passed, read)
 
 
 def _calls(panel: PanelRun) -> int:
@@ -66,7 +73,11 @@ def _calls(panel: PanelRun) -> int:
 
 
 def _snapshot(
-    panel: PanelRun, wanted: collection.Wanted, passed: Mapping[str, Accuracy] | None, stopped: str = ""
+    panel: PanelRun,
+    wanted: collection.Wanted,
+    passed: Mapping[str, Accuracy] | None,
+    read: Mapping[str, Mapping[str, tuple[int, int]]],
+    stopped: str = "",
 ) -> Report:
     """Write the tables by what the ledger holds now, and return the report; `stopped` says why there is not more."""
     pool, ledger, config, context = panel.table.pool, panel.table.ledger, panel.config, panel.context
@@ -83,7 +94,9 @@ def _snapshot(
     rubric = panel.table.rubric
     write_scale(context.out, rubric.scale, rubric.all_meanings)
     write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel.seats})
-    found, lost = dict(ratings.group_by("status").len().iter_rows()), list(_without_grade(panel, ratings))
+    found, missing = dict(ratings.group_by("status").len().iter_rows()), _without_grade(panel, ratings)
+    lost = [line for _, line in missing.values()]
+    too_many = [judge for judge, (share, _) in missing.items() if share > config.sanity.missing]
     counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
     facts: dict[str, Json] = {
         **counts,
@@ -96,7 +109,9 @@ def _snapshot(
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
         "gate": qualification.facts(passed, config),
+        **({"controls": {name: dict(counts) for name, counts in read.items()}} if read else {}),
         **({"lost": lost} if lost else {}),
+        **({"too_many_lost": ", ".join(too_many)} if too_many else {}),
     }
     return Report(
         len(pool.pairs) * len(panel.seats),
@@ -107,6 +122,7 @@ def _snapshot(
         facts=facts,
         notes=[
             *qualification.notes(passed, config),
+            *(qualification.reads(name, counts) for name, counts in read.items()),
             *sanity.judges(ratings, panel.table.rubric.scale),
             *_guesses(panel),
             *_useless(panel),
@@ -193,18 +209,24 @@ def _useless(panel: PanelRun) -> Iterator[str]:
         )
 
 
-def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> Iterator[str]:
-    """Yield per judge how many pairs have no grade, their share, and what the vendor said most often."""
+def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> dict[str, tuple[float, str]]:
+    """Return judge -> share of its pairs that have no grade, and a sentence with what the vendor said most often."""
     ledger, run = panel.table.ledger, panel.context.run_id
-    causes = ledger.refusals(run, [seat.key.judge_digest for seat in panel.paid()])
     digests = {seat.name: seat.key.judge_digest for seat in panel.paid()}
+    causes = ledger.refusals(run, list(digests.values()))
+    asked = dict(ratings.filter(pl.col("status") != STOPPED).group_by("judge").len().iter_rows())
     lost = ratings.filter(pl.col("status").is_in(["refused", "unparsed", "failed"]))
-    for (judge,), rows in lost.group_by("judge", maintain_order=True):
+    missing: dict[str, tuple[float, str]] = {}
+    for (name,), rows in lost.group_by("judge", maintain_order=True):
+        judge, share = str(name), rows.height / asked[name]
         counts = ", ".join(f"{count:,} {status}" for status, count in sorted(rows.group_by("status").len().iter_rows()))
-        asked = ratings.filter((pl.col("judge") == judge) & (pl.col("status") != STOPPED)).height
-        cause = causes.get(digests.get(str(judge), ""), "")
+        cause = causes.get(digests.get(judge, ""), "")
         said = f"; most often: {cause}" if cause else ""
-        yield f"{judge}: {rows.height:,} of {asked:,} pairs have no grade ({rows.height / asked:.1%}): {counts}{said}"
+        missing[judge] = (
+            share,
+            f"{judge}: {rows.height:,} of {asked[name]:,} pairs have no grade ({share:.1%}): {counts}{said}",
+        )
+    return missing
 
 
 def _unfinished(ratings: pl.DataFrame) -> str:

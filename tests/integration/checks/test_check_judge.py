@@ -63,7 +63,7 @@ def test_without_an_order_nothing_is_sent_and_the_places_are_looked_at(tmp_path:
 
 def test_a_judge_that_answers_by_place_is_flagged_without_and_with_asking_again(tmp_path: Path, server: Vendor) -> None:
     server.faults = by_slot
-    run = executed(tmp_path, {"m": model(server)}, JUDGED)
+    run = executed(tmp_path, {"m": model(server)}, JUDGED, allow_weak_judges=True)
     found = check(run, JudgeOptions())
     assert found["warnings"] == ["m: its grades depend on the place in the prompt"]
     found = check(run, AGAIN)
@@ -214,8 +214,8 @@ def test_people_say_how_strict_a_judge_is_and_how_many_judges_a_panel_is_worth(t
 
 
 def test_the_command(tmp_path: Path, server: Vendor) -> None:
-    server.script = lambda _query, _passage: "A"
     run = executed(tmp_path, {"m": model(server), "lexical": {"kind": "lexical"}}, JUDGED)
+    server.script = lambda _query, _passage: "A"
     home = {"CURATE_HOME": str(run.beside("judge").home)}
     words = ("check", "judge", "--run", str(run.folder), "--controls", "--positives", str(known(tmp_path)))
     plan = ran(tmp_path, *words, "--plan", **home)

@@ -98,7 +98,9 @@ def test_two_that_ask_at_once_under_one_cap_keep_it_together(tmp_path: Path) -> 
             ends.append(caught.value)
 
     def dear(answer: Answer) -> Answer:
-        return fake.slow(0.1)(fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))(answer))
+        prompt = (answer.usage or {})["prompt"]
+        output = int((most * 1e6 - prompt * PRICE.input) / PRICE.output)
+        return fake.slow(0.1)(fake.used(prompt=prompt, output=output)(answer))
 
     with vendor(script, lambda call: fake.drop if "7 S" in str(call.passages) else dear) as server:
         most = bound(server)

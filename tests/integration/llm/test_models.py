@@ -161,7 +161,7 @@ def test_a_panel_of_presets_needs_their_keys_only(curate: Command) -> None:
 
 @both
 def test_one_call_is_sent_paid_and_written_down(kind: str, curate: Command, home: Path) -> None:
-    done, server = attempt(curate, kind, fake.used(prompt=300, cached=100, output=20, reasoning=5))
+    done, server = attempt(curate, kind, fake.used(prompt=400, cached=100, output=20, reasoning=5))
     assert done.returncode == 0, done.stderr
     [call] = server.calls
     assert len(call.passages) == 2
@@ -169,9 +169,9 @@ def test_one_call_is_sent_paid_and_written_down(kind: str, curate: Command, home
     assert "m-1" in said["model"]
     assert "as agreed (json_mode schema)" in said["form"]
     assert "P1 S, P2 D" in said["grades"]
-    assert "300 prompt tokens, 100 of them from a cache; 20 answer tokens, 5 of them thoughts" in said["usage"]
-    assert "0.340000 EUR" in said["cost"]
-    assert calls(home) == [("test", "", "m-1", "stop", pytest.approx(0.34))]
+    assert "400 prompt tokens, 100 of them from a cache; 20 answer tokens, 5 of them thoughts" in said["usage"]
+    assert "0.440000 EUR" in said["cost"]
+    assert calls(home) == [("test", "", "m-1", "stop", pytest.approx(0.44))]
     assert KEY not in everything(done)
 
 
