@@ -214,8 +214,8 @@ def test_people_say_how_strict_a_judge_is_and_how_many_judges_a_panel_is_worth(t
 
 
 def test_the_command(tmp_path: Path, server: Vendor) -> None:
+    server.script = lambda _query, passage: "D" if "第9条" in passage else "A"
     run = executed(tmp_path, {"m": model(server), "lexical": {"kind": "lexical"}}, JUDGED)
-    server.script = lambda _query, _passage: "A"
     home = {"CURATE_HOME": str(run.beside("judge").home)}
     words = ("check", "judge", "--run", str(run.folder), "--controls", "--positives", str(known(tmp_path)))
     plan = ran(tmp_path, *words, "--plan", **home)
