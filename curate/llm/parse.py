@@ -72,7 +72,7 @@ def parse(text: str | None, labels: Sequence[str], scale: Scale, *, cut: bool = 
     names = {plain(label): label for label in labels}
     pairs = _pairs(_value(text or "", amid=not cut), names)
     if pairs is None and cut:
-        pairs = _complete_pairs(_answer(text or ""))
+        pairs = _complete_pairs(answer(text or ""))
     if pairs is None:
         return Parsed(dict.fromkeys(labels), readable=False)
     return _assign(pairs, names, scale)
@@ -133,7 +133,7 @@ def items(text: str) -> Pairs | None:
     return value if isinstance(value, _Object) else None
 
 
-def _answer(text: str) -> str:
+def answer(text: str) -> str:
     """Return a text without the thoughts in front of it."""
     body = text.strip()
     thoughts = _THOUGHTS.match(body)
@@ -145,7 +145,7 @@ def _value(text: str, *, amid: bool = True) -> object:
 
     None if there is none, or if two differ.
     """
-    body = _answer(text)
+    body = answer(text)
     start = min((place for mark in "{[" if (place := body.find(mark)) >= 0), default=0)
     tidy = body[:start] + _LAST_COMMA.sub(r"\1\2", body[start:])
     for tried, among in ((text.strip(), False), (body, amid), (tidy, amid)):

@@ -204,7 +204,7 @@ class JudgeBatches:
         self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)
         if broken is not None:
             raise broken
-        self.tally.read(reply.model, fruitful=reading.fruitful)
+        self.tally.read(reply, reading)
 
     def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
         """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""

@@ -1,11 +1,12 @@
 """The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
 
 from curate.llm.online.client import ask
-from curate.llm.online.judge_tally import MOST_FRUITLESS, JudgeTally, Unreadable, refuse_mixture
+from curate.llm.online.judge_tally import MOST_FRUITLESS, MOST_UNREADABLE, JudgeTally, Unreadable, refuse_mixture
 from curate.llm.online.tasks import Account, Bill, Job, ReplyResult, RequestLimits, Task, pace
 
 __all__ = [
     "MOST_FRUITLESS",
+    "MOST_UNREADABLE",
     "Account",
     "Bill",
     "Job",

@@ -30,6 +30,8 @@ MOST_REFUSED_IN_A_ROW = 40
 """Refusals in a row that are for the texts: ten passages that are all refused one by one are 19. More are failures."""
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
+DOUBT_S = 0.05
+"""Pause between two looks at whether enough was answered to see that a judge can be read."""
 COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
@@ -51,7 +53,7 @@ class JudgeDispatcher(Haltable):
             job.name, job.account, limits.price, ledger, purse.budget, mixed_models=limits.mixed_models
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
-        self.done = self.failed = self.refused = 0
+        self.done = self.failed = self.refused = self.flying = 0
         self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
         self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
@@ -144,7 +146,7 @@ class JudgeDispatcher(Haltable):
         if broken is not None:
             raise broken
         self.failed = self.refused = 0
-        self.tally.read(reply.model, fruitful=reading.fruitful)
+        self.tally.read(reply, reading, task.request)
         self.tally.need_fruit()
         return reading
 
@@ -189,6 +191,7 @@ class JudgeDispatcher(Haltable):
         """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
+        self.flying += 1
         try:
             said = await self.job.provider.answer(task.request)
             reply = replace(said, usage=believed(said.usage))
@@ -204,6 +207,7 @@ class JudgeDispatcher(Haltable):
                 await self._forfeit(task, guess, error, started, hold)
             raise
         finally:
+            self.flying -= 1
             self.breaker.spared()
             used = reply.usage if reply else None
             self.pace.replied(sent, max(tokens, used.prompt + used.output if used else 0), time.monotonic())
@@ -225,7 +229,8 @@ class JudgeDispatcher(Haltable):
     async def _turn(self, task: Task, tokens: float) -> None:
         while await self.job.ours(task):
             now = time.monotonic()
-            pause = self.pace.pause(tokens, now) or self.breaker.pause(now)  # the breaker last: 0 may be its one probe
+            doubt = DOUBT_S if self.tally.doubts(self.flying) else 0.0
+            pause = doubt or self.pace.pause(tokens, now) or self.breaker.pause(now)  # last, for 0 may be its one probe
             if self.stop:
                 raise Halted
             if not pause:
