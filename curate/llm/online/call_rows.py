@@ -61,7 +61,7 @@ def reply_row(
 def failure_row(task: Task, account: Account, form: str, error: ProviderError, seconds: float) -> Call:
     """Return the row of a request that got no reply; the reason stands in place of one."""
     divisible = error.too_long or error.refused  # a ledger of before has the first alone, and its name
-    reason = canonical({"error": str(error), "too_long": divisible})
+    reason = canonical({"error": error.cause if divisible else str(error), "too_long": divisible})
     return _row(task, account, form, seconds, model="", finish="error", raw=reason)
 
 
