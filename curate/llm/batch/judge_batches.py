@@ -181,7 +181,8 @@ class JudgeBatches:
                     if isinstance(result, ProviderError):
                         lost.update({key: result} if result.unknown else {})
                         self.hopeless |= {key} if result.useless else set()
-                        refused.update({key: result} if result.refused or result.too_long else {})
+                        parted = key in flight.items and (result.refused or result.too_long)
+                        refused.update({key: result} if parted else {})
                         fatal.extend([result] if result.fatal else [])
                     elif key in flight.items and key not in flight.answered:
                         self._take(flight, state, key, result)
@@ -194,8 +195,9 @@ class JudgeBatches:
             self._forfeit(flight, state, lost)
             if refused and not (self.bill.calls or self.tally.models):  # nothing ever passed: it is not the texts
                 self._close(flight, state.word)
-                raise self.smaller.useless(flight.batch_id, refused)
-            self.bill.failed += self.smaller.divide(flight, refused, seconds(flight, state))
+                raise self.smaller.useless(flight, refused)
+            self.bill.failed += len(refused)
+            self.smaller.divide(flight, refused, seconds(flight, state))
         self._close(flight, state.word)
         lacking = len(flight.items) - len(flight.answered)
         self.session.tell(

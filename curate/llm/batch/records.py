@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.config import Json
+from curate.core.errors import ProviderError
 from curate.core.messages import BatchState, Reply, Usage
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
@@ -29,6 +30,8 @@ class BatchJob:
     read: Reader
     provider: BatchProvider
     account: Account
+    failed: Callable[[str, Sequence[str], ProviderError], ReplyResult]
+    """Says what a refusal settles, by the digests of its query and of its passages."""
     price: Price | None = None
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False

@@ -70,7 +70,7 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
     code, message = said(reply.body)
     broke = code in _NO_MONEY
     passing = may_pass(reply.status)
-    hushed = request is None or quotes(message, request)
+    hushed = request is None or quotes(message, [request])
     words = "" if hushed else message
     shown = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
     detail = ": ".join(part for part in (shown, words[:_LONGEST_MESSAGE]) if part)
@@ -94,9 +94,9 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
     )
 
 
-def worded(error: ProviderError, request: Request) -> ProviderError:
-    """Return an error that was made without its request at hand, with the vendor's words unless they quote it."""
-    if error.said and not quotes(error.said, request):
+def worded(error: ProviderError, requests: Sequence[Request]) -> ProviderError:
+    """Return an error that was made without its request, with the vendor's words unless they quote one of these."""
+    if error.said and requests and not quotes(error.said, requests):
         cause = f"{error.cause}: {error.said}"
         error.args, error.cause = (str(error).replace(error.cause, cause, 1),), cause
     return error
@@ -168,9 +168,8 @@ def _too_long(status: int, code: str, message: str) -> bool:
     return status == 413 or (status == 400 and (code in _TOO_LONG or any(each in words for each in _TOO_LONG_WORDS)))
 
 
-def quotes(message: str, request: Request) -> bool:
+def quotes(message: str, requests: Sequence[Request]) -> bool:
     """Say whether a vendor's words may repeat the texts of a request; those of a private one always may."""
-    if request.private:
-        return True
-    private = "\n".join(turn.content for turn in request.messages if turn.role != "system")
-    return any(message[start : start + _QUOTE] in private for start in range(max(len(message) - _QUOTE + 1, 0)))
+    texts = [turn.content for request in requests for turn in request.messages if turn.role != "system"]
+    parts = {message[start : start + _QUOTE] for start in range(len(message) - _QUOTE + 1)}
+    return any(request.private for request in requests) or any(part in text for text in texts for part in parts)

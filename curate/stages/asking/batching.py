@@ -106,8 +106,9 @@ def _order(run: PanelRun, seat: LlmState) -> batch.BatchJob:
 
     read = partial(rating.reading, seat.judge, seat.key)
     account = online.Account(**vars(seat.key), run=run.context.run_id)
-    settings, mixed = seat.settings, run.config.mixed_models
-    return batch.BatchJob(tasks, read, asked, account, settings.price, mixed, settings.batch_items)
+    failed, settings = partial(rating.failure, seat.key), seat.settings
+    mixed, most = run.config.mixed_models, settings.batch_items
+    return batch.BatchJob(tasks, read, asked, account, failed, settings.price, mixed, most)
 
 
 def _renew(claims: Claims, turns: set[str]) -> None:

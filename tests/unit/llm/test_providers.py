@@ -14,6 +14,8 @@ from curate.core.messages import Reply, Request, Usage
 from curate.core.records import Outcome
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider
+from curate.llm.providers.batch_openai import OpenAIBatch
+from curate.llm.providers.faults import as_status
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.panel.judges.llm import LlmJudge
@@ -135,6 +137,13 @@ def test_an_answer_in_parts_is_their_texts_and_no_thought() -> None:
     reply = OpenAIProvider.read(said, "")
     assert reply is not None
     assert (reply.text, reply.thoughts) == (None, True)
+
+
+def test_a_status_may_be_a_text() -> None:
+    assert [as_status(code) for code in (400, "400", "rate_limited", None, "")] == [400, 400, None, None, None]
+    row = {"response": {"status_code": "200", "body": {"choices": [{"message": {"content": "x"}}]}}}
+    said = OpenAIBatch(ProviderConfig(model="m", base_url="http://127.0.0.1:9"))._result("b", row)
+    assert isinstance(said, Reply)
 
 
 @both
