@@ -16,6 +16,7 @@ from curate.core.config import digest
 from curate.core.messages import Reply
 from curate.core.records import STATUSES
 from curate.core.scale import FIVE, Scale
+from curate.ledger.database import DAMAGED
 from curate.ledger.identities import RENAMED
 from curate.ledger.scales import Noted, noted
 from curate.ledger.store import CHUNK, Ledger
@@ -54,7 +55,7 @@ def damage(connection: sa.Connection) -> Iterator[LedgerFault]:
     if connection.dialect.name == "sqlite":
         said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         if said != ["ok"]:
-            yield LedgerFault("places where the file is damaged", len(said), said[0])
+            yield LedgerFault("places where the file is damaged", len(said), f"{said[0]} ({DAMAGED})")
 
 
 def identities(connection: sa.Connection) -> Iterator[LedgerFault]:
