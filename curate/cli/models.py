@@ -51,7 +51,7 @@ def attempt(
 
     trial = tried(name, _pipeline(pipeline, run), notice)
     failed = RunFailed(trial.problem) if trial.problem else None
-    answer({**asdict(trial), "problem": trial.problem}, _report(trial), as_json=as_json, failed=failed)
+    answer(asdict(trial), _report(trial), as_json=as_json, failed=failed)
 
 
 def _own(pipeline: str | None, run: Path | None) -> "Mapping[str, Settings]":

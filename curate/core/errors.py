@@ -89,6 +89,7 @@ class ProviderError(CurateError):
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
     one may. `refused`: a part of it may, for it may be what is in it. `broke`: the account seems
     to be empty, in the words of what may be a throttle. `overloaded`: fewer at the same time may.
+    `cause`: the message without what to do about it, where it says that.
     `unresolved`: the host's name leads nowhere, and never did. `unknown`: the vendor may have answered, and may bill
     it, though nobody here could read the answer; `said` is the beginning of what came in its place, and stays out of
     the message.
@@ -108,8 +109,10 @@ class ProviderError(CurateError):
         retry_after: float | None = None,
         unknown: bool = False,
         said: str = "",
+        cause: str = "",
     ) -> None:
         super().__init__(message)
+        self.cause = cause or message
         self.fatal = fatal
         self.useless = useless
         self.too_long = too_long

@@ -74,3 +74,5 @@ class BatchState:
     """From submission to end, by the vendor's clock."""
     fault: str = ""
     """The vendor's codes for why nothing of it was tried, empty if something was."""
+    said: str = ""
+    """Its words for that, which may quote a request."""

@@ -26,11 +26,15 @@ MANY = 100_000
 ROOM = 1_200
 """Bytes of disk that SQLite takes for the migration of a rating, most of them only meanwhile; 1,060 were measured."""
 
+DAMAGED = (
+    "it is damaged; put a copy of it back, or look with `PRAGMA integrity_check` of the program sqlite3, save what can "
+    "be read with its `.recover` into a new file, and move this one away"
+)
 _ELSEWHERE = "it holds other tables than this version's; move it away or name another place"
 _REMEDIES = {
     "SQLITE_BUSY": "another process writes to it for over a minute; wait until that one is done",
     "SQLITE_CANTOPEN": "check that its folder may be written to, or set CURATE_HOME to another one",
-    "SQLITE_CORRUPT": "it is damaged; put a copy of it back, or move it away",
+    "SQLITE_CORRUPT": DAMAGED,
     "SQLITE_ERROR": _ELSEWHERE,
     "SQLITE_FULL": "no space left on the disk, so free some; everything written before is kept",
     "SQLITE_IOERR": "perhaps no space left on the disk, so free some or check it; everything written before is kept",
@@ -107,13 +111,15 @@ class Database:
 
     def _remedy(self, error: BaseException | None) -> str:
         name = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None)
-        if name is None and type(error).__name__ == "OperationalError":  # PostgreSQL's, for lack of a connection
-            return _UNREACHED
+        if name is None and type(error).__name__ == "OperationalError":
+            return DAMAGED if self.path else _UNREACHED  # a text that is no UTF-8; no connection
         return next((text for code, text in _REMEDIES.items() if str(name).startswith(code)), "check what is in it")
 
     def _migrate(self) -> None:
         # SQLite lets nobody wait for a switch to WAL, nor for over a minute
         with FileLock(f"{self.path}.lock") if self.path else nullcontext():
+            if self.path and self.path.is_file() and not self.path.stat().st_size:  # SQLite would take it for a new one
+                raise DataError(f"{self.place}: an empty file and no ledger; put a copy of it back, or remove it")
             if self.path:
                 with self.transaction() as connection:
                     connection.exec_driver_sql("PRAGMA journal_mode=WAL")

@@ -238,14 +238,14 @@ class Ledger:
         with self.database.transaction() as connection:
             return set(connection.execute(query).scalars())
 
-    def generations(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> list[tuple[str, str, str]]:
-        """Return request_digest, finish and raw of a model's calls about one prompt, oldest first; errors too.
+    def generations(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> list[tuple[str, str, str, str]]:
+        """Return request_digest, finish, raw and form of a model's calls about one prompt, oldest first; errors too.
 
         What no rating is made of, a label or a text, is kept nowhere else: it is read from here again.
         """
         calls = self._tables.calls.c
         query = (
-            self._sa.select(calls.request_digest, calls.finish, calls.raw)
+            self._sa.select(calls.request_digest, calls.finish, calls.raw, calls.form)
             .where(
                 calls.judge_digest == judge_digest,
                 calls.rubric_digest == rubric_digest,
@@ -254,7 +254,7 @@ class Ledger:
             .order_by(calls.call_id)
         )
         with self.database.transaction() as connection:
-            return [(key, finish, raw) for key, finish, raw in connection.execute(query)]
+            return [(key, finish, raw, form) for key, finish, raw, form in connection.execute(query)]
 
     def recent(self, judge_digest: str, since: float) -> list[tuple[float, int | None]]:
         """Return when a judge's calls since a time were written down, in seconds of the epoch, and their tokens.

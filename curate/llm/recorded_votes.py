@@ -22,8 +22,8 @@ NONE: tuple[Missing, ...] = get_args(Missing)
 Answers = Mapping[str, str]
 """Judge -> the label that it chose, or the status of what is no answer: failed, refused, unparsed."""
 Verdict = Literal["confirmed", "rejected", "contested", "incomplete", "unconfirmed"]
-Calls = Iterable[tuple[str, str, str]]
-"""Request digest, finish and raw reply of a model's calls, oldest first: `Ledger.generations`."""
+Calls = Iterable[tuple[str, str, str, str]]
+"""Request digest, finish, raw reply and form of a model's calls, oldest first: `Ledger.generations`."""
 Texts = Mapping[str, tuple[str, ...]]
 """Name -> the texts that a question shows: query and passage, or one alone."""
 
@@ -46,12 +46,13 @@ def answers(
     """Return request digest -> what the calls say of it: the first answer, else what came last.
 
     `reads` reads the reply to each request, `kind` names the provider, `none` makes an answer of a status that is none.
+    What was unparsed when it came stays so, though it could be read today: labels were made without it.
     """
     found: dict[str, Answer] = {}
     read = _reader(kind)
-    for key, finish, raw in calls:
+    for key, finish, raw, form in calls:
         if key in reads and (key not in found or found[key].status in NONE):
-            found[key] = _answer(finish, read(raw), reads[key], none)
+            found[key] = none("unparsed") if form == "unparsed" else _answer(finish, read(raw), reads[key], none)
     return found
 
 

@@ -185,6 +185,16 @@ def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], 
     )
 
 
+def failure(key: Key, query_digest: str, slots: Sequence[str], error: ProviderError) -> ReplyResult:
+    """Return what a failure settles, from the digests of what was asked; nothing where parts of it may pass."""
+    form = "too_long" if error.too_long else "refused" if error.refused else "failed"
+    if form != "failed" and len(slots) > 1:
+        return ReplyResult(form=form, fruitful=False)
+    # What is too long or refused alone will be so again. What failed is tried again on the next run.
+    outcome = Outcome(None, "failed" if form == "failed" else "refused")
+    return ReplyResult(tuple(ratings(key, query_digest, slots, [outcome] * len(slots))), form=form, fruitful=False)
+
+
 def form(reply: Reply, parsed: Parsed) -> str:
     """Return in which form a reply came: `whole` or `partial`, or why it gives nothing.
 
@@ -224,14 +234,8 @@ def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
         return replace(found, again=smaller(groups))
 
     def failed(error: ProviderError) -> ReplyResult:
-        form = "too_long" if error.too_long else "refused" if error.refused else "failed"
-        if form != "failed" and len(passages) > 1:
-            return ReplyResult(again=smaller(halves(passages)), form=form, fruitful=False)
-        # What is too long or refused alone will be so again. What failed is tried again on the next run.
-        outcome = Outcome(None, "failed" if form == "failed" else "refused")
-        return ReplyResult(
-            tuple(ratings(key, query_digest, slots, [outcome] * len(passages))), form=form, fruitful=False
-        )
+        found = failure(key, query_digest, slots, error)
+        return found if found.ratings else replace(found, again=smaller(halves(passages)))
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
     return Task(request, read, failed, len(passages), query_digest, slots, work.place)

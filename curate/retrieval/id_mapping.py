@@ -40,8 +40,13 @@ class IdMapping:
         )
         self._last: tuple[Sequence[str], Numbers, npt.NDArray[np.bool_]] | None = None
 
-    def follow(self, retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> MappedHits:
-        """Return each query's best `depth` hits; DataError if a document never was in the corpus."""
+    def follow(
+        self, retriever: str, queries: Sequence[Query], hits: Hits, depth: int, *, as_given: bool = False
+    ) -> MappedHits:
+        """Return each query's best `depth` hits, ties by document or, if so wanted, as they are given.
+
+        DataError if a document never was in the corpus.
+        """
         numbers, moved = self._look_up(hits.ids)
         docs, asked = numbers[hits.rows], np.repeat(np.arange(len(hits.counts)), hits.counts)
         if (strange := np.flatnonzero(docs == UNKNOWN)).size:
@@ -54,7 +59,7 @@ class IdMapping:
         self.left_out += int((~here).sum())
         self.merged += int(moved[hits.rows].sum())
         docs, asked, scores = docs[here], asked[here], hits.scores[here]
-        rows, _ = ranking.ordered(asked, docs, scores, depth)
+        rows, _ = ranking.ordered(asked, docs, scores, depth, np.arange(len(docs)) if as_given else docs)
         return MappedHits(docs[rows], scores[rows], np.bincount(asked[rows], minlength=len(hits.counts)))
 
     def _look_up(self, ids: Sequence[str]) -> tuple[Numbers, npt.NDArray[np.bool_]]:
@@ -73,7 +78,7 @@ def followed(
 ) -> Iterator[MappedHits]:
     """Yield what one retriever found, some queries at once, under today's ids."""
     for asked, hits in ranking.ask(retriever, corpus, queries, depth, progress):
-        yield ids.follow(retriever.name, asked, hits, depth)
+        yield ids.follow(retriever.name, asked, hits, depth, as_given=getattr(retriever, "orders_ties", False))
 
 
 def ranked(

@@ -30,16 +30,19 @@ def best_first(places: Numbers, scores: Scores, depth: int) -> Numbers:
     return best
 
 
-def ordered(queries: Numbers, docs: Numbers, scores: Scores, depth: int) -> tuple[Numbers, Numbers]:
+def ordered(
+    queries: Numbers, docs: Numbers, scores: Scores, depth: int, ties: Numbers | None = None
+) -> tuple[Numbers, Numbers]:
     """Return the rows of each query's best `depth` documents, and their ranks from 1.
 
-    `queries` ascends. Of several rows of one document and query the best counts; ties by document. Most lists come
-    in order and without doubles, and then nothing is sorted but their numbers.
+    `queries` ascends. Of several rows of one document and query the best counts; ties by `ties`, else by document. Most
+    lists come in order and without doubles, and then nothing is sorted but their numbers.
     """
+    ties = docs if ties is None else ties
     rows = np.arange(len(queries))
     above, below = scores[:-1], scores[1:]
-    if not ((np.diff(queries) > 0) | (above > below) | ((above == below) & (np.diff(docs) > 0))).all():
-        rows = np.lexsort((docs, -scores, queries))
+    if not ((np.diff(queries) > 0) | (above > below) | ((above == below) & (np.diff(ties) > 0))).all():
+        rows = np.lexsort((ties, -scores, queries))
     pairs = (queries * (docs.max(initial=0) + 1) + docs)[rows]
     if (np.diff(np.sort(pairs)) == 0).any():
         rows = rows[np.sort(np.unique(pairs, return_index=True)[1])]

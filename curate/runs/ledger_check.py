@@ -16,6 +16,7 @@ from curate.core.config import digest
 from curate.core.messages import Reply
 from curate.core.records import STATUSES
 from curate.core.scale import FIVE, Scale
+from curate.ledger.database import DAMAGED
 from curate.ledger.identities import RENAMED
 from curate.ledger.scales import Noted, noted
 from curate.ledger.store import CHUNK, Ledger
@@ -24,6 +25,7 @@ from curate.llm.parse import parse
 from curate.llm.prompts import labels
 from curate.llm.providers import PROVIDERS, Reader, reader
 from curate.llm.providers.sdk import inner
+from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 
 REPLIES = 500
@@ -53,7 +55,7 @@ def damage(connection: sa.Connection) -> Iterator[LedgerFault]:
     if connection.dialect.name == "sqlite":
         said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         if said != ["ok"]:
-            yield LedgerFault("places where the file is damaged", len(said), said[0])
+            yield LedgerFault("places where the file is damaged", len(said), f"{said[0]} ({DAMAGED})")
 
 
 def identities(connection: sa.Connection) -> Iterator[LedgerFault]:
@@ -125,6 +127,7 @@ def payments(connection: sa.Connection) -> Iterator[LedgerFault]:
 def replies(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield ratings that are not what the reply of their call says, read again by the parser of fresh replies.
 
+    What an older version could not read, as the call's form says, may be read today: its ratings need not be there.
     Their passage, slot and batch size are compared with the call's list of passages, too. Calls and ratings are read
     side by side, in the order of the calls; no more than some of them are in memory. A reply can be read again if its
     rubric's scale can be, and its judge's provider is known here and has a function `reply`; else it is passed over.
@@ -170,9 +173,13 @@ def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator
     if reply is None:
         yield "calls whose reply is in no form that its provider knows", call.call_id
         return
-    said = LlmJudge.outcomes(reply, parse(reply.text, labels(number), scale, cut=reply.finish == "length"))
-    graded = enumerate((each.grade, each.status) for each in said)
+    parsed = parse(reply.text, labels(number), scale, cut=reply.finish == "length")
+    graded = enumerate((each.grade, each.status) for each in LlmJudge.outcomes(reply, parsed))
     expected = {slot: each for slot, each in graded if number == 1 or each[0] is not None}
+    if call.form not in ("", rating.form(reply, parsed)):
+        rated = {row.slot for row in rows if row.status != "unparsed"}
+        rows = [row for row in rows if row.slot in rated]
+        expected = {slot: each for slot, each in expected.items() if slot in rated}
     for row in rows:
         if expected.get(row.slot) != (row.grade, row.status):
             yield "ratings that are not what the reply of their call says", row.rating_id

@@ -41,17 +41,8 @@ class ModelTest:
     cost: float | None
     """None if the price or the usage is unknown."""
     currency: str | None
-
-    @property
-    def problem(self) -> str:
-        """Return why this model cannot judge as it is set, and what to do; empty if it can."""
-        if self.finish == "refusal":
-            return f"{self.name}: refused to grade two harmless sentences; choose another model"
-        if None not in self.grades.values():
-            return ""
-        if self.finish == "length":
-            return f"{self.name}: the answer did not fit its bound; raise thinking_tokens"
-        return f"{self.name}: the reply is not in the agreed form; try another json_mode, or another model"
+    problem: str
+    """Why this model cannot judge as it is set, and what to do; empty if it can."""
 
 
 def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bool | None]]:
@@ -74,7 +65,9 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
     `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
+    from curate.llm.reply_faults import fault
     from curate.panel.judges.llm import LlmJudge
+    from curate.panel.rating import form
     from curate.stages.asking import build
     from curate.stages.asking.seating import load_rubric
     from curate.stages.judge.config import Config
@@ -85,16 +78,19 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
     assert isinstance(judge, LlmJudge)
     reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), replace(context, tell=tell))
+    parsed = judge.read(reply, len(PASSAGES))
+    wrong = fault(reply, form(reply, parsed)) if parsed.missing or reply.finish == "refusal" else None
     return ModelTest(
         name,
         reply.model,
         config.json_mode,
         seconds,
         reply.finish,
-        judge.read(reply, len(PASSAGES)).grades,
+        parsed.grades,
         reply.usage,
         cost(reply.usage, config.price),
         config.price.currency if config.price else None,
+        f"{name}: {wrong.said} in reply to two harmless sentences; {wrong.remedy}" if wrong else "",
     )
 
 

@@ -49,7 +49,7 @@ def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more:
             left = {one.doc_id for one in each.passages if (query, text_digest(one.shown())) not in known}
             yield from rating.tasks(judge, rating.prompts(each.query, each.passages, size, left), key, vain)
 
-    return BatchJob(tasks, partial(rating.reading, judge, key), asked, account, PRICE)
+    return BatchJob(tasks, partial(rating.reading, judge, key), asked, account, partial(rating.failure, key), PRICE)
 
 
 def collected(

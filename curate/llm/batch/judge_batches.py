@@ -11,7 +11,8 @@ from curate.core.config import digest
 from curate.core.errors import BatchGone, ProviderError, RunFailed
 from curate.core.messages import BatchState, Reply
 from curate.core.progress import StepLabel
-from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight
+from curate.llm.batch.division import Division
+from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
 from curate.llm.batch.session import Session
 from curate.llm.budget import Hold
 from curate.llm.cost import batch_price, believed, estimate, least
@@ -41,6 +42,7 @@ class JudgeBatches:
         self.flights: list[Flight] = []
         self.hopeless: set[str] = set()
         """Requests that no other batch would answer."""
+        self.smaller = Division(session, order)
         self.total = self.over = 0
         self.key = (account.judge_digest, account.rubric_digest, account.replicate)
         self.mark = digest(self.key)
@@ -55,13 +57,15 @@ class JudgeBatches:
             items = {key: self._kept(key, item, held=key not in answered) for key, item in batch.items.items()}
             self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered))
         await self._finish()
-        for _ in range(self.session.pace.rounds):
-            calls = self.bill.calls
+        rounds = self.session.pace.rounds
+        while rounds:
+            calls, smaller = self.bill.calls, self.smaller.steps
             if not await self._submit_all():
                 break
             await self._finish()
             self.tally.need_fruit(self.bill.calls - calls)
             refuse_unread(self.provider.name, self.order.watch)
+            rounds -= self.smaller.steps == smaller  # what was made smaller was in no batch yet
         return self.bill
 
     async def _adopt(self) -> None:
@@ -76,10 +80,10 @@ class JudgeBatches:
 
     async def _submit_all(self) -> bool:
         """Submit what is left, in batches as large as vendor and cap allow; return whether there was anything."""
-        pace, vendor, seen = self.session.pace, self.provider, set[str]()
-        with closing(BatchDraft(pace.most_items or vendor.most_items, pace.most_bytes or vendor.most_bytes)) as group:
+        seen, most_bytes = set[str](), self.session.pace.most_bytes or self.provider.most_bytes
+        with closing(BatchDraft(self.smaller.most_items, most_bytes)) as group:
             try:
-                for task in self.order.tasks():
+                for task in self.smaller.tasks():
                     if task.key not in seen and task.key not in self.hopeless:
                         seen.add(task.key)
                         await self.session.breathe()
@@ -92,6 +96,7 @@ class JudgeBatches:
     async def _put(self, task: Task, group: BatchDraft) -> None:
         """Put a task into a group, which is submitted before if it is full or the cap leaves no room beside it."""
         budget, line = self.session.budget, self.provider.item(task.key, task.request)
+        group.most_items = self.smaller.most_items
         if group.full(line):
             await self._submit(group)
         guess = estimate(task.request)
@@ -117,13 +122,22 @@ class JudgeBatches:
         """Submit a group and write it down at once; the group is empty afterwards."""
         if not group.items:
             return
-        batch_id = await self.session.insist(lambda: self.provider.submit(group.file, self.mark))
+        try:
+            batch_id = await self.session.insist(lambda: self.provider.submit(group.file, self.mark))
+        except ProviderError as error:
+            if not (error.refused or error.too_long) or not self.smaller.halve(len(group.items), error.cause):
+                raise
+            _release(group.items.values())
+            group.clear()
+            return
         self._add(batch_id, group.items)
         created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.flights.append(Flight(batch_id, self.order.account.run, created, group.items))
         self.total += len(group.items)
         self.session.tell(f"{self.provider.name}: submitted batch {batch_id}, {len(group.items):,} requests")
         group.clear()
+        if self.smaller.halved:  # one at a time: the limit may be on all batches together
+            await self._finish()
 
     def _add(self, batch_id: str, items: dict[str, BatchItem]) -> None:
         kept = {key: item.said(self.rate) for key, item in items.items()}
@@ -160,6 +174,7 @@ class JudgeBatches:
         """Write down all that an ended batch answered."""
         fatal: list[ProviderError] = []
         lost: dict[str, ProviderError] = {}
+        refused: dict[str, ProviderError] = {}
         unheard = set(flight.items) if state.word in _WHOLE else set[str]()
 
         async def step() -> None:
@@ -170,6 +185,8 @@ class JudgeBatches:
                     if isinstance(result, ProviderError):
                         lost.update({key: result} if result.unknown else {})
                         self.hopeless |= {key} if result.useless else set()
+                        parted = key in flight.items and (result.refused or result.too_long)
+                        refused.update({key: result} if parted else {})
                         fatal.extend([result] if result.fatal else [])
                     elif key in flight.items and key not in flight.answered:
                         self._take(flight, state, key, result)
@@ -180,16 +197,21 @@ class JudgeBatches:
                 unheard, ProviderError(f"{self.provider.name}: no result in a batch that was completed")
             )
             self._forfeit(flight, state, lost)
+            if refused and not (self.bill.calls or self.tally.models):  # nothing ever passed: it is not the texts
+                self._close(flight, state.word)
+                raise self.smaller.useless(flight, refused)
+            self.bill.failed += len(refused)
+            self.smaller.divide(flight, refused, seconds(flight, state))
         self._close(flight, state.word)
         lacking = len(flight.items) - len(flight.answered)
         self.session.tell(
             f"{self.provider.name}: batch {flight.batch_id} {state.word}, {len(flight.answered):,} answers"
             + (f", {lacking:,} requests without one" if lacking else "")
         )
-        if state.fault:
+        if state.fault and not self.smaller.halve(len(flight.items), why := self.smaller.why(flight, state)):
             raise ProviderError(
-                f"{self.provider.name}: the vendor refused batch {flight.batch_id} as a whole ({state.fault}); check "
-                "model, account and its limits of batches, or ask online",
+                f"{self.provider.name}: the vendor refused batch {flight.batch_id} as a whole ({why}); check model, "
+                "account, its limits of batches and batch_items, or ask online",
                 fatal=True,
             )
         if fatal:
@@ -202,13 +224,13 @@ class JudgeBatches:
         reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
         account = replace(self.order.account, run=flight.run)
         most = item.hold.amount / self.rate
-        row = reply_row(item, account, reply, reading, self.price, most, _seconds(flight, state))
+        row = reply_row(item, account, reply, reading, self.price, most, seconds(flight, state))
         self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)
         if broken is not None:
             raise broken
-        self.tally.read(reply.model, reading.ratings, fruitful=reading.fruitful)
+        self.tally.read(reply, reading)
 
     def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
         """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""
@@ -217,13 +239,13 @@ class JudgeBatches:
             item = flight.items.get(key)
             if item is not None and key not in flight.answered:
                 most = item.hold.amount / self.rate
-                row = lost_row(item, account, error, self.price, most, _seconds(flight, state))
+                row = lost_row(item, account, error, self.price, most, seconds(flight, state))
                 self.session.ledger.append((), row)
                 self.tally.forfeit(item.hold.amount, item.hold)
 
     def _lose(self, flight: Flight, gone: BatchGone) -> None:
         """Give up a batch whose results can no longer be there."""
-        if _age(flight) < KEPT:
+        if age(flight) < KEPT:
             raise RunFailed(f"{gone}; give the key and the base_url that it was submitted with") from None
         self._close(flight, "gone")
         self.session.tell(f"{gone}, and too old to have results; its requests are sent again")
@@ -245,11 +267,3 @@ def _release(items: Iterable[BatchItem]) -> None:
     """Give back what is still held for items."""
     for item in items:
         item.hold.turn(0.0)
-
-
-def _seconds(flight: Flight, state: BatchState) -> float:
-    return _age(flight).total_seconds() if state.seconds is None else state.seconds
-
-
-def _age(flight: Flight) -> dt.timedelta:
-    return dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(flight.created)

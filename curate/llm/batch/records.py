@@ -1,11 +1,13 @@
 """What passes between a caller, the ledger and a seat that asks by batches."""
 
+import datetime as dt
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.config import Json
-from curate.core.messages import Reply, Usage
+from curate.core.errors import ProviderError
+from curate.core.messages import BatchState, Reply, Usage
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
 from curate.llm.cost import Price
@@ -28,10 +30,14 @@ class BatchJob:
     read: Reader
     provider: BatchProvider
     account: Account
+    failed: Callable[[str, Sequence[str], ProviderError], ReplyResult]
+    """Says what a refusal settles, by the digests of its query and of its passages."""
     price: Price | None = None
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False
     """Go on though replies name several models."""
+    most_items: int | None = None
+    """Most requests in a batch; None: what the vendor allows."""
     watch: Watch | None = None
     """Ends the asking of a judge that does not read what it is asked."""
 
@@ -44,11 +50,11 @@ class PollingPolicy:
     """First pause between two looks; each is half as long again as the one before."""
     longest_s: float = LONGEST_S
     rounds: int = 2
-    """Batches that a request goes into at most; with 0 what is open is collected and nothing is submitted."""
+    """Batches that a request goes into at most, without refused ones; with 0 what is open is collected, no more."""
     attempts: int = 6
     """Tries of a step that fails in passing."""
     most_items: int | None = None
-    """None: what the vendor allows."""
+    """None: what vendor and order allow."""
     most_bytes: int | None = None
 
 
@@ -85,6 +91,16 @@ class Flight:
     """Requests whose reply is in the ledger."""
     done: int = 0
     """Items that are over, as far as the vendor tells."""
+
+
+def age(flight: Flight) -> dt.timedelta:
+    """Return the time since a batch was submitted."""
+    return dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(flight.created)
+
+
+def seconds(flight: Flight, state: BatchState) -> float:
+    """Return how long a batch took, by the vendor's clock where it tells."""
+    return age(flight).total_seconds() if state.seconds is None else state.seconds
 
 
 class BatchDraft:

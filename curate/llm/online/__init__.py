@@ -3,6 +3,7 @@
 from curate.llm.online.client import ask
 from curate.llm.online.judge_tally import (
     MOST_FRUITLESS,
+    MOST_UNREADABLE,
     JudgeTally,
     Unreadable,
     refuse_cut,
@@ -13,6 +14,7 @@ from curate.llm.online.tasks import Account, Bill, Job, ReplyResult, RequestLimi
 
 __all__ = [
     "MOST_FRUITLESS",
+    "MOST_UNREADABLE",
     "Account",
     "Bill",
     "Job",

@@ -11,7 +11,7 @@ from curate.core.messages import Reply
 from curate.ledger import Call
 from curate.ledger.records import LOST
 from curate.llm.cost import Price, cost
-from curate.llm.online.tasks import Account, ReplyResult, Task
+from curate.llm.online.tasks import Account, ReplyResult
 
 
 class SentRequest(Protocol):
@@ -58,10 +58,10 @@ def reply_row(
     )
 
 
-def failure_row(task: Task, account: Account, form: str, error: ProviderError, seconds: float) -> Call:
+def failure_row(task: SentRequest, account: Account, form: str, error: ProviderError, seconds: float) -> Call:
     """Return the row of a request that got no reply; the reason stands in place of one."""
     divisible = error.too_long or error.refused  # a ledger of before has the first alone, and its name
-    reason = canonical({"error": str(error), "too_long": divisible})
+    reason = canonical({"error": error.cause if divisible else str(error), "too_long": divisible})
     return _row(task, account, form, seconds, model="", finish="error", raw=reason)
 
 

@@ -33,10 +33,11 @@ def ask(
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
-    row without an answer or on an outage, Unreadable after MOST_FRUITLESS answers in a row that settle nothing (of all
-    such judges, if nothing else ended one), RunFailed if replies name another model than before. All end together: with
-    BudgetError at the cap, Interrupted on Ctrl-C, ProviderError if a judge's first answer is a fatal one (wrong key),
-    and any unexpected error as itself. Ctrl-C while it is ending drops the calls in flight.
+    row without an answer or on an outage, Unreadable after MOST_FRUITLESS answers in a row that settle nothing, or
+    MOST_UNREADABLE if none could ever be read (of all such judges, if nothing else ended one), RunFailed if replies
+    name another model than before. All end together: with BudgetError at the cap, Interrupted on Ctrl-C, ProviderError
+    if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C while it is ending
+    drops the calls in flight.
     """
     budget = budget or Budget()
     budget.admit({job.name: job.limits.price for job in jobs})
@@ -101,12 +102,12 @@ class _Asking:
             raise reasons[0]
 
     def interrupt(self) -> None:
-        running = [each for lane in self.lanes for each in lane.running]
+        flying = sum(lane.flying for lane in self.lanes)  # others wait for a slot, the pace or the cap
         if self.stop is not None:
-            for each in running:
+            for each in [each for lane in self.lanes for each in lane.running]:
                 each.cancel()
-        elif running:
-            calls = "1 call is" if len(running) == 1 else f"{len(running)} calls are"
+        elif flying:
+            calls = "1 call is" if flying == 1 else f"{flying} calls are"
             self.tell(
                 f"stopping: {calls} in flight and may be paid, so the answers are awaited; Ctrl-C again drops them"
             )

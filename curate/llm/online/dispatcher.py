@@ -33,6 +33,8 @@ FIRST = 5
 """Calls at the same time while nobody knows whether a judge reads its prompts."""
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
+DOUBT_S = 0.05
+"""Pause between two looks at whether enough was answered to see that a judge can be read."""
 COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
@@ -54,7 +56,7 @@ class JudgeDispatcher(Haltable):
             job.name, job.account, limits.price, ledger, purse.budget, job.watch, mixed_models=limits.mixed_models
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
-        self.done = self.failed = self.refused = 0
+        self.done = self.failed = self.refused = self.flying = 0
         self.doubted = False
         self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
@@ -148,7 +150,8 @@ class JudgeDispatcher(Haltable):
         if broken is not None:
             raise broken
         self.failed = self.refused = 0
-        self.tally.read(reply.model, reading.ratings, fruitful=reading.fruitful)
+        if not task.purpose:
+            self.tally.read(reply, reading, task.request)
         self.tally.need_fruit()
         refuse_unread(self.job.name, self.job.watch)
         if self.gate.most < limits.concurrency and not (self.job.watch and self.job.watch.undecided):
@@ -214,6 +217,7 @@ class JudgeDispatcher(Haltable):
         """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
+        self.flying += 1
         try:
             said = await self.job.provider.answer(task.request)
             reply = replace(said, usage=believed(said.usage, least(task.request)))
@@ -231,6 +235,7 @@ class JudgeDispatcher(Haltable):
                 await self._forfeit(task, guess, error, started, hold)
             raise
         finally:
+            self.flying -= 1
             self.breaker.spared()
             used = reply.usage if reply else None
             self.pace.replied(sent, max(tokens, used.prompt + used.output if used else 0), time.monotonic())
@@ -252,7 +257,8 @@ class JudgeDispatcher(Haltable):
     async def _turn(self, task: Task, tokens: float) -> None:
         while task.purpose or await self.job.ours(task):
             now = time.monotonic()
-            pause = self.pace.pause(tokens, now) or self.breaker.pause(now)  # the breaker last: 0 may be its one probe
+            doubt = DOUBT_S if self.tally.doubts(self.flying) else 0.0
+            pause = doubt or self.pace.pause(tokens, now) or self.breaker.pause(now)  # last, for 0 may be its one probe
             if self.stop:
                 raise Halted
             if not pause:

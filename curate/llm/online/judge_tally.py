@@ -1,16 +1,20 @@
 """Tally of one judge's replies, online or in batches: what they cost, who gave them, and when the judge is given up."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from curate.core.errors import RunFailed
-from curate.core.messages import Usage
-from curate.ledger import Ledger, Rating
+from curate.core.messages import Reply, Request, Usage
+from curate.ledger import Ledger
 from curate.llm.budget import Budget, Hold, Meter
 from curate.llm.cost import Price, cost
-from curate.llm.online.tasks import Account, Bill, Watch
+from curate.llm.online.tasks import Account, Bill, ReplyResult, Watch
+from curate.llm.reply_faults import REFUSED, Fault, fault, sample
 
+MOST_UNREADABLE = 10
+"""Answers in a row that nobody can read after which a judge is given up that never gave one which can be read."""
 MOST_FRUITLESS = 50
-"""Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
+"""Answers in a row that settled nothing after which any judge is: asking in smaller parts costs money too."""
 
 
 class Unreadable(RunFailed):
@@ -35,12 +39,19 @@ class JudgeTally:
         *,
         mixed_models: bool,
     ) -> None:
-        self.name, self.mixed_models, self.watch = name, mixed_models, watch
+        self.name, self.account, self.ledger, self.watch = name, account, ledger, watch
+        self.mixed_models = mixed_models
         self.meter = Meter(price, budget.policy.rate(price).value)
         self.models = ledger.models(account.judge_digest, account.rubric_digest)
         self.bill = Bill()
-        self.fruitless = 0
-        """Replies in a row that settled nothing."""
+        self.readable = account.purpose != "judge" and bool(self.models)
+        """Whether a reply settled something; one of before may have, where no rating tells."""
+        self.faults = Counter[Fault]()
+        """What is wrong with the replies in a row that settled nothing."""
+        self.last: dict[Fault, tuple[Reply, Request | None]] = {}
+        """The last reply of every fault, and the request, where it is at hand."""
+        self.seen = 0
+        """Replies that are written down and read."""
 
     def pay(self, usage: Usage | None, guess: Usage | None, most: Callable[[], float], hold: Hold) -> None:
         """Count a reply at what it cost, or at the `most` that it may where the vendor told no usage."""
@@ -65,21 +76,53 @@ class JudgeTally:
         if not self.mixed_models:
             refuse_mixture(self.name, self.models)
 
-    def read(self, model: str, ratings: Sequence[Rating], *, fruitful: bool) -> None:
+    def read(self, reply: Reply, reading: ReplyResult, request: Request | None = None) -> None:
         """Count a reply that is written down; RunFailed if it names another model than those before."""
-        self.fruitless = 0 if fruitful else self.fruitless + 1
+        self.seen += 1
+        if reading.fruitful:
+            self.readable = True
+            self.faults.clear()
+        else:
+            wrong = fault(reply, reading.form)
+            self.faults[wrong] += 1
+            self.last[wrong] = reply, request
         if self.watch:
-            self.watch.add(ratings)
-        self.check(model)
+            self.watch.add(reading.ratings)
+        self.check(reply.model)
+
+    @property
+    def unreadable(self) -> int:
+        """Return how many of the replies in a row that settled nothing nobody can read; a refusal is read."""
+        return self.faults.total() - self.faults[REFUSED]
+
+    def doubts(self, flying: int) -> bool:
+        """Say whether the calls in flight, if nobody can read their replies either, are enough to give a judge up."""
+        flying += self.bill.calls - self.seen  # and those that are being written
+        return not self.readable and self.unreadable + flying >= MOST_UNREADABLE
 
     def need_fruit(self, answers: int = MOST_FRUITLESS) -> None:
-        """Raise Unreadable if the last `answers` replies, and as many as MOST_FRUITLESS, all settled nothing."""
-        if self.fruitless >= answers >= MOST_FRUITLESS:
-            raise Unreadable(
-                f"{self.name}: {self.fruitless} answers in a row gave nothing that can be read, and are paid; "
-                "try another model, json_mode or rubric",
-                [self.name],
-            )
+        """Raise Unreadable if the last `answers` replies, and as many as MOST_FRUITLESS, all settled nothing.
+
+        So do MOST_UNREADABLE of a judge of which nothing could ever be read.
+        """
+        if not (self.faults.total() >= answers >= MOST_FRUITLESS or self._never_readable()):
+            return
+        [(wrong, _)] = self.faults.most_common(1)
+        reply, request = self.last[wrong]
+        shown = sample(reply, request) if request else ""
+        raise Unreadable(
+            f"{self.name}: {self.faults.total()} answers in a row gave nothing that can be read, and are paid: "
+            f"{wrong.said}{f', such as {shown!r}' if shown else ''}; {wrong.remedy}",
+            [self.name],
+        )
+
+    def _never_readable(self) -> bool:
+        """Say whether enough replies cannot be read, and none could be, by the ledger neither."""
+        if self.readable or self.unreadable < MOST_UNREADABLE:
+            return False
+        key = self.account.judge_digest, self.account.rubric_digest, self.account.replicate
+        self.readable = "rated" in self.ledger.ratings(*key)["status"]
+        return not self.readable
 
 
 def refuse_unread(who: str, watch: Watch | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from curate.core.config import Json
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import believed
-from curate.llm.providers.sdk import SdkProvider, count, inner, merged, model_id
+from curate.llm.providers.sdk import SdkProvider, count, inner, merged, model_id, spoken
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -52,9 +52,8 @@ class AnthropicProvider(SdkProvider):
         blocks = data.get("content")
         if not isinstance(blocks, list):
             return None
-        texts = [inner(block, "text") for block in blocks if inner(block, "type") == "text"]
         return Reply(
-            text="".join(text for text in texts if isinstance(text, str)) if texts else None,
+            text=spoken(blocks),
             finish=_FINISH.get(str(data.get("stop_reason")), "other"),
             model=model_id(data),
             usage=usage(data.get("usage")),

@@ -11,8 +11,9 @@ from curate.core.config import Json
 from curate.core.errors import BatchGone, ProviderError
 from curate.core.messages import BatchState, Reply
 from curate.llm.providers.batch import Batching, NoAnswer
+from curate.llm.providers.faults import as_status, hidden
 from curate.llm.providers.openai import OpenAIProvider
-from curate.llm.providers.sdk import inner
+from curate.llm.providers.sdk import MOST_SAID, inner
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -83,6 +84,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
             batch = await self._open().batches.retrieve(batch_id)
         counts, errors = batch.request_counts, (batch.errors.data if batch.errors else None) or []
         fault = ", ".join(sorted({error.code or "no code" for error in errors}))
+        words = " ".join(dict.fromkeys(error.message for error in errors if error.message))
         end = batch.completed_at or batch.expired_at or batch.cancelled_at
         return BatchState(
             ended=batch.status in _ENDED,
@@ -90,6 +92,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
             done=counts.completed + counts.failed if counts else None,
             seconds=end - batch.created_at if end else None,
             fault=fault or "no reason" if batch.status == "failed" else "",
+            said=hidden(words, self._secrets)[:MOST_SAID],
         )
 
     async def cancel(self, batch_id: str) -> None:
@@ -102,7 +105,8 @@ class OpenAIBatch(Batching, OpenAIProvider):
 
     def _result(self, batch_id: str, row: Mapping[str, object]) -> Reply | ProviderError:
         status, body = inner(row, "response", "status_code"), inner(row, "response", "body")
-        if not isinstance(status, int):
+        status = as_status(status)
+        if status is None:
             return self._unanswered(batch_id, str(inner(row, "error", "code") or "no reason"))
         return self._answered(body) if status == 200 else self._refused(status, body)
 

@@ -70,17 +70,17 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
     code, message = said(reply.body)
     broke = code in _NO_MONEY
     passing = may_pass(reply.status)
-    hushed = request is None or request.private or _quotes(message, request)
+    hushed = request is None or quotes(message, [request])
     words = "" if hushed else message
     shown = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
     detail = ": ".join(part for part in (shown, words[:_LONGEST_MESSAGE]) if part)
     remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
-    sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")
+    cause = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "")
     long = not broke and _too_long(reply.status, code, message)
     fatal = (broke and reply.status not in _OVERLOADED) or reply.status in _FATAL  # a throttle has such words, too
     kind = AccessError if reply.status in _DENIED and not broke else ProviderError
     return kind(
-        sentence,
+        f"{cause}; {remedy}" if remedy else cause,
         fatal=fatal,
         useless=not (fatal or passing),
         too_long=long,
@@ -89,7 +89,17 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
         overloaded=reply.status in _OVERLOADED and not fatal,
         retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
         unknown=reply.status in _UNKNOWN,
+        said=message[:_LONGEST_MESSAGE] if request is None and reply.status not in _UNKNOWN else "",
+        cause=cause,
     )
+
+
+def worded(error: ProviderError, requests: Sequence[Request]) -> ProviderError:
+    """Return an error that was made without its request, with the vendor's words unless they quote one of these."""
+    if error.said and requests and not quotes(error.said, requests):
+        cause = f"{error.cause}: {error.said}"
+        error.args, error.cause = (str(error).replace(error.cause, cause, 1),), cause
+    return error
 
 
 def filtered(reply: Rejection) -> bool:
@@ -129,9 +139,13 @@ def told_status(raw: str) -> int | None:
     error = next((each["error"] for each in (data, choice) if isinstance(each, dict) and each.get("error")), None)
     if error is None:
         return None
-    code = error.get("code") if isinstance(error, dict) else None
-    status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 502
-    return status if 400 <= status < 600 else 502
+    status = as_status(error.get("code") if isinstance(error, dict) else None)
+    return status if status and 400 <= status < 600 else 502
+
+
+def as_status(code: object) -> int | None:
+    """Return an HTTP status that may be written as a text; None if it is none."""
+    return int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else None
 
 
 def hidden(text: str, secrets: Sequence[str]) -> str:
@@ -154,6 +168,8 @@ def _too_long(status: int, code: str, message: str) -> bool:
     return status == 413 or (status == 400 and (code in _TOO_LONG or any(each in words for each in _TOO_LONG_WORDS)))
 
 
-def _quotes(message: str, request: Request) -> bool:
-    private = "\n".join(turn.content for turn in request.messages if turn.role != "system")
-    return any(message[start : start + _QUOTE] in private for start in range(max(len(message) - _QUOTE + 1, 0)))
+def quotes(message: str, requests: Sequence[Request]) -> bool:
+    """Say whether a vendor's words may repeat the texts of a request; those of a private one always may."""
+    texts = [turn.content for request in requests for turn in request.messages if turn.role != "system"]
+    parts = {message[start : start + _QUOTE] for start in range(len(message) - _QUOTE + 1)}
+    return any(request.private for request in requests) or any(part in text for text in texts for part in parts)

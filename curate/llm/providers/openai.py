@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from curate.core.config import Json
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import believed
-from curate.llm.providers.sdk import SdkProvider, count, inner, merged, model_id
+from curate.llm.providers.sdk import TEXTS, SdkProvider, count, inner, merged, model_id, spoken
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -54,13 +54,17 @@ class OpenAIProvider(SdkProvider):
         if data.get("error") or inner(choice, "error") or not isinstance(inner(choice, "message"), Mapping):
             return None  # a text beside an error is half of one
         content = inner(choice, "message", "content")
+        parts = content if isinstance(content, list) else []
+        thoughts = [inner(part, "type") not in TEXTS for part in parts]
         refusal = inner(choice, "message", "refusal")
         return Reply(
-            text=content if isinstance(content, str) else None,
+            text=content if isinstance(content, str) else spoken(parts),
             finish="refusal" if refusal else _FINISH.get(str(inner(choice, "finish_reason")), "other"),
             model=model_id(data),
             usage=usage(data.get("usage")),
-            thoughts=bool(inner(choice, "message", "reasoning_content") or inner(choice, "message", "reasoning")),
+            thoughts=any(
+                (*thoughts, inner(choice, "message", "reasoning_content"), inner(choice, "message", "reasoning"))
+            ),
             raw=raw,
         )
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -35,6 +35,8 @@ MOST_SAID = 2_000
 _LONGEST, _LONGEST_NAME, _MOST_PARTS, _DEEPEST = 64_000, 200, 50, 8
 JSON: Any = {"headers": {"content-type": "application/json"}}
 """Options of a call whose body is JSON already."""
+TEXTS = ("text", "output_text")
+"""Types of the parts of an answer that are not thoughts."""
 NO_KEY = "none"
 """Sent where a server wants no key, because the SDKs insist on one."""
 
@@ -256,6 +258,12 @@ def inner(data: object, *names: str) -> object:
     for name in names:
         data = data.get(name) if isinstance(data, Mapping) else None
     return data
+
+
+def spoken(blocks: Sequence[object]) -> str | None:
+    """Return the texts among the parts of an answer, joined, None if there are none; thoughts are no text."""
+    texts = [inner(block, "text") for block in blocks if inner(block, "type") in TEXTS]
+    return "".join(text for text in texts if isinstance(text, str)) if texts else None
 
 
 def count(data: object, *names: str) -> int | None:

@@ -51,6 +51,8 @@ class ProviderConfig(Section):
     """Longest prompt and answer together; None is unknown."""
     batch: bool = False
     """Whether the address offers the batch API of its kind."""
+    batch_items: int | None = Field(default=None, ge=1)
+    """Most requests in a batch; None is what the vendor allows in general, and less once it refuses a whole batch."""
     price: Price | None = None
     """None: the cost is unknown."""
     _written: dict[str, JsonValue] | None = PrivateAttr(default=None)

@@ -37,6 +37,8 @@ class RunFile:
     """Give back the rankings of a file: lines `qid Q0 docid rank score tag`, or mteb's JSON."""
 
     egress: ClassVar[Egress] = "local"
+    orders_ties: ClassVar[bool] = True
+    """Documents of one score stay in this order, whatever their ids are by now."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._named = name, config, kit.named
@@ -48,10 +50,11 @@ class RunFile:
         self.identity: Json = {"kind": "runfile", "sha256": sha256(config.path), **config.model_dump(exclude={"path"})}
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:  # noqa: ARG002
-        """Yield each query's documents by the file's scores, all of them, ties by document id.
+        """Yield each query's documents by the file's scores, all of them, ties by the file's ids, the greater first.
 
-        Ids are the file's: it may rank the raw corpus, of which some documents were merged or dropped, so only the
-        pool can cut at a depth. Queries of the file that are not asked for are passed over; one it lacks has no hits.
+        That is how trec_eval reads a run. The ids are the file's: it may rank the raw corpus, of which some documents
+        were merged or dropped, so only the pool can cut at a depth. Queries of the file that are not asked for are
+        passed over; one it lacks has no hits.
         """
         named, query_ids = self._named, {query.query_id for query in queries}
 
@@ -60,10 +63,13 @@ class RunFile:
 
         is_json = self.config.path.suffix == ".json"
         found = _predictions(self.name, self.config, wanted) if is_json else _trec(self.config.path, wanted)
-        run = {named(query): {named(doc): score for doc, score in each.items()} for query, each in found.items()}
+        run = {
+            named(query): sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)
+            for query, scores in found.items()
+        }
         for query in counting(queries, progress, StepLabel(f"reading, {self.name}", "queries"), len(queries)):
-            ranked = sorted(run.get(query.query_id, {}).items(), key=lambda item: (-item[1], item[0]))
-            yield [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(ranked, start=1)]
+            ranked = enumerate(run.get(query.query_id, ()), start=1)
+            yield [Hit(named(doc_id), rank, score) for rank, (doc_id, score) in ranked]
 
 
 def _predictions(name: str, config: Config, wanted: Callable[[str], bool]) -> Run:

@@ -205,7 +205,7 @@ class _Spotter:
     def known(self, account: online.Account, wanted: set[str]) -> dict[str, Spotted]:
         """Return window -> what the ledger has of it: the first that was read, else what came last."""
         found: dict[str, Spotted] = {}
-        for key, finish, raw in self.ledger.generations(account.judge_digest, account.rubric_digest):
+        for key, finish, raw, _ in self.ledger.generations(account.judge_digest, account.rubric_digest):
             if key in wanted and (key not in found or found[key].status != "read"):
                 found[key] = Spotted("failed") if finish == "error" else Spotted.restored(raw)
         return found

@@ -343,4 +343,30 @@ def test_replies_about_one_prompt_are_read_again_oldest_first(ledger: Ledger) ->
     for other in ({"rubric_digest": "rubric-2"}, {"judge_digest": "judge-2"}, {"replicate": 1}):
         ledger.append([], replace(CALL, **other))
     found = ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate)
-    assert found == [("one", "error", "{}"), ("one", "stop", '{"label": "噪声"}'), ("two", "refusal", "no")]
+    assert [row[:3] for row in found] == [
+        ("one", "error", "{}"),
+        ("one", "stop", '{"label": "噪声"}'),
+        ("two", "refusal", "no"),
+    ]
+
+
+def test_an_empty_file_is_no_new_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch()
+    with pytest.raises(DataError, match=r"ledger\.db: an empty file and no ledger; put a copy of it back"):
+        Ledger(path)
+    assert path.stat().st_size == 0
+
+
+def test_what_is_damaged_is_said_with_the_advice_of_sqlite(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        for number in range(200):
+            ledger.append([], replace(CALL, request_digest=str(number), raw="x" * 3_000))
+        ledger.database.engine.dispose()
+    with path.open("r+b") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(size // 2)
+        stream.write(b"\xff" * (size // 4))
+    with pytest.raises(DataError, match=r"PRAGMA integrity_check.*\.recover"), Ledger(path) as ledger:
+        ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate)

@@ -233,16 +233,52 @@ def test_an_item_that_may_have_been_answered_is_charged_and_written_down(ledger:
 
 
 @both
-def test_an_item_that_no_batch_would_answer_is_not_sent_in_another(ledger: Ledger, kind: str) -> None:
+def test_an_item_that_is_too_long_is_sent_in_parts_in_another_batch(ledger: Ledger, kind: str) -> None:
     watched = Watched()
     long = fake.error(400, "invalid_request_error", "prompt is too long")
     faults = lambda call: long if len(call.passages) == 2 else None  # noqa: E731
     with serving(watched, faults=faults) as server:
         one = order(server.url, ledger, work("SABCD"), kind=kind)
         ask_batches([one], ledger, pace=FAST)
-    assert watched.created(kind) == 1
-    assert left(one) == [2, 2]
-    assert grades(ledger, "SABCD") == [None, None, None, None, "D"]
+    assert watched.created(kind) == 2
+    assert left(one) == []
+    assert grades(ledger, "SABCD") == list("SABCD")
+
+
+@both
+def test_what_a_filter_refuses_is_halved_in_the_next_batch_and_said(ledger: Ledger, kind: str) -> None:
+    """The last passage is refused with the vendor's words; none is asked online, and no advice is given."""
+    no = fake.error(400, "invalid_request_error", "Content Exists Risk")
+    with serving(
+        Watched(), faults=lambda call: no if any("C" in text for text in call.passages.values()) else None
+    ) as server:
+        one = order(server.url, ledger, work("CSACSBAD"), size=4, kind=kind)
+        [bill] = ask_batches([one], ledger, pace=replace(FAST, rounds=1))
+        assert (left(one), len(server.calls)) == ([], 0)
+    assert grades(ledger, "CSACSBAD") == ["refused", "S", "A", "refused", *"SBAD"]
+    said = ledger.refusals("bench", [one.account.judge_digest])[one.account.judge_digest]
+    assert said.endswith("Content Exists Risk")
+    assert "json_mode" not in said
+    assert bill.failed == 5
+
+
+@both
+def test_a_judge_that_refuses_everything_is_not_asked_online(ledger: Ledger, kind: str) -> None:
+    no = fake.error(400, "invalid_request_error", "Unsupported value: 'temperature'")
+    with serving(Watched(), faults=lambda _call: no) as server:
+        one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
+        with pytest.raises(ProviderError, match=r"answered none: .*Unsupported value.* without --batch") as caught:
+            ask_batches([one], ledger, pace=FAST)
+        assert left(one) == [1, 1, 1, 1, 1]
+    assert caught.value.fatal
+
+
+def test_what_a_refusal_of_everything_repeats_of_a_text_is_not_said(ledger: Ledger) -> None:
+    text = "高血压病人的咖啡" * 3
+    quoting = fake.error(400, "invalid_request_error", f"no: {text}")
+    with serving(Watched(), faults=lambda _call: quoting) as server, pytest.raises(ProviderError) as caught:
+        collected(server.url, ledger, work("SABCD", name=text), kind="openai")
+    assert text[:4] not in str(caught.value)
 
 
 @both
@@ -350,13 +386,37 @@ def test_key_and_texts_stay_out_of_what_is_kept_and_said(
         assert secret not in said(caught.value) + "".join(told)
 
 
-def test_a_batch_that_the_vendor_refuses_is_not_asked_again_and_costs_nothing(ledger: Ledger) -> None:
-    watched = Watched(most_lines=1)
-    with serving(watched) as server, pytest.raises(ProviderError, match=r"as a whole .too_many_tasks.") as caught:
+def test_a_batch_that_the_vendor_refuses_is_asked_in_smaller_ones(ledger: Ledger) -> None:
+    """One after the other, for the limit may be on all together; what was refused costs nothing."""
+    watched, told = Watched(most_lines=2), list[str]()
+    with serving(watched) as server:
+        one = order(server.url, ledger, work("SABCDSABC"), size=1, kind="openai")
+        ask_batches([one], ledger, pace=FAST, tell=told.append)
+        assert set(server.paid_in_batches.values()) == {1}
+    assert grades(ledger, "SABCDSABC") == list("SABCDSABC")
+    assert states(ledger)[:2] == ["failed", "failed"]
+    assert next(line for line in told if "as a whole" in line).endswith(
+        "as a whole (too_many_tasks: 9 requests are too many.); going on in batches of 5, one after the other"
+    )
+
+
+def test_a_batch_of_one_that_the_vendor_refuses_ends_it(ledger: Ledger) -> None:
+    watched = Watched(most_lines=0)
+    with serving(watched) as server, pytest.raises(ProviderError, match=r"as a whole .too_many_tasks: 1 req") as caught:
         collected(server.url, ledger, work("SABCD"), kind="openai")
     assert caught.value.fatal
-    assert (watched.created("openai"), states(ledger), server.paid_in_batches) == (1, ["failed"], {})
+    assert (states(ledger), server.paid_in_batches) == (["failed"] * 3, {})
     assert ledger.count("calls") == 0
+
+
+@both
+def test_a_batch_holds_no_more_than_its_setting_says(ledger: Ledger, kind: str) -> None:
+    watched = Watched()
+    with serving(watched) as server:
+        one = replace(order(server.url, ledger, work("SABCD"), size=1, kind=kind), most_items=2)
+        ask_batches([one], ledger, pace=FAST)
+    assert watched.created(kind) == 3
+    assert grades(ledger, "SABCD") == list("SABCD")
 
 
 @both

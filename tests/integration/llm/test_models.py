@@ -201,9 +201,15 @@ def test_a_missing_key_is_named_before_anything_is_sent(kind: str, curate: Comma
         (fake.error(500, "server_error", "down"), "HTTP 500 (server_error: down)"),
         (fake.error(429, "insufficient_quota", "broke"), "the account may spend no more"),
         (fake.page("<html>"), "answered with a web page; check kind and base_url"),
-        (fake.refusal, "refused to grade two harmless sentences"),
-        (fake.says("I would say both are fine."), "not in the agreed form; try another json_mode"),
-        (fake.cut(7), "did not fit its bound; raise thinking_tokens"),
+        (fake.refusal, "refusals in reply to two harmless sentences; choose another model"),
+        (
+            fake.says("I would say both are fine."),
+            "not in the agreed form in reply to two harmless sentences; try",
+        ),
+        (
+            fake.cut(7),
+            "stop at their bound before anything can be read in reply to two harmless sentences",
+        ),
     ],
 )
 def test_what_else_goes_wrong_is_said_and_sent_once(kind: str, fault: Fault, expected: str, curate: Command) -> None:

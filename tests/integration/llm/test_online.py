@@ -651,11 +651,29 @@ def test_answers_are_named_by_what_they_answer(ledger: Ledger) -> None:
 
 
 def test_a_model_that_never_answers_in_form_is_given_up(tmp_path: Path) -> None:
-    """Every reply is paid, and asking in smaller parts multiplies them: the end comes after a bounded number."""
+    """Every reply is paid, and asking in smaller parts multiplies them: no call is sent that cannot tell anything."""
     with vendor(script, faults=lambda _call: fake.says("I am a teapot")) as server, Ledger(tmp_path / "l.db") as ledger:
-        with pytest.raises(RunFailed, match="answers in a row gave nothing"):
+        with pytest.raises(RunFailed, match=r"10 answers in a row .* 'I am a teapot'; try another json_mode"):
             judged(server, ledger, work("SABCD" * 40))
-        assert online.MOST_FRUITLESS <= len(server.calls) <= online.MOST_FRUITLESS + FAST.concurrency
+        assert len(server.calls) == online.MOST_UNREADABLE
+
+
+def test_a_model_that_could_be_read_before_is_given_up_later(tmp_path: Path) -> None:
+    """Of another process it may be, too: then the ledger tells."""
+    with vendor(script) as server, Ledger(tmp_path / "l.db") as ledger:
+        judged(server, ledger, work("SABCD"))
+        known = len(server.calls)
+        server.faults = lambda _call: fake.says("I am a teapot")
+        with pytest.raises(RunFailed, match="answers in a row gave nothing"):
+            judged(server, ledger, work("SABCD" * 40, name="另"))
+        assert 0 <= len(server.calls) - known - online.MOST_FRUITLESS <= FAST.concurrency
+
+
+def test_refusals_are_answers_that_can_be_read(tmp_path: Path) -> None:
+    with vendor(script, faults=lambda _call: fake.refusal) as server, Ledger(tmp_path / "l.db") as ledger:
+        with pytest.raises(RunFailed, match=r"gave nothing .* refusals; choose another model(?!.*json_mode)"):
+            judged(server, ledger, work("SABCD" * 40))
+        assert 0 <= len(server.calls) - online.MOST_FRUITLESS <= FAST.concurrency
 
 
 def test_a_server_that_is_down_is_given_up_and_named(tmp_path: Path) -> None:

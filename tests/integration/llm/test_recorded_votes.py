@@ -36,11 +36,13 @@ def reply(label: str) -> str:
     return json.dumps({"model": "m", "choices": [{"message": {"content": said}, "finish_reason": "stop"}]})
 
 
-def say(ledger: Ledger, judge: str, name: str, raw: str, finish: str = "stop", thinking: int = 0) -> None:
+def say(
+    ledger: Ledger, judge: str, name: str, raw: str, finish: str = "stop", thinking: int = 0, form: str = ""
+) -> None:
     """Write down what a judge replied about the texts of that name."""
     request = questions.build(QUESTION, *TEXTS[name], thinking_tokens=thinking)
     known = {"judge_digest": judge, "rubric_digest": QUESTION.digest, "request_digest": request.digest}
-    ledger.append([], replace(CALL, **known, raw=raw, finish=finish))  # type: ignore[arg-type]
+    ledger.append([], replace(CALL, **known, raw=raw, finish=finish, form=form))  # type: ignore[arg-type]
 
 
 def test_answers_are_those_of_the_texts_and_none_of_others(ledger: Ledger) -> None:
@@ -83,3 +85,11 @@ def test_a_manifest_in_another_form_is_refused_in_a_sentence(ledger: Ledger) -> 
         votes(
             {**made, "question": {key: made["question"][key] for key in made["question"] if key != "rules"}}, {}, ledger
         )
+
+
+def test_what_an_older_version_could_not_read_is_no_answer_today(ledger: Ledger) -> None:
+    """Labels were made without it; asked again it may become one."""
+    say(ledger, "a", "1", reply("yes"), form="unparsed")
+    assert votes(asked(a=0), TEXTS, ledger)["1"] == {"a": "unparsed"}
+    say(ledger, "a", "1", reply("no"), form="labelled")
+    assert votes(asked(a=0), TEXTS, ledger)["1"] == {"a": "no"}

@@ -103,7 +103,8 @@ def test_what_is_meant_is_found_first(name: str, make: Callable[[str], Retriever
     whole = found(make(name), 3)
     for query_id, best in BEST.items():
         if name != "minilm" or query_id == "en":  # MiniLM reads English only
-            assert [hit.doc_id for hit in whole[query_id]][: len(best)] == best
+            wanted = sorted(best, reverse=name in FILES)  # ties as trec_eval has them
+            assert [hit.doc_id for hit in whole[query_id]][: len(best)] == wanted
 
 
 def test_progress_says_whose_it_is(make: Callable[[str], Retriever]) -> None:
@@ -195,9 +196,9 @@ def run_of(folder: Path, text: str, name: str = "x.trec", **more: Any) -> dict[s
 @pytest.mark.parametrize("name", ["trec", "mteb"])
 def test_a_run_comes_back_by_score_whatever_its_order(name: str, make: Callable[[str], Retriever]) -> None:
     whole = found(make(name), 10)
-    assert whole["zh"] == [Hit("d10", 1, 2.5), Hit("d2", 2, 2.5), Hit("d6", 3, -1.0)]
+    assert whole["zh"] == [Hit("d2", 1, 2.5), Hit("d10", 2, 2.5), Hit("d6", 3, -1.0)]
     assert whole["en"] == [Hit("d5", 1, 7.0), Hit("d4", 2, 0.001)]
-    assert [hit.doc_id for hit in whole["mixed"]] == ["d3", "d5", "d9"]
+    assert [hit.doc_id for hit in whole["mixed"]] == ["d9", "d5", "d3"]
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,27 @@ def test_ratings_that_are_not_their_replys_are_found(paid: Ledger, statement: st
     assert [(finding.what, finding.rows) for finding in check(paid)] == expected
 
 
+def test_what_an_older_version_could_not_read_is_no_contradiction(ledger: Ledger) -> None:
+    """A pair that was booked as unparsed stays so; one that was rated must still agree with its reply."""
+
+    def prose(call: fake.Call) -> fake.Fault:
+        return fake.says(f"So: {json.dumps(dict.fromkeys(call.passages, 'S'))} it is.")
+
+    with vendor(script, prose) as server:
+        ledger.register(llm(server)[0].identity)
+        judged(server, ledger, work("SA"), batch=1)
+        judged(server, ledger, work("BC", name="另"), batch=2)
+    sql(ledger, "UPDATE calls SET form = 'unreadable'")
+    sql(ledger, "DELETE FROM ratings WHERE batch_size = 2")
+    sql(
+        ledger,
+        "UPDATE ratings SET grade = NULL, status = 'unparsed' WHERE rating_id = (SELECT max(rating_id) FROM ratings)",
+    )
+    assert check(ledger) == []
+    sql(ledger, "UPDATE ratings SET grade = 'D' WHERE status = 'rated'")
+    assert [(finding.what, finding.rows) for finding in check(ledger)] == [(REREAD, 1)]
+
+
 def test_replies_are_read_again_by_the_scale_of_their_rubric(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rubric takes of the same replies what is on its scale."""
     trec = rubric(read_yaml(ROOT / "prompts" / "rubric-zh-trec.yaml"), "rubric-zh-trec")

@@ -29,6 +29,20 @@ GRADED = st.dictionaries(st.sampled_from(labels(8)), st.sampled_from(FIVE.labels
         '{"P1": "s", "p2": " d "}',
         '{"Ｐ１": "Ｓ", "Ｐ２": "ｄ"}',
         '{"P1": "\\u0053", "\\u00502": "D"}',
+        'The grades are {"P1": "S", "P2": "D"}',
+        '{"P1": "S", "P2": "D"} I hope this helps.',
+        'Of {P1, P2} these:\n```json\n{"P1": "S", "P2": "D"}\n```\nLet me know if "you" need more.',
+        '\ufeff{"P1": "S", "P2": "D"}',
+        '{"P1": "S", "P2": "D",\n}',
+        '```json\n{"P1": "S", "P2": "D",}\n```',
+        'So: {"P1": "S", "P2": "D"}. Once more: {"P1": "S", "P2": "D"}',
+        '<think>{"P1": "S"}</think>\n{"P1": "S", "P2": "D"}',
+        '<think>\n\n</think>\n\n```json\n{"P1": "S", "P2": "D"}\n```',
+        'It may be {"P1": "D"}.\n</think>\n{"P1": "S", "P2": "D"}',
+        '{"grades": {"P1": "S", "P2": "D"}}',
+        '{"P1": {"grade": "S", "reason": "P2, }"}, "P2": {"Grade": "d"}}',
+        '[{"label": "P1", "grade": "S"}, {"grade": "D", "id": "P2", "reason": "none"}]',
+        '{"grades": [{"label": "P1", "grade": "S"}, {"label": "P2", "grade": "D"}]}',
     ],
 )
 def test_these_say_s_and_d(text: str) -> None:
@@ -48,13 +62,22 @@ def test_these_say_s_and_d(text: str) -> None:
         '["S", "D"]',
         '[["P1", "S"]]',
         '[{"P1": "S", "P2": "D"}]',
-        'The grades are {"P1": "S", "P2": "D"}',
-        '{"P1": "S", "P2": "D"} I hope this helps.',
+        '{"P1": "S", "P2": "D"} or {"P1": "D", "P2": "D"}',
+        'The grades are {"P1": "S", "P2": "D"',
+        'The grades are {"grades": {"P1": "S", "P2": "D"}',
+        '{"P1": "S", "P2": "D",,}',
+        '[{"label": "P1", "grade": "S"}, "P2"]',
+        '[{"grade": "S"}, {"grade": "D"}]',
         '{"P1": "S", "P2": "D"',
         '{"P1": "S"}{"P2": "D"}',
         "{'P1': 'S', 'P2': 'D'}",
         '｛"P1"："S"，"P2"："D"｝',
-        '<think>{"P1": "S"}</think>\n{"P1": "S", "P2": "D"}',
+        '<think>{"P1": "S", "P2": "D"}</think>',
+        '<think>{"P1": "S", "P2": "D"}',
+        '{"P1": "S", "P2": "D"}</think>I am done',
+        'I think {"P1": "S", "P2": "D"}\n</think>',
+        '<thought>{"P1": "S", "P2": "D"}</thought>',
+        '<think></think>{"P1": "S", "P2": "D"}<think>{"P1": "D"}</think>',
         '```json\n{"P1": "S", "P2": "D"}\n```\n```json\n{"P1": "D"}\n```',
         "P1: S\nP2: D",
         "[" * 100_000,
@@ -70,7 +93,7 @@ def test_these_say_nothing(text: str | None) -> None:
     assert said.missing == TWO
 
 
-@pytest.mark.parametrize("value", ["E", "AB", "A级", "A+", "", "S or A", 1, None, True, ["S"], {"grade": "S"}, "Ａ．"])
+@pytest.mark.parametrize("value", ["E", "AB", "A级", "A+", "", "S or A", 1, None, True, ["S"], {"score": "S"}, "Ａ．"])
 def test_a_value_that_is_no_grade_is_wrong_and_spoils_only_itself(value: object) -> None:
     said = parse(json.dumps({"P1": value, "P2": "B"}), TWO, FIVE)
     assert said.grades == {"P1": None, "P2": "B"}
@@ -118,7 +141,7 @@ def test_a_repeated_label_counts_only_if_it_says_the_same(text: str, grade: str 
 )
 def test_of_a_cut_reply_the_complete_items_count(text: str, grades: dict[str, str | None]) -> None:
     assert parse(text, TWO, FIVE, cut=True).grades == grades
-    assert parse(text, TWO, FIVE).grades == {"P1": None, "P2": None}
+    assert parse(text, TWO, FIVE).grades == {"P1": "A" if "} and" in text else None, "P2": None}
 
 
 @given(text=st.text(alphabet='{}[]":,` \n\\PpSABCDsjson12Ｐ１Ａ', max_size=60), cut=st.booleans())
@@ -156,10 +179,17 @@ def test_a_grade_of_any_scale_is_read_and_nothing_else(scale: Scale, data: st.Da
     assert parse(json.dumps(other), labels(8), scale).wrong == len(said)
 
 
-@given(grades=GRADED, inside=st.text(alphabet=string.printable, max_size=30))
-def test_text_around_the_object_makes_it_unreadable(grades: dict[str, str], inside: str) -> None:
-    if inside.strip():
-        assert not parse(json.dumps(grades) + inside, labels(8), FIVE).readable
+@given(grades=GRADED, around=st.text(alphabet=string.printable, max_size=30))
+def test_text_around_the_object_changes_no_grade(grades: dict[str, str], around: str) -> None:
+    for text in (json.dumps(grades) + around, around + json.dumps(grades)):
+        said = parse(text, labels(8), FIVE)
+        assert not said.readable or said.grades == dict.fromkeys(labels(8)) | grades
+
+
+@given(grades=GRADED, other=GRADED)
+def test_two_objects_are_the_answer_only_if_they_are_the_same(grades: dict[str, str], other: dict[str, str]) -> None:
+    said = parse(f"First {json.dumps(grades)}, then {json.dumps(other)}.", labels(8), FIVE)
+    assert said.readable == (list(grades.items()) == list(other.items()))
 
 
 RUBRIC = Rubric(

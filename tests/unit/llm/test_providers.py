@@ -14,6 +14,9 @@ from curate.core.messages import Reply, Request, Usage
 from curate.core.records import Outcome
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider
+from curate.llm.providers.batch_openai import OpenAIBatch
+from curate.llm.providers.faults import as_status
+from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.panel.judges.llm import LlmJudge
 from curate.testing import check_provider
@@ -118,6 +121,29 @@ def test_thoughts_are_no_answer(kind: str) -> None:
     assert reply.text is None
     assert JUDGE.parse(reply, 3) == [Outcome(None, "unparsed")] * 3
     assert "P1" in reply.raw
+
+
+def test_an_answer_in_parts_is_their_texts_and_no_thought() -> None:
+    parts = [
+        {"type": "thinking", "thinking": "x"},
+        {"type": "text", "text": '{"P1": '},
+        {"type": "text", "text": '"S"}'},
+    ]
+    said = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    reply = OpenAIProvider.read(said, "")
+    assert reply is not None
+    assert (reply.text, reply.thoughts) == ('{"P1": "S"}', True)
+    parts[1:] = []
+    reply = OpenAIProvider.read(said, "")
+    assert reply is not None
+    assert (reply.text, reply.thoughts) == (None, True)
+
+
+def test_a_status_may_be_a_text() -> None:
+    assert [as_status(code) for code in (400, "400", "rate_limited", None, "")] == [400, 400, None, None, None]
+    row = {"response": {"status_code": "200", "body": {"choices": [{"message": {"content": "x"}}]}}}
+    said = OpenAIBatch(ProviderConfig(model="m", base_url="http://127.0.0.1:9"))._result("b", row)
+    assert isinstance(said, Reply)
 
 
 @both

@@ -56,7 +56,10 @@ def test_the_schema_is_that_of_the_reply() -> None:
     assert found["required"] == ["label", "reason"]
 
 
-@pytest.mark.parametrize("text", [GOOD, f"```json\n{GOOD}\n```", GOOD.replace("noise", " ＮＯＩＳＥ ")])
+@pytest.mark.parametrize(
+    "text",
+    [GOOD, f"```json\n{GOOD}\n```", f"<think>no</think>Here it is: {GOOD}", GOOD.replace("noise", " ＮＯＩＳＥ ")],
+)
 def test_a_label_and_a_sentence(text: str) -> None:
     assert read(packaged(), reply(text)) == Said("labelled", "noise", "The query can be read in two ways.")
 
@@ -69,8 +72,8 @@ def test_a_label_and_a_sentence(text: str) -> None:
         "noise",
         '"noise"',
         "[]",
-        f"Here it is: {GOOD}",
-        f"{GOOD}\n{GOOD}",
+        f"Here it is: {GOOD} or {GOOD.replace('noise', 'boundary')}",
+        f"<think>{GOOD}</think>",
         '{"label": "noise"}',
         '{"label": "noise", "reason": ""}',
         '{"label": "noise", "reason": "one\\ntwo"}',
