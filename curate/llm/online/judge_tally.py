@@ -6,8 +6,9 @@ from curate.core.errors import RunFailed
 from curate.core.messages import Usage
 from curate.ledger import Ledger
 from curate.llm.budget import Budget, Hold, Meter
-from curate.llm.cost import Price, cost
+from curate.llm.cost import Estimate, Price, cost
 from curate.llm.online.tasks import Account, Bill
+from curate.llm.token_rate import token_rate
 
 MOST_FRUITLESS = 50
 """Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
@@ -25,19 +26,28 @@ class JudgeTally:
     """What the replies of one judge came to; only the event loop of the asking touches it."""
 
     def __init__(
-        self, name: str, account: Account, price: Price | None, ledger: Ledger, budget: Budget, *, mixed_models: bool
+        self,
+        name: str,
+        account: Account,
+        price: Price | None,
+        ledger: Ledger,
+        budget: Budget,
+        tokens_a_han: float | None = None,
+        *,
+        mixed_models: bool,
     ) -> None:
         self.name, self.mixed_models = name, mixed_models
-        self.meter = Meter(price, budget.policy.rate(price).value)
+        prompts = token_rate(ledger, account.judge_digest, account.rubric_digest, tokens_a_han)
+        self.meter = Meter(price, budget.policy.rate(price).value, prompts)
         self.models = ledger.models(account.judge_digest, account.rubric_digest)
         self.bill = Bill()
         self.fruitless = 0
         """Replies in a row that settled nothing."""
 
-    def pay(self, usage: Usage | None, guess: Usage | None, most: Callable[[], float], hold: Hold) -> None:
+    def pay(self, usage: Usage | None, guess: Estimate | None, most: Callable[[], float], hold: Hold) -> None:
         """Count a reply at what it cost, or at the `most` that it may where the vendor told no usage."""
         paid = cost(usage, self.meter.price)
-        if usage and guess and paid is not None:
+        if usage and guess:
             self.meter.learn(guess, usage)
         spent = most() if paid is None else paid * self.meter.rate
         self.bill.calls += 1

@@ -106,7 +106,9 @@ def _order(run: PanelRun, seat: LlmState) -> batch.BatchJob:
 
     read = partial(rating.reading, seat.judge, seat.key)
     account = online.Account(**vars(seat.key), run=run.context.run_id)
-    return batch.BatchJob(tasks, read, asked, account, seat.settings.price, run.config.mixed_models)
+    return batch.BatchJob(
+        tasks, read, asked, account, seat.settings.price, run.config.mixed_models, seat.settings.tokens_a_han
+    )
 
 
 def _renew(claims: Claims, turns: set[str]) -> None:

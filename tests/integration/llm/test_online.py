@@ -23,10 +23,12 @@ from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget, Meter, plan
 from curate.llm.cap import CapPolicy
+from curate.llm.cost import Estimate
 from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
 from curate.llm.providers.settings import ProviderConfig
+from curate.llm.token_rate import TokenRate
 from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.retrieval.encoders.api import Api
@@ -39,6 +41,7 @@ from tests.support.asking import (
     PRICED,
     bound,
     cut,
+    guess,
     job,
     judged,
     key,
@@ -367,10 +370,16 @@ def test_progress_counts_items_up_to_the_total(ledger: Ledger) -> None:
 # Money
 
 
+def all_used(server: Vendor) -> Fault:
+    """Report that a call on one passage used all that it may."""
+    most = Meter(PRICE).most(guess(server))
+    return fake.used(prompt=most.prompt, output=most.output)
+
+
 def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> None:
     with vendor(script) as server:
         most = bound(server, "S")
-        dear = fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))  # each call costs all that it may
+        dear = all_used(server)
         server.faults = lambda _call: lambda answer: fake.slow(0.05)(dear(answer))
         cap = 5.5 * most
         with pytest.raises(BudgetError, match="raise --max-cost"):
@@ -381,13 +390,15 @@ def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> No
 
 
 def test_near_the_cap_calls_wait_for_those_in_flight(ledger: Ledger) -> None:
-    cheap = fake.used(prompt=10, output=1)
-    with vendor(script, lambda _call: lambda answer: fake.slow(0.03)(cheap(answer))) as server:
-        cap = 2.5 * bound(server, "S")
-        bill = judged(server, ledger, work("S" * 20), PRICED, batch=1, max_cost=cap)
+    price = PRICE.model_copy(update={"input": 0.0})
+    with vendor(script) as server:
+        cheap, most = fake.used(prompt=guess(server).prompt, output=1), Meter(price).bound(guess(server))
+        server.faults = lambda _call: lambda answer: fake.slow(0.03)(cheap(answer))
+        limits = replace(FAST, price=price)
+        bill = judged(server, ledger, work("S" * 20), limits, batch=1, max_cost=2.5 * most)
     assert bill.calls == 20
     assert server.peak == 2
-    assert bill.spent < cap / 2
+    assert bill.spent < most
 
 
 def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
@@ -400,13 +411,19 @@ def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
     assert rows(ledger, "cost, prompt_tokens, output_tokens") == [(most, None, None)] * 3
 
 
-def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:
-    meter, guess = Meter(PRICE), Usage(output=100_000)
+def test_an_answer_beyond_its_bound_is_believed() -> None:
+    meter, guess = Meter(PRICE), Estimate(output=100_000)
     assert meter.bound(guess) == 1.0
     meter.learn(guess, Usage(output=300_000))
     assert (meter.bound(guess), meter.tokens(guess)) == (3.0, 300_000)
     meter.learn(guess, Usage(output=50_000))
     assert meter.bound(guess) == 3.0
+
+
+def test_a_prompt_may_all_be_written_to_a_cache_that_is_dear() -> None:
+    dear = PRICE.model_copy(update={"written": 2.5})
+    guess = Estimate(1_000_000)
+    assert Meter(dear).bound(guess) == pytest.approx(1.25 * Meter(PRICE).bound(guess))
 
 
 def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
@@ -426,9 +443,10 @@ def test_a_cap_needs_a_price(ledger: Ledger) -> None:
 
 def test_a_plan_is_a_sum_of_bounds() -> None:
     request = Request((), max_tokens=1000)
-    assert plan([request, request], PRICE).cost == pytest.approx(0.02)
-    assert plan([request], None).cost is None
-    assert (plan([], PRICE).calls, plan([], PRICE).cost) == (0, 0.0)
+    assert plan([request, request], PRICE, TokenRate()).cost == pytest.approx(0.02)
+    assert plan([request], None, TokenRate()).cost is None
+    nothing = plan([], PRICE, TokenRate())
+    assert (nothing.calls, nothing.cost) == (0, 0.0)
 
 
 # Models
@@ -717,7 +735,8 @@ def test_reasons_of_several_judges_are_all_told(ledger: Ledger) -> None:
 def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
     with vendor(script) as server:
         most = bound(server, "S")
-        server.faults = lambda _call: fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))
+        dear = all_used(server)
+        server.faults = lambda _call: dear
         both = [job(server, work("S" * 30), PRICED, batch=1, model=name) for name in ("m-1", "m-2")]
         with pytest.raises(BudgetError):
             online.ask(both, ledger, budget=Budget(CapPolicy(9.5 * most)))
