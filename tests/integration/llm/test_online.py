@@ -28,7 +28,7 @@ from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
 from curate.llm.providers.settings import ProviderConfig
-from curate.llm.token_rate import TokenRate
+from curate.llm.token_rate import TokenRate, token_rate
 from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.retrieval.encoders.api import Api
@@ -399,6 +399,23 @@ def test_near_the_cap_calls_wait_for_those_in_flight(ledger: Ledger) -> None:
     assert bill.calls == 20
     assert server.peak == 2
     assert bill.spent < most
+
+
+@pytest.mark.parametrize("share", [0.5, 1.4])
+def test_what_a_vendor_told_is_what_the_next_plan_counts(ledger: Ledger, share: float) -> None:
+    def half(answer: Answer) -> Answer:
+        return fake.used(prompt=round(share * guess(server).prompt), output=10)(answer)
+
+    with vendor(script, lambda call: fake.no_usage if "段落3 S" in call.passages.values() else half) as server:
+        judged(server, ledger, work("S" * 10), PRICED, batch=1, max_cost=1.0)
+        before = token_rate(ledger, key(server).judge_digest, key(server).rubric_digest, 0.86)
+        judged(server, ledger, work("A" * 2), PRICED, batch=1, max_cost=1.0)
+        after = token_rate(ledger, key(server).judge_digest, key(server).rubric_digest, 0.86)
+        other = token_rate(ledger, key(server).judge_digest, "another template", 0.86)
+        sent = guess(server)
+    assert (before.answers, after.answers, other.answers) == (9, 11, 0)  # a call without usage tells nothing
+    assert before.expected(sent) == other.expected(sent) == sent.prompt_with(0.86)
+    assert after.expected(sent) == pytest.approx(share * sent.prompt, rel=0.01)
 
 
 def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:

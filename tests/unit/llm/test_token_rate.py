@@ -17,7 +17,7 @@ def after(ratios: list[float], tokens_a_han: float | None = None) -> TokenRate:
 
 
 @pytest.mark.parametrize(
-    ("tokens_a_han", "expected", "most"), [(None, 1_400, 2_400), (0.6, 600, 720), (0.86, 860, 1_032)]
+    ("tokens_a_han", "expected", "most"), [(None, 1_400, 2_500), (0.6, 600, 750), (0.86, 860, 1_075)]
 )
 def test_before_anything_is_learned_settings_count(tokens_a_han: float | None, expected: float, most: int) -> None:
     rate = TokenRate(tokens_a_han)
