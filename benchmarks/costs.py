@@ -17,7 +17,7 @@ from benchmarks import harness
 from benchmarks.tokenizer_families import FAMILIES, Count
 from curate.core.messages import Message, Request
 from curate.llm.budget import CostEstimate, plan
-from curate.llm.cost import Estimate, estimate
+from curate.llm.cost import EstimatedUsage, estimate
 from curate.llm.passages import cut
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.llm.token_rate import LEAST, TokenRate
@@ -193,7 +193,7 @@ def plans(collections: Sequence[Texts], counts: dict[str, Count]) -> Iterator[st
             )
 
 
-def _learned(guesses: Sequence[Estimate], bills: Sequence[int], seed: int) -> float:
+def _learned(guesses: Sequence[EstimatedUsage], bills: Sequence[int], seed: int) -> float:
     """Return how far a plan of all other prompts is from the bill after LEAST answers, margin and all."""
     order = random.Random(seed).sample(range(len(bills)), len(bills))
     rate = TokenRate()

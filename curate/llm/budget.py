@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from curate.core.errors import BudgetError
 from curate.core.messages import Request, Usage
 from curate.llm.cap import CapPolicy, Prices
-from curate.llm.cost import Estimate, Price, cost, estimate
+from curate.llm.cost import EstimatedUsage, Price, cost, estimate
 from curate.llm.exchange_rates import Rates, Total, shown
 from curate.llm.token_rate import TokenRate
 
@@ -123,22 +123,22 @@ class Meter:
     longest: float = 1.0
     """Most tokens that an answer had, as a multiple of its bound: a vendor may ignore it."""
 
-    def most(self, guess: Estimate) -> Usage:
+    def most(self, guess: EstimatedUsage) -> Usage:
         """Return the most that a request may use, as far as is known, all written to a cache where that is dear."""
         prompt, price = self.prompts.most(guess), self.price
         dear = price is not None and (price.written or 0.0) > price.input
         return Usage(prompt, written=prompt if dear else 0, output=math.ceil(guess.output * self.longest))
 
-    def bound(self, guess: Estimate) -> float:
+    def bound(self, guess: EstimatedUsage) -> float:
         """Return the most that a request of this estimate may cost, as far as is known; 0 without a price."""
         return (cost(self.most(guess), self.price) or 0.0) * self.rate
 
-    def tokens(self, guess: Estimate) -> int:
+    def tokens(self, guess: EstimatedUsage) -> int:
         """Return the most tokens, prompt and answer together, that a request of this estimate may use."""
         most = self.most(guess)
         return most.prompt + most.output
 
-    def learn(self, guess: Estimate, used: Usage) -> None:
+    def learn(self, guess: EstimatedUsage, used: Usage) -> None:
         """Take into account what a request used."""
         self.prompts.learn(guess.prompt, used.prompt)
         self.longest = max(self.longest, used.output / max(guess.output, 1))

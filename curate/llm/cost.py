@@ -110,7 +110,7 @@ def _tokens_and_han(text: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Estimate(Usage):
+class EstimatedUsage(Usage):
     """What a request may use: the prompt in cl100k_base tokens, nothing cached, the answer at its bound."""
 
     han: int = 0
@@ -121,14 +121,14 @@ class Estimate(Usage):
         return self.prompt + (tokens_a_han - _TOKENS_A_HAN) * self.han
 
 
-def estimate(request: Request) -> Estimate:
+def estimate(request: Request) -> EstimatedUsage:
     """Return what a request may use.
 
     The schema of the reply is left out: some vendors bill it, others do not.
     """
     counts = [_tokens_and_han(message.content) for message in request.messages]
     prompt = sum(number + _TOKENS_A_MESSAGE for number, _ in counts)
-    return Estimate(prompt, output=request.max_tokens, han=sum(han for _, han in counts))
+    return EstimatedUsage(prompt, output=request.max_tokens, han=sum(han for _, han in counts))
 
 
 def believed(usage: Usage | None) -> Usage | None:

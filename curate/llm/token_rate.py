@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from curate.ledger import Ledger
-from curate.llm.cost import Estimate
+from curate.llm.cost import EstimatedUsage
 
 LEAST = 10
 """Answers from which on the ratio of told to estimated tokens holds for the prompts to come."""
@@ -43,7 +43,7 @@ class TokenRate:
         self.sum_of_ratios, self.sum_of_squares = self.sum_of_ratios + ratio, self.sum_of_squares + ratio**2
         self.highest = max(self.highest, ratio)
 
-    def expected(self, guess: Estimate) -> float:
+    def expected(self, guess: EstimatedUsage) -> float:
         """Return the tokens of a prompt: sum told / sum estimated times its estimate, from LEAST answers on."""
         if self.answers >= LEAST:
             return guess.prompt * self.told / self.estimated
@@ -60,7 +60,7 @@ class TokenRate:
         variance = max(self.sum_of_squares - self.answers * mean**2, 0.0) / (self.answers - 1)
         return _DEVIATIONS * math.sqrt(variance * (1 / self.answers + 1 / prompts))
 
-    def most(self, guess: Estimate) -> int:
+    def most(self, guess: EstimatedUsage) -> int:
         """Return the most tokens that a single prompt may have, as far as is known."""
         if self.answers >= LEAST:
             bound = self.expected(guess) + self.margin(1) * guess.prompt

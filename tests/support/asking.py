@@ -16,7 +16,7 @@ from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget, Meter
 from curate.llm.cap import CapPolicy
-from curate.llm.cost import Estimate, Price, estimate
+from curate.llm.cost import EstimatedUsage, Price, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
@@ -128,7 +128,7 @@ def rows(ledger: Ledger, columns: str) -> list[tuple[Any, ...]]:
     return sql(ledger, f"SELECT {columns} FROM calls ORDER BY call_id")
 
 
-def guess(server: Server, grades: str = "S") -> Estimate:
+def guess(server: Server, grades: str = "S") -> EstimatedUsage:
     """Return the estimate of a call with these passages."""
     judge, _ = llm(server)
     return estimate(judge.build(QUERY.text, [each.shown() for each in passages(grades)]))

@@ -8,7 +8,7 @@ from curate.core.config import Json
 from curate.core.messages import Reply
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
-from curate.llm.cost import Estimate, Price
+from curate.llm.cost import EstimatedUsage, Price
 from curate.llm.online import Account, ReplyResult, Task
 from curate.system.retry_after import LONGEST_S
 
@@ -62,7 +62,7 @@ class BatchItem:
     slots: tuple[str, ...]
     hold: Hold = field(default_factory=lambda: Hold(Budget(), 0.0, over=True))
     """What is held for it against the cap; nothing of an item that is only written down."""
-    guess: Estimate | None = None
+    guess: EstimatedUsage | None = None
     """What it may use by estimate, where this process made it."""
 
     def said(self, rate: float) -> Mapping[str, Json]:

@@ -10,7 +10,7 @@ from curate.core.errors import ProviderError
 from curate.core.messages import Reply
 from curate.ledger import Call
 from curate.ledger.records import LOST
-from curate.llm.cost import Estimate, Price, cost
+from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.online.tasks import Account, ReplyResult, Task
 
 
@@ -41,7 +41,7 @@ def reply_row(
     price: Price | None,
     most: float,
     seconds: float,
-    guess: Estimate | None,
+    guess: EstimatedUsage | None,
 ) -> Call:
     """Return the row of a reply; without usage it costs the most that it may, without a price None."""
     usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept

@@ -12,7 +12,7 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
-from curate.llm.cost import Estimate, believed, estimate
+from curate.llm.cost import EstimatedUsage, believed, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.circuit_breaker import Breaker
@@ -179,7 +179,7 @@ class JudgeDispatcher(Haltable):
         self.bill.failed += 1
         return reading
 
-    async def _try(self, task: Task, entry: int, guess: Estimate) -> Reply:
+    async def _try(self, task: Task, entry: int, guess: EstimatedUsage) -> Reply:
         """Send a request once, with the most that it may cost held against the cap, when breaker and pace let it."""
         hold = await self.purse.hold(self.meter.bound(guess), self.job.name, lambda: self.stop)
         try:
@@ -189,7 +189,7 @@ class JudgeDispatcher(Haltable):
         finally:
             await self.purse.release(hold)
 
-    async def _send(self, task: Task, entry: int, guess: Estimate, tokens: float, hold: Hold) -> Reply:
+    async def _send(self, task: Task, entry: int, guess: EstimatedUsage, tokens: float, hold: Hold) -> Reply:
         """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
@@ -255,7 +255,9 @@ class JudgeDispatcher(Haltable):
                 ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
             )
 
-    async def _forfeit(self, task: Task, guess: Estimate, error: BaseException, started: float, hold: Hold) -> None:
+    async def _forfeit(
+        self, task: Task, guess: EstimatedUsage, error: BaseException, started: float, hold: Hold
+    ) -> None:
         """Count a request at its bound, and write it down: it was sent, and may be billed."""
         most = self.meter.bound(guess)
         self.tally.forfeit(most, hold)

@@ -6,7 +6,7 @@ from curate.core.errors import RunFailed
 from curate.core.messages import Usage
 from curate.ledger import Ledger
 from curate.llm.budget import Budget, Hold, Meter
-from curate.llm.cost import Estimate, Price, cost
+from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.online.tasks import Account, Bill
 from curate.llm.token_rate import token_rate
 
@@ -44,7 +44,7 @@ class JudgeTally:
         self.fruitless = 0
         """Replies in a row that settled nothing."""
 
-    def pay(self, usage: Usage | None, guess: Estimate | None, most: Callable[[], float], hold: Hold) -> None:
+    def pay(self, usage: Usage | None, guess: EstimatedUsage | None, most: Callable[[], float], hold: Hold) -> None:
         """Count a reply at what it cost, or at the `most` that it may where the vendor told no usage."""
         paid = cost(usage, self.meter.price)
         if usage and guess:

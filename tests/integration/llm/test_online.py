@@ -23,7 +23,7 @@ from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget, Meter, plan
 from curate.llm.cap import CapPolicy
-from curate.llm.cost import Estimate
+from curate.llm.cost import EstimatedUsage
 from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
@@ -429,7 +429,7 @@ def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
 
 
 def test_an_answer_beyond_its_bound_is_believed() -> None:
-    meter, guess = Meter(PRICE), Estimate(output=100_000)
+    meter, guess = Meter(PRICE), EstimatedUsage(output=100_000)
     assert meter.bound(guess) == 1.0
     meter.learn(guess, Usage(output=300_000))
     assert (meter.bound(guess), meter.tokens(guess)) == (3.0, 300_000)
@@ -439,7 +439,7 @@ def test_an_answer_beyond_its_bound_is_believed() -> None:
 
 def test_a_prompt_may_all_be_written_to_a_cache_that_is_dear() -> None:
     dear = PRICE.model_copy(update={"written": 2.5})
-    guess = Estimate(1_000_000)
+    guess = EstimatedUsage(1_000_000)
     assert Meter(dear).bound(guess) == pytest.approx(1.25 * Meter(PRICE).bound(guess))
 
 

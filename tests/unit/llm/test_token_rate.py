@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from curate.llm.cost import Estimate
+from curate.llm.cost import EstimatedUsage
 from curate.llm.token_rate import LEAST, TokenRate
 
-GUESS = Estimate(1_400, han=1_000, output=100)
+GUESS = EstimatedUsage(1_400, han=1_000, output=100)
 
 
 def after(ratios: list[float], tokens_a_han: float | None = None) -> TokenRate:
