@@ -123,7 +123,8 @@ class PilotBench:
             return None, None
         table = self.panel.table
         work = _prompts(table, seat, self.people.pairs)
-        found = plan((task.request for task in rating.tasks(seat.judge, work, seat.key)), seat.settings.price)
+        requests = (task.request for task in rating.tasks(seat.judge, work, seat.key))
+        found = plan(requests, seat.settings.price, table.token_rate(seat))
         pairs = sum(len(each.passages) for each in work)
         return (None if found.cost is None else found.cost / pairs), found.currency
 

@@ -68,6 +68,8 @@ class Call:
     """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
     currency: str | None = None
     """Of the cost; None where that is unknown, and in calls of version 0.1."""
+    estimated_tokens: int | None = None
+    """Of the prompt, by `llm.cost.estimate`; None in calls of before 0.3, and in a batch that another process sent."""
 
 
 @dataclass(frozen=True, slots=True)

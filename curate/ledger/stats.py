@@ -76,6 +76,20 @@ def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> 
     return sum(found) / len(found) if found else None
 
 
+def prompt_tokens(ledger: Ledger, judge_digest: str, rubric_digest: str, last: int = 200) -> list[tuple[int, int]]:
+    """Return estimated and told prompt tokens of a judge's last replies under a rubric, where both are known."""
+    call = calls.c
+    query = (
+        sa.select(call.estimated_tokens, call.prompt_tokens)
+        .where(call.judge_digest == judge_digest, call.rubric_digest == rubric_digest)
+        .where(call.estimated_tokens.is_not(None), call.prompt_tokens.is_not(None))
+        .order_by(call.call_id.desc())
+        .limit(last)
+    )
+    with ledger.database.transaction() as connection:
+        return [(estimated, told) for estimated, told in connection.execute(query)]
+
+
 def _calls() -> sa.Select[tuple[object, ...]]:
     call, func = calls.c, sa.func
     answered = call.finish != "error"

@@ -99,12 +99,16 @@ MIGRATIONS: tuple[tuple[Step, ...], ...] = (
                 """CREATE INDEX ratings_of ON ratings (judge_digest, rubric_digest, replicate, query_digest)""",
             ),
             # In PostgreSQL a new table is empty to every snapshot that is older: an export under way would miss all.
-            "postgresql": (f"""ALTER TABLE ratings DROP CONSTRAINT grade_means_rated, ADD {_ANY_LABEL}""",),
+            "postgresql": (
+                "LOCK TABLE calls IN ACCESS EXCLUSIVE MODE",  # changed later; who writes locks it before ratings, too
+                f"""ALTER TABLE ratings DROP CONSTRAINT grade_means_rated, ADD {_ANY_LABEL}""",
+            ),
         },
     ),
+    ("""ALTER TABLE calls ADD COLUMN estimated_tokens INTEGER""",),
 )
 """Oldest first, and only ever appended to. `{text}` is text that is ordered by its bytes, in both databases."""
-ADDED = {"currency": 2, "rubrics": 4}
+ADDED = {"currency": 2, "rubrics": 4, "estimated_tokens": 5}
 """Column or table that came with a later migration -> its version; an exchange that was written before lacks it."""
 
 

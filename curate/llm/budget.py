@@ -1,13 +1,15 @@
 """Budget: what requests would cost before they are sent, and what is spent and held while they are."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.errors import BudgetError
 from curate.core.messages import Request, Usage
 from curate.llm.cap import CapPolicy, Prices
-from curate.llm.cost import Price, cost, estimate
+from curate.llm.cost import EstimatedUsage, Price, cost, estimate
 from curate.llm.exchange_rates import Rates, Total, shown
+from curate.llm.token_rate import TokenRate
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,16 @@ class CostEstimate:
         return f"{self.calls:,} calls, {tokens}, {price}"
 
 
-def plan(requests: Iterable[Request], price: Price | None) -> CostEstimate:
-    """Return what sending the requests would use, each answer at its bound."""
-    calls = prompt = output = 0
-    total = None if price is None else 0.0
+def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> CostEstimate:
+    """Return what sending the requests would use, each answer at its bound, and the cost with the prompts' margin."""
+    calls = estimated = output = 0
+    expected = 0.0
     for request in requests:
-        usage = estimate(request)
-        calls, prompt, output = calls + 1, prompt + usage.prompt, output + usage.output
-        total = None if total is None else total + (cost(usage, price) or 0.0)
-    return CostEstimate(calls, prompt, output, total, price.currency if price else "USD")
+        guess = estimate(request)
+        calls, estimated, output = calls + 1, estimated + guess.prompt, output + guess.output
+        expected += rate.expected(guess)
+    most = Usage(prompt=math.ceil(expected + rate.margin(calls) * estimated), output=output)
+    return CostEstimate(calls, round(expected), output, cost(most, price), price.currency if price else "USD")
 
 
 def together(plans: Sequence[CostEstimate], total: Total) -> CostEstimate:
@@ -111,27 +114,31 @@ class Hold:
 
 @dataclass
 class Meter:
-    """The most that a call to one judge may use, corrected by what its replies used: estimates can be short."""
+    """The most that a call to one judge may use, corrected by what its replies used."""
 
     price: Price | None = None
     rate: float = 1.0
     """What one unit of the price's currency counts in the budget."""
-    dearest: float = 1.0
-    """Most that a reply cost, as a multiple of its estimate."""
+    prompts: TokenRate = field(default_factory=TokenRate)
     longest: float = 1.0
-    """Most tokens that a reply used, as a multiple of its estimate."""
+    """Most tokens that an answer had, as a multiple of its bound: a vendor may ignore it."""
 
-    def bound(self, usage: Usage) -> float:
+    def most(self, guess: EstimatedUsage) -> Usage:
+        """Return the most that a request may use, as far as is known, all written to a cache where that is dear."""
+        prompt, price = self.prompts.most(guess), self.price
+        dear = price is not None and (price.written or 0.0) > price.input
+        return Usage(prompt, written=prompt if dear else 0, output=math.ceil(guess.output * self.longest))
+
+    def bound(self, guess: EstimatedUsage) -> float:
         """Return the most that a request of this estimate may cost, as far as is known; 0 without a price."""
-        return (cost(usage, self.price) or 0.0) * self.dearest * self.rate
+        return (cost(self.most(guess), self.price) or 0.0) * self.rate
 
-    def tokens(self, usage: Usage) -> float:
+    def tokens(self, guess: EstimatedUsage) -> int:
         """Return the most tokens, prompt and answer together, that a request of this estimate may use."""
-        return (usage.prompt + usage.output) * self.longest
+        most = self.most(guess)
+        return most.prompt + most.output
 
-    def learn(self, estimated: Usage, used: Usage) -> None:
-        """Believe a vendor that used more than was estimated."""
-        guess, paid = cost(estimated, self.price), cost(used, self.price)
-        if guess and paid is not None:
-            self.dearest = max(self.dearest, paid / guess)
-        self.longest = max(self.longest, (used.prompt + used.output) / max(estimated.prompt + estimated.output, 1))
+    def learn(self, guess: EstimatedUsage, used: Usage) -> None:
+        """Take into account what a request used."""
+        self.prompts.learn(guess.prompt, used.prompt)
+        self.longest = max(self.longest, used.output / max(guess.output, 1))

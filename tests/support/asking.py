@@ -14,9 +14,9 @@ from curate.core.protocols import Provider
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.llm import online
-from curate.llm.budget import Budget
+from curate.llm.budget import Budget, Meter
 from curate.llm.cap import CapPolicy
-from curate.llm.cost import Price, cost, estimate
+from curate.llm.cost import EstimatedUsage, Price, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
@@ -128,10 +128,12 @@ def rows(ledger: Ledger, columns: str) -> list[tuple[Any, ...]]:
     return sql(ledger, f"SELECT {columns} FROM calls ORDER BY call_id")
 
 
+def guess(server: Server, grades: str = "S") -> EstimatedUsage:
+    """Return the estimate of a call with these passages."""
+    judge, _ = llm(server)
+    return estimate(judge.build(QUERY.text, [each.shown() for each in passages(grades)]))
+
+
 def bound(server: Server, grades: str = "S") -> float:
     """Return what a call with these passages may cost at most."""
-    judge, _ = llm(server)
-    request = judge.build(QUERY.text, [each.shown() for each in passages(grades)])
-    whole = cost(estimate(request), PRICE)
-    assert whole is not None
-    return whole
+    return Meter(PRICE).bound(guess(server, grades))

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from unittest.mock import patch
 
 import sqlalchemy as sa
 
-from curate.ledger import Ledger, Rating, database, scales, tables
+from curate.ledger import Ledger, Rating, database, scales, store, tables
 from tests.support.rows import CALL
 
 VERSION = 3
@@ -31,9 +32,19 @@ SLOTS = ("p0", "p1", "p2")
 def older(place: Path | str) -> Iterator[Ledger]:
     """Give a ledger as a process of that version has it open: it knows no scale, and asks for none."""
     before = tables.MIGRATIONS[:VERSION]
-    with patch.object(tables, "MIGRATIONS", before), patch.object(database, "MIGRATIONS", before):
+    names = [name for name in tables.calls.c.keys() if tables.ADDED.get(name, 1) <= VERSION]  # noqa: SIM118 - a collection of columns
+    old = sa.table("calls", *map(sa.column, names))
+    with (
+        patch.object(tables, "MIGRATIONS", before),
+        patch.object(database, "MIGRATIONS", before),
+        patch.dict(tables.KEPT, calls=old),
+    ):
         ledger = Ledger(place)
-    with ledger, patch.object(scales, "check", lambda *_: None):
+    with (
+        ledger,
+        patch.object(scales, "check", lambda *_: None),
+        patch.object(store, "_of_call", attrgetter(*names[1:])),
+    ):
         yield ledger
 
 

@@ -15,7 +15,7 @@ from curate.llm.batch.division import Division
 from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
 from curate.llm.batch.session import Session
 from curate.llm.budget import Hold
-from curate.llm.cost import batch_price, believed, estimate, least
+from curate.llm.cost import batch_price, believed, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online import Bill, JudgeTally, Task, refuse_unread
 from curate.llm.online.call_rows import lost_row, read, reply_row
@@ -36,7 +36,14 @@ class JudgeBatches:
         self.price = batch_price(order.price)
         account, mixed = order.account, order.mixed_models
         self.tally = JudgeTally(
-            self.provider.name, account, self.price, session.ledger, session.budget, order.watch, mixed_models=mixed
+            self.provider.name,
+            account,
+            self.price,
+            session.ledger,
+            session.budget,
+            order.tokens_a_han,
+            order.watch,
+            mixed_models=mixed,
         )
         self.rate, self.bill = self.tally.meter.rate, self.tally.bill
         self.flights: list[Flight] = []
@@ -104,10 +111,7 @@ class JudgeBatches:
         if not await self.session.purse.fits(bound):
             await self._submit(group)
             await self._make_room(bound)
-        group.add(
-            BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess, least(task.request)),
-            line,
-        )
+        group.add(BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess), line)
 
     async def _make_room(self, bound: float) -> None:
         """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
@@ -220,11 +224,11 @@ class JudgeBatches:
     def _take(self, flight: Flight, state: BatchState, key: str, reply: Reply) -> None:
         """Write down a reply and its ratings."""
         item = flight.items[key]
-        reply = replace(reply, usage=believed(reply.usage, item.fewest))
+        reply = replace(reply, usage=believed(reply.usage, item.guess.fewest if item.guess else 0.0))
         reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
         account = replace(self.order.account, run=flight.run)
         most = item.hold.amount / self.rate
-        row = reply_row(item, account, reply, reading, self.price, most, seconds(flight, state))
+        row = reply_row(item, account, reply, reading, self.price, most, seconds(flight, state), item.guess)
         self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
-from curate.core.messages import BatchState, Reply, Usage
+from curate.core.messages import BatchState, Reply
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
-from curate.llm.cost import Price
+from curate.llm.cost import EstimatedUsage, Price
 from curate.llm.online import Account, ReplyResult, Task, Watch
 from curate.system.retry_after import LONGEST_S
 
@@ -36,6 +36,8 @@ class BatchJob:
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False
     """Go on though replies name several models."""
+    tokens_a_han: float | None = None
+    """What the model's tokenizer makes of a Han character; None is unknown."""
     most_items: int | None = None
     """Most requests in a batch; None: what the vendor allows."""
     watch: Watch | None = None
@@ -68,10 +70,8 @@ class BatchItem:
     slots: tuple[str, ...]
     hold: Hold = field(default_factory=lambda: Hold(Budget(), 0.0, over=True))
     """What is held for it against the cap; nothing of an item that is only written down."""
-    guess: Usage | None = None
+    guess: EstimatedUsage | None = None
     """What it may use by estimate, where this process made it."""
-    fewest: float = 0.0
-    """Tokens that its prompt has at least, as far as this process knows."""
 
     def said(self, rate: float) -> Mapping[str, Json]:
         """Return what the ledger keeps of it; a unit of the price's currency is worth `rate` of the bound's."""

@@ -10,7 +10,7 @@ from curate.core.errors import ProviderError
 from curate.core.messages import Reply
 from curate.ledger import Call
 from curate.ledger.records import LOST
-from curate.llm.cost import Price, cost
+from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.online.tasks import Account, ReplyResult
 
 
@@ -41,6 +41,7 @@ def reply_row(
     price: Price | None,
     most: float,
     seconds: float,
+    guess: EstimatedUsage | None,
 ) -> Call:
     """Return the row of a reply; without usage it costs the most that it may, without a price None."""
     usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept
@@ -55,6 +56,7 @@ def reply_row(
         currency=price.currency if price else None,
         foreign_labels=reading.foreign_labels,
         repeated_labels=reading.repeated_labels,
+        estimated_tokens=guess.prompt if guess else None,
     )
 
 

@@ -6,7 +6,7 @@ A server whose context window is too small cuts prompts and says nothing; what i
 from curate.core.config import digest
 from curate.core.errors import ProviderError
 from curate.core.messages import Message, Reply, Request
-from curate.llm.cost import tokens, wide
+from curate.llm.cost import estimate, tokens
 from curate.llm.online.tasks import ReplyResult, Task
 from curate.llm.prompts import json_object
 
@@ -26,10 +26,9 @@ def canary(request: Request) -> Task:
     """Return the canary that is as long as a request, by the same estimate and in the same script."""
     key = digest(["canary", request.digest])
     first, last = key[:8], key[8:16]
-    wanted = sum(tokens(message.content) for message in request.messages) - tokens(_RULE)
-    chinese = wide(request.messages[-1].content)
-    line = "第{}行：这里没有要回答的内容。" if chinese else "Line {}: there is no answer here."
-    count = max(round(wanted / tokens(line.format(1000) + "\n")), 1)
+    size = estimate(request)
+    line = "第{}行：这里没有要回答的内容。" if 3 * size.han > size.prompt else "Line {}: there is no answer here."
+    count = max(round((size.prompt - tokens(_RULE)) / tokens(line.format(1000) + "\n")), 1)
     text = "\n".join([f"CODE {first}", *(line.format(1000 + number) for number in range(count)), f"CODE {last}"])
     form = json_object({name: {"type": "string"} for name in ("first", "last")})
     asked = Request((Message("system", _RULE), Message("user", text)), max(request.max_tokens, _ROOM), form)

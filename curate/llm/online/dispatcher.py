@@ -12,7 +12,7 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
-from curate.llm.cost import believed, estimate, least
+from curate.llm.cost import EstimatedUsage, believed, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.canary import CANARY, CUT, READ, canary
@@ -53,14 +53,20 @@ class JudgeDispatcher(Haltable):
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
         self.tally = JudgeTally(
-            job.name, job.account, limits.price, ledger, purse.budget, job.watch, mixed_models=limits.mixed_models
+            job.name,
+            job.account,
+            limits.price,
+            ledger,
+            purse.budget,
+            limits.tokens_a_han,
+            job.watch,
+            mixed_models=limits.mixed_models,
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
         self.done = self.failed = self.refused = self.flying = 0
         self.doubted = False
         self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
-        self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
 
     async def run(self) -> None:
         """Settle every task; `stop` says why if not all could be."""
@@ -126,7 +132,7 @@ class JudgeDispatcher(Haltable):
     async def _exchange(self, task: Task, entry: int) -> ReplyResult:
         """Send a request, and write down the reply or the failure."""
         started, limits = time.monotonic(), self.job.limits
-        guess = estimate(task.request) if self.metered else None
+        guess = estimate(task.request)
         try:
             reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self.pause)
         except ProviderError as error:
@@ -144,8 +150,10 @@ class JudgeDispatcher(Haltable):
             self._lost(error)
             return reading
         reading, broken = read(task.read, reply, private=task.request.private)
-        most = self._most(task, guess) / self.meter.rate
-        row = reply_row(task, self._account(task), reply, reading, limits.price, most, time.monotonic() - started)
+        most = self.meter.bound(guess) / self.meter.rate
+        row = reply_row(
+            task, self._account(task), reply, reading, limits.price, most, time.monotonic() - started, guess
+        )
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken
@@ -158,14 +166,14 @@ class JudgeDispatcher(Haltable):
             self.gate.widen(limits.concurrency)
         return reading
 
-    def _doubt(self, task: Task, told: Usage) -> None:
+    def _doubt(self, task: Task, told: Usage, guess: EstimatedUsage) -> None:
         """Say once that a vendor's count of tokens cannot be true, and look whether its model gets whole prompts."""
         if self.doubted:
             return
         self.doubted = True
         self.tell(
             f"{self.job.name}: {told.prompt:,} tokens cannot be the count of a prompt of about "
-            f"{estimate(task.request).prompt:,}; replies with such a count are charged at the most that they may cost"
+            f"{guess.prompt:,}; replies with such a count are charged at the most that they may cost"
         )
         if self.job.canary and self.ledger.last_form(self.job.account.judge_digest, CANARY) != READ:
             self._start(self._need_read(canary(task.request)))
@@ -202,29 +210,28 @@ class JudgeDispatcher(Haltable):
         self.bill.failed += 1
         return reading
 
-    async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
+    async def _try(self, task: Task, entry: int, guess: EstimatedUsage) -> Reply:
         """Send a request once, with the most that it may cost held against the cap, when breaker and pace let it."""
-        bound = self.meter.bound(guess) if guess else 0.0
-        hold = await self.purse.hold(bound, self.job.name, lambda: self.stop)
+        hold = await self.purse.hold(self.meter.bound(guess), self.job.name, lambda: self.stop)
         try:
-            tokens = self.meter.tokens(guess) if guess else 1.0
+            tokens = self.meter.tokens(guess)
             await self._turn(task, tokens)
             return await self._send(task, entry, guess, tokens, hold)
         finally:
             await self.purse.release(hold)
 
-    async def _send(self, task: Task, entry: int, guess: Usage | None, tokens: float, hold: Hold) -> Reply:
+    async def _send(self, task: Task, entry: int, guess: EstimatedUsage, tokens: float, hold: Hold) -> Reply:
         """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
         self.flying += 1
         try:
             said = await self.job.provider.answer(task.request)
-            reply = replace(said, usage=believed(said.usage, least(task.request)))
+            reply = replace(said, usage=believed(said.usage, guess.fewest))
             self._need_whole(task, reply)
             if said.usage and not reply.usage:
-                self._doubt(task, said.usage)
-            self.tally.pay(reply.usage, guess, lambda: self._most(task, guess), hold)
+                self._doubt(task, said.usage, guess)
+            self.tally.pay(reply.usage, guess, lambda: self.meter.bound(guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
             if error.unknown:
@@ -284,9 +291,11 @@ class JudgeDispatcher(Haltable):
                 ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
             )
 
-    async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
+    async def _forfeit(
+        self, task: Task, guess: EstimatedUsage, error: BaseException, started: float, hold: Hold
+    ) -> None:
         """Count a request at its bound, and write it down: it was sent, and may be billed."""
-        most = self._most(task, guess)
+        most = self.meter.bound(guess)
         self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price
         row = lost_row(task, self._account(task), error, price, most / self.meter.rate, seconds)
@@ -294,9 +303,6 @@ class JudgeDispatcher(Haltable):
 
     def _account(self, task: Task) -> Account:
         return replace(self.job.account, purpose=task.purpose or self.job.account.purpose)
-
-    def _most(self, task: Task, guess: Usage | None) -> float:
-        return self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
 
     def _lost(self, error: ProviderError) -> None:
         """End the lane if too many requests in a row failed for another reason than their length."""

@@ -7,9 +7,10 @@ from curate.core.errors import RunFailed
 from curate.core.messages import Reply, Request, Usage
 from curate.ledger import Ledger
 from curate.llm.budget import Budget, Hold, Meter
-from curate.llm.cost import Price, cost
+from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.online.tasks import Account, Bill, ReplyResult, Watch
 from curate.llm.reply_faults import REFUSED, Fault, fault, sample
+from curate.llm.token_rate import token_rate
 
 MOST_UNREADABLE = 10
 """Answers in a row that nobody can read after which a judge is given up that never gave one which can be read."""
@@ -35,13 +36,15 @@ class JudgeTally:
         price: Price | None,
         ledger: Ledger,
         budget: Budget,
+        tokens_a_han: float | None = None,
         watch: Watch | None = None,
         *,
         mixed_models: bool,
     ) -> None:
         self.name, self.account, self.ledger, self.watch = name, account, ledger, watch
         self.mixed_models = mixed_models
-        self.meter = Meter(price, budget.policy.rate(price).value)
+        prompts = token_rate(ledger, account.judge_digest, account.rubric_digest, tokens_a_han)
+        self.meter = Meter(price, budget.policy.rate(price).value, prompts)
         self.models = ledger.models(account.judge_digest, account.rubric_digest)
         self.bill = Bill()
         self.readable = account.purpose != "judge" and bool(self.models)
@@ -53,10 +56,10 @@ class JudgeTally:
         self.seen = 0
         """Replies that are written down and read."""
 
-    def pay(self, usage: Usage | None, guess: Usage | None, most: Callable[[], float], hold: Hold) -> None:
+    def pay(self, usage: Usage | None, guess: EstimatedUsage | None, most: Callable[[], float], hold: Hold) -> None:
         """Count a reply at what it cost, or at the `most` that it may where the vendor told no usage."""
         paid = cost(usage, self.meter.price)
-        if usage and guess and paid is not None:
+        if usage and guess:
             self.meter.learn(guess, usage)
         spent = most() if paid is None else paid * self.meter.rate
         self.bill.calls += 1

@@ -83,6 +83,8 @@ class RequestLimits:
     minute_s: float = 60.0
     """Length of that minute, in seconds."""
     price: Price | None = None
+    tokens_a_han: float | None = None
+    """What the model's tokenizer makes of a Han character; None is unknown."""
     mixed_models: bool = False
     """Go on though replies name several models."""
 

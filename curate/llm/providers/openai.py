@@ -34,6 +34,8 @@ class OpenAIProvider(SdkProvider):
             "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
             config.token_field: request.max_tokens,
         }
+        if config.base_url is None and config.price is not None and config.price.written is not None:
+            body |= _cached_prefix(request)
         if config.temperature is not None:
             body["temperature"] = config.temperature
         if request.schema is not None and config.json_mode == "schema":
@@ -75,6 +77,23 @@ class OpenAIProvider(SdkProvider):
             self._client = AsyncOpenAI(**self._options())
         client: AsyncOpenAI = self._client
         return client
+
+
+def _cached_prefix(request: Request) -> dict[str, Json]:
+    """Return the fields by which OpenAI caches what prompts begin with, and nothing behind it; empty without that.
+
+    Left to itself it writes each prompt to the cache as a whole, which models that bill writing apart do for 1.25 x the
+    price, and no other prompt has the same passages. Older models refuse the option, and bill no writing.
+    """
+    turns: list[Json] = [{"role": turn.role, "content": turn.content} for turn in request.messages]
+    first = request.messages[0] if request.messages else None
+    if first is None or first.role != "system":
+        return {}
+    text: Json = {"type": "text", "text": first.content, "prompt_cache_breakpoint": {"mode": "explicit"}}
+    return {
+        "messages": [{"role": "system", "content": [text]}, *turns[1:]],
+        "prompt_cache_options": {"mode": "explicit"},
+    }
 
 
 def usage(data: object) -> Usage | None:

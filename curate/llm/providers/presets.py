@@ -22,6 +22,7 @@ _BOUND = {
     "key_env": {"kind", "base_url"},
     "local": {"kind", "base_url", "model"},
     "price": {"kind", "base_url", "model"},
+    "tokens_a_han": {"model"},
 }
 """What a preset says of one address or model alone: its key goes nowhere else, its price and that it keeps what it is
 sent hold nowhere else (a server may run one model and pass what another is asked on)."""

@@ -55,6 +55,9 @@ class ProviderConfig(Section):
     """Most requests in a batch; None is what the vendor allows in general, and less once it refuses a whole batch."""
     price: Price | None = None
     """None: the cost is unknown."""
+    tokens_a_han: float | None = Field(default=None, gt=0, le=5, allow_inf_nan=False)
+    """Tokens that the model's tokenizer makes of a Chinese character; None is unknown. Plans need it until ten answers
+    under the same rubric have told."""
     _written: dict[str, JsonValue] | None = PrivateAttr(default=None)
     """What `extra_body` was before its variables were read; None where they were not."""
 

@@ -107,8 +107,18 @@ def _order(run: PanelRun, seat: LlmState) -> batch.BatchJob:
     read = partial(rating.reading, seat.judge, seat.key)
     account = online.Account(**vars(seat.key), run=run.context.run_id)
     failed, settings = partial(rating.failure, seat.key), seat.settings
-    mixed, most = run.config.mixed_models, settings.batch_items
-    return batch.BatchJob(tasks, read, asked, account, failed, settings.price, mixed, most, run.watch(seat))
+    return batch.BatchJob(
+        tasks,
+        read,
+        asked,
+        account,
+        failed,
+        settings.price,
+        run.config.mixed_models,
+        settings.tokens_a_han,
+        settings.batch_items,
+        run.watch(seat),
+    )
 
 
 def _renew(claims: Claims, turns: set[str]) -> None:

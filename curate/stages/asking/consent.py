@@ -23,7 +23,7 @@ def plans(run: PanelRun) -> dict[str, CostEstimate]:
     """Return what asking each language model for all that is missing would come to; in a cascade it is the most."""
     batches = run.context.consent.batch
     return {
-        seat.label: plan((task.request for task in run.table.tasks(seat, seat.work)), price)
+        seat.label: plan((task.request for task in run.table.tasks(seat, seat.work)), price, run.table.token_rate(seat))
         for seat in run.asked()
         for price in [batch_price(seat.settings.price) if batches and seat.settings.batch else seat.settings.price]
     }
@@ -130,5 +130,6 @@ def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> online.Re
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
         price=settings.price,
+        tokens_a_han=settings.tokens_a_han,
         mixed_models=mixed_models,
     )

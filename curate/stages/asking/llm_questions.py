@@ -18,6 +18,7 @@ from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.recorded_votes import NONE, Answer, Missing
+from curate.llm.token_rate import token_rate
 from curate.stages.asking import build, consent, privacy_guard
 from curate.stages.context import Context
 from curate.stages.facts import billing
@@ -183,7 +184,9 @@ class QuestionClient:
 
     def _plan(self, left: Sequence[tuple[Talk[Answer], Sequence[online.Task]]]) -> None:
         for talk, tasks in left:
-            found = plan((task.request for task in tasks), talk.model.settings.price)
+            settings, judge = talk.model.settings, digest(talk.model.identity)
+            rate = token_rate(self.ledger, judge, talk.digest, settings.tokens_a_han)
+            found = plan((task.request for task in tasks), settings.price, rate)
             self.plans[talk.label] = self.plans[talk.label].plus(found) if talk.label in self.plans else found
             self.models[talk.label] = talk.model
 

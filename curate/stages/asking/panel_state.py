@@ -13,6 +13,7 @@ from curate.ledger import Ledger, Rating
 from curate.llm.online import Task
 from curate.llm.prompts import Rubric
 from curate.llm.providers.presets import LanguageModel
+from curate.llm.token_rate import TokenRate, token_rate
 from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.judges.replay import Replay
@@ -145,6 +146,10 @@ class PanelState:
         key = seat.key
         vain = self.ledger.replied(key.judge_digest, key.rubric_digest, key.replicate, after=self.since)
         return rating.tasks(seat.judge, work, key, vain)
+
+    def token_rate(self, seat: LlmState) -> TokenRate:
+        """Return what is known of how many tokens the prompts of a seat have."""
+        return token_rate(self.ledger, seat.key.judge_digest, seat.key.rubric_digest, seat.settings.tokens_a_han)
 
     def _key(self, identity: Mapping[str, Json], rubric_digest: str = "") -> Key:
         return Key(self.ledger.register(identity), rubric_digest, self.replicate)

@@ -13,6 +13,7 @@ from curate.core.messages import Request
 from curate.core.scale import Scale
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.passages import cut
+from curate.llm.token_rate import TokenRate
 from curate.panel.adversarial import FAMILIES
 from curate.panel.judges.llm import LlmJudge
 from curate.review import drawing
@@ -84,7 +85,7 @@ def forecast(config: Config, context: Context, texts: SampleTexts, pools: PoolSi
         requests = list(_requests(judge, config, texts, pools.documents)) if isinstance(judge, LlmJudge) else []
         if model is None or not requests:
             continue
-        found = plan(requests, model.price)
+        found = plan(requests, model.price, TokenRate(model.tokens_a_han))
         if controls:
             before.append(JudgeForecast(f"{name}, {CONTROLS}", times(found, controls / found.calls), 1.0))
         share = 1.0 if name == first else later

@@ -49,7 +49,7 @@ def quote(config: Config, context: Context) -> list[Row]:
 def row(table: PanelState, seat: LlmState) -> Row:
     """Return what asking a language model for its work would send and cost; `quote` says what the columns are."""
     settings = seat.settings
-    found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price)
+    found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price, table.token_rate(seat))
     tokens = found.prompt_tokens + found.output_tokens
     price = settings.price
     batches = found.cost * price.batch if found.cost is not None and price and settings.batch else None

@@ -23,6 +23,7 @@ from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
+from curate.llm.token_rate import token_rate
 from curate.pii import model as reading
 from curate.pii.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
@@ -240,8 +241,9 @@ class _Spotter:
         consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, left), self.context)
 
     def planned(self, texts: Texts, left: set[str]) -> dict[str, CostEstimate]:
-        requests = (each.request for each in self.tasks(texts, left))
-        return {f"mask.model={self.name}": plan(requests, self.settings.price)}
+        requests, account = (each.request for each in self.tasks(texts, left)), self.account()
+        rate = token_rate(self.ledger, account.judge_digest, account.rubric_digest, self.settings.tokens_a_han)
+        return {f"mask.model={self.name}": plan(requests, self.settings.price, rate)}
 
     def send(self, texts: Texts, left: set[str], account: online.Account) -> float:
         """Ask for what is left; return what was spent."""

@@ -206,11 +206,11 @@ def test_a_new_run_that_a_cap_stopped_goes_on_with_a_bare_command(at: Any, serve
     stopped = at(*new, "--set", "judges.euro.concurrency=1", "--max-cost", "8")
     assert stopped.returncode == 2
     assert "cap: 8.00 EUR" in stopped.stderr
-    assert "may pass the cap of 8.00 EUR, after calls that cost 7.70 EUR" in stopped.stderr
+    assert "may pass the cap of 8.00 EUR, after calls that cost 6.60 EUR" in stopped.stderr
     judge = next(row for row in machine.data(at("status", "--json").stdout) if row["stage"] == "judge")
-    assert (judge["state"], judge["currency"], judge["judged"]) == ("partial", "EUR", (40 + 7) / 80)
-    assert judge["cost"] == judge["paid"]["EUR"] == pytest.approx(7.7)
-    assert "judge: 59% of the ratings are there, 7.70 EUR paid" in at("status").stdout
+    assert (judge["state"], judge["currency"], judge["judged"]) == ("partial", "EUR", (40 + 6) / 80)
+    assert judge["cost"] == judge["paid"]["EUR"] == pytest.approx(6.6)
+    assert "judge: 57% of the ratings are there, 6.60 EUR paid" in at("status").stdout
     done = at("judge", "--max-cost", "100")
     assert done.returncode == 0, done.stderr
     assert len(server.calls) == 40

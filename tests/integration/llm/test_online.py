@@ -23,10 +23,12 @@ from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget, Meter, plan
 from curate.llm.cap import CapPolicy
+from curate.llm.cost import EstimatedUsage
 from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
 from curate.llm.providers.settings import ProviderConfig
+from curate.llm.token_rate import TokenRate, token_rate
 from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.retrieval.encoders.api import Api
@@ -39,6 +41,7 @@ from tests.support.asking import (
     PRICED,
     bound,
     cut,
+    guess,
     job,
     judged,
     key,
@@ -367,10 +370,16 @@ def test_progress_counts_items_up_to_the_total(ledger: Ledger) -> None:
 # Money
 
 
+def all_used(server: Vendor) -> Fault:
+    """Report that a call on one passage used all that it may."""
+    most = Meter(PRICE).most(guess(server))
+    return fake.used(prompt=most.prompt, output=most.output)
+
+
 def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> None:
     with vendor(script) as server:
         most = bound(server, "S")
-        dear = fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))  # each call costs all that it may
+        dear = all_used(server)
         server.faults = lambda _call: lambda answer: fake.slow(0.05)(dear(answer))
         cap = 5.5 * most
         with pytest.raises(BudgetError, match="raise --max-cost"):
@@ -381,12 +390,32 @@ def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> No
 
 
 def test_near_the_cap_calls_wait_for_those_in_flight(ledger: Ledger) -> None:
-    with vendor(script, lambda _call: fake.slow(0.03)) as server:
-        cap = 2.5 * bound(server, "S")
-        bill = judged(server, ledger, work("SSS"), PRICED, batch=1, max_cost=cap)
-    assert bill.calls == 3
+    price = PRICE.model_copy(update={"input": 0.0})
+    with vendor(script) as server:
+        cheap, most = fake.used(prompt=guess(server).prompt, output=1), Meter(price).bound(guess(server))
+        server.faults = lambda _call: lambda answer: fake.slow(0.03)(cheap(answer))
+        limits = replace(FAST, price=price)
+        bill = judged(server, ledger, work("S" * 20), limits, batch=1, max_cost=2.5 * most)
+    assert bill.calls == 20
     assert server.peak == 2
-    assert bill.spent < cap < 3 * bound(server, "S")
+    assert bill.spent < most
+
+
+@pytest.mark.parametrize("share", [0.5, 1.4])
+def test_what_a_vendor_told_is_what_the_next_plan_counts(ledger: Ledger, share: float) -> None:
+    def half(answer: Answer) -> Answer:
+        return fake.used(prompt=round(share * guess(server).prompt), output=10)(answer)
+
+    with vendor(script, lambda call: fake.no_usage if "段落3 S" in call.passages.values() else half) as server:
+        judged(server, ledger, work("S" * 10), PRICED, batch=1, max_cost=1.0)
+        before = token_rate(ledger, key(server).judge_digest, key(server).rubric_digest, 0.86)
+        judged(server, ledger, work("A" * 2), PRICED, batch=1, max_cost=1.0)
+        after = token_rate(ledger, key(server).judge_digest, key(server).rubric_digest, 0.86)
+        other = token_rate(ledger, key(server).judge_digest, "another template", 0.86)
+        sent = guess(server)
+    assert (before.answers, after.answers, other.answers) == (9, 11, 0)  # a call without usage tells nothing
+    assert before.expected(sent) == other.expected(sent) == sent.prompt_with(0.86)
+    assert after.expected(sent) == pytest.approx(share * sent.prompt, rel=0.01)
 
 
 def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
@@ -399,13 +428,19 @@ def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
     assert rows(ledger, "cost, prompt_tokens, output_tokens") == [(most, None, None)] * 3
 
 
-def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:
-    meter, guess = Meter(PRICE), Usage(output=100_000)
+def test_an_answer_beyond_its_bound_is_believed() -> None:
+    meter, guess = Meter(PRICE), EstimatedUsage(output=100_000)
     assert meter.bound(guess) == 1.0
     meter.learn(guess, Usage(output=300_000))
     assert (meter.bound(guess), meter.tokens(guess)) == (3.0, 300_000)
     meter.learn(guess, Usage(output=50_000))
     assert meter.bound(guess) == 3.0
+
+
+def test_a_prompt_may_all_be_written_to_a_cache_that_is_dear() -> None:
+    dear = PRICE.model_copy(update={"written": 2.5})
+    guess = EstimatedUsage(1_000_000)
+    assert Meter(dear).bound(guess) == pytest.approx(1.25 * Meter(PRICE).bound(guess))
 
 
 def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
@@ -425,9 +460,10 @@ def test_a_cap_needs_a_price(ledger: Ledger) -> None:
 
 def test_a_plan_is_a_sum_of_bounds() -> None:
     request = Request((), max_tokens=1000)
-    assert plan([request, request], PRICE).cost == pytest.approx(0.02)
-    assert plan([request], None).cost is None
-    assert (plan([], PRICE).calls, plan([], PRICE).cost) == (0, 0.0)
+    assert plan([request, request], PRICE, TokenRate()).cost == pytest.approx(0.02)
+    assert plan([request], None, TokenRate()).cost is None
+    nothing = plan([], PRICE, TokenRate())
+    assert (nothing.calls, nothing.cost) == (0, 0.0)
 
 
 # Models
@@ -734,7 +770,8 @@ def test_reasons_of_several_judges_are_all_told(ledger: Ledger) -> None:
 def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
     with vendor(script) as server:
         most = bound(server, "S")
-        server.faults = lambda _call: fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))
+        dear = all_used(server)
+        server.faults = lambda _call: dear
         both = [job(server, work("S" * 30), PRICED, batch=1, model=name) for name in ("m-1", "m-2")]
         with pytest.raises(BudgetError):
             online.ask(both, ledger, budget=Budget(CapPolicy(9.5 * most)))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.core.messages import Message, Request, Usage
-from curate.llm.cost import Price, cost, estimate, tokens
+from curate.llm.cost import EstimatedUsage, Price, cost, estimate, tokens
 from curate.system import resources
 
 DAY = dt.date(2026, 11, 1)
@@ -56,7 +56,7 @@ def test_a_request_is_estimated_by_its_messages_and_its_bound() -> None:
     request = Request(
         (Message("system", TEXTS[0]), Message("user", TEXTS[2])), max_tokens=224, schema={"type": "object"}
     )
-    assert estimate(request) == Usage(prompt=tokens(TEXTS[0]) + tokens(TEXTS[2]) + 8, output=224)
+    assert estimate(request) == EstimatedUsage(prompt=tokens(TEXTS[0]) + tokens(TEXTS[2]) + 8, output=224, han=35)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import traceback
+from datetime import date
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from curate.core.config import canonical, read_yaml
 from curate.core.errors import AccessError, ProviderError
 from curate.core.messages import Reply, Request, Usage
 from curate.core.records import Outcome
+from curate.llm.cost import Price
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider
 from curate.llm.providers.batch_openai import OpenAIBatch
@@ -306,6 +308,23 @@ def test_schemas_are_sent_as_each_vendor_wants_them() -> None:
     assert openai["response_format"] == {"type": "json_schema", "json_schema": form}
     assert anthropic["output_config"] == {"format": {"type": "json_schema", "schema": wanted}, "effort": "low"}
     assert anthropic["temperature"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("base_url", "written", "explicit"), [(None, 1.25, True), (None, None, False), ("http://h/v1", 1.25, False)]
+)
+def test_openai_caches_the_rubric_alone_where_it_bills_writing(
+    monkeypatch: pytest.MonkeyPatch, base_url: str | None, written: float | None, explicit: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
+    price = Price(input=1, written=written, output=5, date=date(2026, 11, 1))
+    request = JUDGE.build(QUERY, PASSAGES)
+    body: Any = OpenAIProvider(ProviderConfig(model="m", base_url=base_url, price=price)).body(request)
+    first, second = body["messages"]
+    text = {"type": "text", "text": request.messages[0].content, "prompt_cache_breakpoint": {"mode": "explicit"}}
+    assert body.get("prompt_cache_options") == ({"mode": "explicit"} if explicit else None)
+    assert first == {"role": "system", "content": [text] if explicit else request.messages[0].content}
+    assert second == {"role": "user", "content": request.messages[1].content}
 
 
 def test_deepseek_names_cached_tokens_otherwise() -> None:
