@@ -135,12 +135,11 @@ def estimate(request: Request) -> EstimatedUsage:
 
     The schema of the reply is left out: some vendors bill it, others do not.
     """
-    texts, han, wide = zip(*(_counted(message.content) for message in request.messages), strict=True)
-    fewest = _LEAST_OF_WIDE * sum(wide) + _LEAST_OF_REST * (sum(texts) - sum(wide))
-    prompt = sum(texts) + _TOKENS_A_MESSAGE * len(texts)
-    return EstimatedUsage(
-        prompt, output=request.max_tokens, han=sum(han), fewest=fewest if prompt >= _FEWEST_TOKENS else 0.0
-    )
+    counts = [_counted(message.content) for message in request.messages]
+    texts, han, wide = (sum(count[part] for count in counts) for part in range(3))
+    fewest = _LEAST_OF_WIDE * wide + _LEAST_OF_REST * (texts - wide) if texts >= _FEWEST_TOKENS else 0.0
+    prompt = int(texts) + _TOKENS_A_MESSAGE * len(counts)
+    return EstimatedUsage(prompt, output=request.max_tokens, han=int(han), fewest=fewest)
 
 
 def believed(usage: Usage | None, fewest: float = 0.0) -> Usage | None:

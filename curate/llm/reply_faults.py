@@ -20,7 +20,7 @@ FLOOD = 100
 """Characters of a reply, most of them white space, from which it is a flood of it."""
 
 
-class Fault(NamedTuple):
+class ReplyFault(NamedTuple):
     """A form of replies that give nothing."""
 
     said: str
@@ -28,17 +28,19 @@ class Fault(NamedTuple):
     remedy: str
 
 
-REFUSED = Fault("refusals", "choose another model, or leave out what it refuses")
-_FLOOD = Fault("white space up to the bound of the answer", "set another json_mode: none leaves the form to the prompt")
-_CUT = Fault("answers that stop at their bound before anything can be read", "raise thinking_tokens")
-_CUT_THOUGHTS = Fault("thoughts up to the bound of the answer", "raise thinking_tokens, or turn thinking off")
-_THOUGHTS = Fault("thoughts and no answer", "turn thinking off by extra_body, or raise thinking_tokens")
-_EMPTY = Fault("empty answers", "try another json_mode, or another model")
-_FOREIGN = Fault("JSON without a grade of what was asked for", "try another json_mode, rubric or model")
-_UNREADABLE = Fault("answers that are not in the agreed form", "try another json_mode, rubric or model")
+REFUSED = ReplyFault("refusals", "choose another model, or leave out what it refuses")
+_FLOOD = ReplyFault(
+    "white space up to the bound of the answer", "set another json_mode: none leaves the form to the prompt"
+)
+_CUT = ReplyFault("answers that stop at their bound before anything can be read", "raise thinking_tokens")
+_CUT_THOUGHTS = ReplyFault("thoughts up to the bound of the answer", "raise thinking_tokens, or turn thinking off")
+_THOUGHTS = ReplyFault("thoughts and no answer", "turn thinking off by extra_body, or raise thinking_tokens")
+_EMPTY = ReplyFault("empty answers", "try another json_mode, or another model")
+_FOREIGN = ReplyFault("JSON without a grade of what was asked for", "try another json_mode, rubric or model")
+_UNREADABLE = ReplyFault("answers that are not in the agreed form", "try another json_mode, rubric or model")
 
 
-def fault(reply: Reply, form: str = "") -> Fault:
+def fault(reply: Reply, form: str = "") -> ReplyFault:
     """Return what is wrong with a reply that gives nothing; `form` is that of `rating.form` if it is a judge's."""
     text = reply.text or ""
     thoughts = not answer(text) and (reply.thoughts or bool(text.strip()))

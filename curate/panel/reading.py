@@ -25,7 +25,7 @@ PASSAGES = 100
 """Passages that they hold, at least."""
 SLOT_SHARE = 0.30
 LIKELY = 8
-"""Probably relevant passages that all get the worst grade: of real judges the poorest gives it to half of them."""
+"""Probably relevant passages among those that all get the worst grade: the poorest real judge gives it to half."""
 LENGTH_CORRELATION = 0.75
 ALPHA = 1e-7
 """Chance of as large a share of the slot, at most: a run of 30,000 prompts looks as often."""
@@ -56,7 +56,8 @@ class ReadingTest:
         self._steps, self._lengths = position_bias.steps(scale), lengths
         self._prompts = deque[GradedPrompt]()
         self._passages = 0
-        self._likely, self._of_likely = likely, list[float]()
+        self._likely, self._of_likely = likely, 0
+        self._only_worst = True
 
     @property
     def undecided(self) -> bool:
@@ -68,7 +69,8 @@ class ReadingTest:
         rated = sorted((row for row in ratings if row.grade is not None), key=lambda row: row.slot)
         steps = [self._steps[str(row.grade)] for row in rated]
         pairs = [(row.query_digest, row.passage_digest) for row in rated]
-        self._of_likely += [step for pair, step in zip(pairs, steps, strict=True) if pair in self._likely]
+        self._of_likely += sum(pair in self._likely for pair in pairs)
+        self._only_worst = self._only_worst and not any(steps)
         if len(rated) < 2:
             return
         slots, lengths = [row.slot for row in rated], [self._lengths.get(passage, 0) for _, passage in pairs]
@@ -82,11 +84,11 @@ class ReadingTest:
         return self._of_the_likely() or self._of_the_slot() or self._of_the_last()
 
     def _of_the_likely(self) -> str:
-        if len(self._of_likely) < LIKELY or any(self._of_likely[:LIKELY]):
+        if self._of_likely < LIKELY or not self._only_worst:
             return ""
         return (
-            f"it gave {self._label(0)} to the first {LIKELY} passages that are probably relevant (by labels that were "
-            "brought, or among the first three of every retriever)"
+            f"it gave {self._label(0)} to every passage, {self._of_likely} of them probably relevant (by labels that "
+            "were brought, or among the first three of every retriever)"
         )
 
     def _of_the_slot(self) -> str:

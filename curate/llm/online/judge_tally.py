@@ -9,7 +9,7 @@ from curate.ledger import Ledger
 from curate.llm.budget import Budget, Hold, Meter
 from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.online.tasks import Account, Bill, ReplyResult, Watch
-from curate.llm.reply_faults import REFUSED, Fault, fault, sample
+from curate.llm.reply_faults import REFUSED, ReplyFault, fault, sample
 from curate.llm.token_rate import token_rate
 
 MOST_UNREADABLE = 10
@@ -49,9 +49,9 @@ class JudgeTally:
         self.bill = Bill()
         self.readable = account.purpose != "judge" and bool(self.models)
         """Whether a reply settled something; one of before may have, where no rating tells."""
-        self.faults = Counter[Fault]()
+        self.faults = Counter[ReplyFault]()
         """What is wrong with the replies in a row that settled nothing."""
-        self.last: dict[Fault, tuple[Reply, Request | None]] = {}
+        self.last: dict[ReplyFault, tuple[Reply, Request | None]] = {}
         """The last reply of every fault, and the request, where it is at hand."""
         self.seen = 0
         """Replies that are written down and read."""

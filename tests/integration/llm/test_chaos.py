@@ -40,7 +40,7 @@ DIGESTS = {
 }
 """Text without its grade -> digests of the pair."""
 TRUTH = {DIGESTS[passage.shown()[:-1]]: passage.text[-1] for work in WORK for passage in work.passages}
-STUBBORN = {"第3组段落7 ": fake.refusal, "第4组段落8 ": fake.chatty}
+STUBBORN = {"第3组段落7 ": fake.refusal, "第4组段落8 ": fake.says("无法评级")}
 """Passages that no try brings to a grade."""
 
 
