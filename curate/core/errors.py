@@ -89,6 +89,7 @@ class ProviderError(CurateError):
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
     one may. `refused`: a part of it may, for it may be what is in it. `broke`: the account seems
     to be empty, in the words of what may be a throttle. `overloaded`: fewer at the same time may.
+    `garbled`: what came is no answer and no refusal, and may be for what is in it where others are answered.
     `cause`: the message without what to do about it, where it says that.
     `unresolved`: the host's name leads nowhere, and never did. `unknown`: the vendor may have answered, and may bill
     it, though nobody here could read the answer; `said` is the beginning of what came in its place, and stays out of
@@ -108,6 +109,7 @@ class ProviderError(CurateError):
         unresolved: bool = False,
         retry_after: float | None = None,
         unknown: bool = False,
+        garbled: bool = False,
         said: str = "",
         cause: str = "",
     ) -> None:
@@ -122,6 +124,7 @@ class ProviderError(CurateError):
         self.unresolved = unresolved
         self.retry_after = retry_after
         self.unknown = unknown
+        self.garbled = garbled
         self.said = said
 
 

@@ -136,9 +136,8 @@ class JudgeDispatcher(Haltable):
         try:
             reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self.pause)
         except ProviderError as error:
-            if self._is_text(error):
+            if self._is_text(error) or self._stays_garbled(error):
                 return await self._refused(task, error, started)
-            error.refused = False
             if error.broke:  # after all its tries, which take about a minute
                 raise ProviderError(f"{self.job.name}: {error}", fatal=True) from None
             if error.fatal:  # says nothing of this request: it is sent again on the next run
@@ -192,6 +191,15 @@ class JudgeDispatcher(Haltable):
         if not (self.bill.calls or self.tally.models) and self.refused >= MOST_REFUSED:
             raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
         return self.refused <= MOST_REFUSED_IN_A_ROW
+
+    def _stays_garbled(self, error: ProviderError) -> bool:
+        """Say whether a request that never gets an answer does so while others do: then it is for the text.
+
+        Not twice without an answer in between, which an outage would be.
+        """
+        error.refused = error.garbled and bool(self.bill.calls) and not self.failed
+        self.failed += error.refused
+        return error.refused
 
     async def _refused(self, task: Task, error: ProviderError, started: float) -> ReplyResult:
         """Ask for parts of what was refused, and write it down; the last part is refused for good.
@@ -259,7 +267,8 @@ class JudgeDispatcher(Haltable):
             return
         reading, broken = read(task.read, reply, private=task.request.private)
         if broken is None and not reading.fruitful:
-            raise ProviderError(f"{self.job.name}: a reply broke off for an unknown reason", unknown=bool(reply.usage))
+            why = f"{self.job.name}: a reply broke off for an unknown reason"
+            raise ProviderError(why, unknown=bool(reply.usage), garbled=True)
 
     async def _turn(self, task: Task, tokens: float) -> None:
         while task.purpose or await self.job.ours(task):

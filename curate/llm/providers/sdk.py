@@ -199,7 +199,9 @@ class SdkProvider(ABC):
         form = "with a web page" if raw.lstrip()[:1] == "<" else "in an unknown form"
         wrong = f"{self.name}: {self.base_url} answered {form}; check kind and base_url"
         empty = re.search(r'"choices"\s*:\s*(null|\[\s*\])', raw) is not None  # nothing was made that could be billed
-        raise ProviderError(wrong, unknown=not empty, said="" if request and request.private else raw[:MOST_SAID])
+        raise ProviderError(
+            wrong, unknown=not empty, garbled=True, said="" if request and request.private else raw[:MOST_SAID]
+        )
 
 
 def encoded(body: Mapping[str, Json]) -> bytes:

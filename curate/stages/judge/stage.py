@@ -55,16 +55,16 @@ def run(config: Config, context: Context) -> Report:
         consent.warn_of_windows(asked)
         consent.need_consent(asked)
         ledger.note(rating.noted(panel.table.pool))
-        passed, before = qualification.passed(tried), _calls(panel)
-        read = qualification.without_people(tried)
+        passed, before = None, _calls(panel)
         try:
+            passed = qualification.passed(tried)
             panel = first_look.taken(panel)
             wanted = collection.collect(panel)
         except CurateError as error:
             if _calls(panel) != before:  # what was paid is kept as far as it goes
-                context.partial(_snapshot(panel, {}, passed, read, str(error)))
+                context.partial(_snapshot(panel, {}, passed, qualification.without_people(tried), str(error)))
             raise
-        return _snapshot(panel, wanted, passed, read)
+        return _snapshot(panel, wanted, passed, qualification.without_people(tried))
 
 
 def _calls(panel: PanelRun) -> int:

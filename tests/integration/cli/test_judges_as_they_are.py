@@ -508,7 +508,11 @@ def test_a_cap_holds_where_told_tokens_cannot_be_true(case: str, tmp_path: Path)
 
 def test_a_server_that_cuts_prompts_is_found_by_one_canary(tmp_path: Path) -> None:
     """Usage that is not believed triggers one canary prompt; codes missing: the judge stops."""
-    with vendor(honest, lambda _call: used(prompt=180, output=20)) as server:
+
+    def faults(call: Call) -> Fault:
+        return used(prompt=180, output=20) if call.passages else says('{"first": "", "last": ""}')
+
+    with vendor(honest, faults) as server:
         setup(tmp_path, server, Garden(queries=30, long=200))
         done = curate(tmp_path, *PAID)
         assert done.returncode in (1, 2, 3), spoken(done)

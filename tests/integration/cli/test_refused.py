@@ -188,7 +188,7 @@ def at(finished: Path, tmp_path: Path, server: Vendor) -> Callable[..., Any]:
 def test_a_finished_run_is_not_lost_to_a_cap_that_was_reached(at: Any, server: Vendor) -> None:
     before = tree(at.folder)
     words = ["judge", "--run", "runs/t", "--models", "euro", "--set", "judge.batch=1"]
-    words += ["--set", "judges.euro.concurrency=1"]
+    words += ["--set", "judges.euro.concurrency=1", "--set", "judge.controls=off"]
     stopped = at(*words, "--max-cost", "8")
     assert stopped.returncode == 2
     assert "runs/t is left as it was; what was paid lies in the ledger" in stopped.stderr
@@ -202,7 +202,7 @@ def test_a_finished_run_is_not_lost_to_a_cap_that_was_reached(at: Any, server: V
 
 
 def test_a_new_run_that_a_cap_stopped_goes_on_with_a_bare_command(at: Any, server: Vendor) -> None:
-    new = ("run", "tiny.yaml", "--run", "runs/new", "--set", "judge={models: [lexical, euro], batch: 1}")
+    new = ("run", "tiny.yaml", "--run", "runs/new", "--set", "judge={models: [lexical, euro], batch: 1, controls: off}")
     stopped = at(*new, "--set", "judges.euro.concurrency=1", "--max-cost", "8")
     assert stopped.returncode == 2
     assert "cap: 8.00 EUR" in stopped.stderr

@@ -109,7 +109,8 @@ def test_a_source_that_is_not_there_asks_for_its_size(tmp_path: Path) -> None:
     assert "language: zh, for the source cannot be read" in said
     assert "'nowhere' is neither a folder" in said
     size = said.partition("as in `")[2].partition("`")[0].removeprefix("assume: ")
-    assert by(plan(tmp_path, *words, "--set", f"assume={size}"), "calls") == {"far": 1000, "near": 1000}
+    asked = {"far": 1000, "near": 1000, "far, controls": 12, "near, controls": 12}
+    assert by(plan(tmp_path, *words, "--set", f"assume={size}"), "calls") == asked
 
 
 def test_a_judge_that_settles_costs_nothing_at_least(tmp_path: Path) -> None:
