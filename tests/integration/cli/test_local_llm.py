@@ -17,6 +17,7 @@ from curate.core.config import Settings
 from curate.core.errors import UserError
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
+from curate.llm.online import Unreadable
 from curate.panel.rating import Work
 from curate.system.resources import demo
 from tests.conftest import need
@@ -130,3 +131,27 @@ def test_what_a_real_model_says_of_personal_data_breaks_nothing(model: Remote, t
         kept = rows(ledger, "raw, finish, output_tokens")
     assert all(tokens > 0 for _, _, tokens in kept)
     assert not any(name in raw or "头痛" in raw for raw, _, _ in kept for name in names)
+
+
+@pytest.mark.accept
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("rubric", ["rubric-zh", "relevance-zh"])
+def test_a_real_model_that_does_not_read_is_stopped_within_twenty_prompts(
+    rubric: str, model: Remote, tmp_path: Path
+) -> None:
+    lines = ((demo() / f"{name}.jsonl").read_text(encoding="utf-8").splitlines() for name in ("queries", "corpus"))
+    queries, corpus = ({row["_id"]: row["text"] for row in map(json.loads, rows)} for rows in lines)
+    shortest = dict(sorted(corpus.items(), key=lambda document: len(document[1]))[:8])
+    run = pooled(tmp_path / "run", shortest, dict(list(queries.items())[:40]))
+    judge: Settings = {
+        "kind": "openai",
+        "model": "gemma",
+        "base_url": model.url,
+        "timeout_s": 120.0,
+        "temperature": 0.0,
+    }
+    with pytest.raises(Unreadable) as stopped:
+        step(run, "judge", {"models": ["m"], "batch": 8, "rubric": rubric}, {"m": judge}, yes=True)
+    assert "does not read its prompts" in str(stopped.value) or "nothing that can be read" in str(stopped.value)
+    with Ledger(run / "home" / "ledger.db") as ledger:
+        assert len(set(rows(ledger, "query_digest"))) <= 20
