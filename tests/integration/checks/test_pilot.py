@@ -212,7 +212,7 @@ def test_a_judge_that_nobody_can_read_is_left_out_and_the_others_are_compared(tm
         assert "random" not in str(changes(found, bench.run)[("judge", "models")])
         paid = bench.asked()
         assert set(paid["good"].values()) == set(paid["strict"].values()) == {1}
-        with pytest.raises(RunFailed, match="random, pilot: 50 answers in a row"):
+        with pytest.raises(RunFailed, match="random, pilot: 10 answers in a row"):
             compare(bench.run, PilotOrder(("good", "random")))
 
 

@@ -113,11 +113,12 @@ def test_a_folder_with_other_columns_of_text(tmp_path: Path) -> None:
     assert section["language"] == "en"
     assert section["ingest"] == {"source": str(tmp_path), "sample": 50}
     assert (section["pool"]["depth"], section["pool"]["size"]) == (100, 100)
-    assert section["judge"] == {"models": ["gpt-4o"]}
+    assert section["judge"] == {"models": ["gpt-4o"], "rubric": "relevance-en"}
     assert made.trial is not None
     for price, queries in ((made.trial, 50), (made.whole, 120)):
-        (found,) = price.judges
+        controls, found = price.judges
         plan = found.estimate
+        assert (controls.judge, controls.estimate.calls) == ("gpt-4o, controls", 12)
         assert (found.judge, plan.calls) == ("gpt-4o", queries * 100 / 10)
         assert plan.cost is not None
         assert 0.001 < plan.cost / plan.calls < 0.05
@@ -257,10 +258,10 @@ def test_prices_in_two_currencies_are_said(tmp_path: Path) -> None:
     keys = {"DEEPSEEK_API_KEY": "sk-of-a-test", "OPENAI_API_KEY": "sk-of-a-test"}
     said = curate(tmp_path, "init", "demo", "--models", "deepseek,gpt-4o", **keys).stdout
     assert "a cap (--max-cost) needs what these currencies are worth: `rates: {CNY: {USD: RATE, date: " in said
-    assert re.search(r"together +[\d,]+ calls  about [\d.]+ CNY and [\d.]+ USD\n", said)
+    assert re.search(r"together +[\d,]+ calls +about [\d.]+ CNY and [\d.]+ USD\n", said)
     said = curate(tmp_path, "init", "demo", "--name", "one", "--models", "gpt-4o,gpt-4o-mini", **keys).stdout
     assert "a cap" not in said
-    assert re.search(r"together +[\d,]+ calls  about [\d.]+ USD\n", said)
+    assert re.search(r"together +[\d,]+ calls +about [\d.]+ USD\n", said)
 
 
 def test_words_that_yaml_reads_as_something_else(tmp_path: Path) -> None:

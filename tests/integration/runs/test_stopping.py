@@ -105,7 +105,7 @@ def test_while_models_are_asked(work: Path) -> None:
         settings = f"  m: {{kind: openai, model: m-1, base_url: '{server.url}', price: {price}}}\n"
         plain = (work / "tiny.yaml").read_text("utf-8")
         (work / "tiny.yaml").write_text(plain.replace("judges:\n", f"judges:\n{settings}"), "utf-8")
-        words = (*RUN, "--set", "judge.models=[m]", "--set", "judge.batch=1", "--yes")
+        words = (*RUN, "--set", "judge={models: [m], batch: 1, controls: off}", "--yes")
         done = curate(work, *words)
         said = "curate: stopped; every answer that arrived is kept, and the same command goes on from there"
         assert (done.returncode, done.stderr.splitlines()[-1]) == (130, said)
