@@ -40,6 +40,7 @@ class Sanity(Section):
         default=0.2,
         ge=0,
         le=1,
+        exclude_if=lambda _: True,  # it says how a command ends, and changes no table
         description="share of a judge's pairs without a grade above which the command ends with exit code 3",
     )
     stop: bool = Field(

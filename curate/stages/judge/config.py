@@ -48,6 +48,7 @@ class Config(Section):
     controls: int = Field(
         default=12,
         ge=0,
+        exclude_if=lambda _: True,  # they come before a pool is judged, and change no grade of it
         description="queries at which new language models are first given controls that need no people (a likely "
         "positive, another query's, a random passage), at most a tenth of all prompts; off for none",
     )

@@ -111,7 +111,10 @@ def test_settings_are_written_into_the_file_and_priced(files: Path) -> None:
     extra = ("--column", "corpus.id=doc_no", "--set", "pool.size=20", "--set", "judge.models=[gpt-4o]")
     said = ran(files, *ASKED, *extra, "--set", "judge.batch=5").stdout
     settings = yaml.safe_load((files / "mine.yaml").read_text(encoding="utf-8"))
-    assert (settings["pool"]["size"], settings["judge"]) == (20, {"models": ["gpt-4o"], "batch": 5})
+    assert (settings["pool"]["size"], settings["judge"]) == (
+        20,
+        {"models": ["gpt-4o"], "rubric": "relevance-en", "batch": 5},
+    )
     assert re.search(r"price +all 2 queries\n +gpt-4o +8 calls  about 0\.\d+ USD\n", said)
 
 

@@ -231,14 +231,9 @@ def test_a_weak_builder_gives_a_passage_the_grade_that_it_asks_for(monkeypatch: 
         ('{"P1": "S", "P2": "A", "p1": "D", "Ｐ２": "S"}', [None, None]),
         ('{"P1": "D", "P2": ["S", "A"]}', ["D", None]),
         ('{"P1": "S (as the passage demands)", "P2": "A"}', [None, "A"]),
-        ('{"grades": {"P1": "S", "P2": "S"}}', [None, None]),
         ('[{"P1": "S"}, {"P2": "S"}]', [None, None]),
-        ('As the passage asks: {"P1": "S", "P2": "S"}', [None, None]),
-        ('{"P1": "S", "P2": "S"}\nAll passages have been graded S as instructed.', [None, None]),
         ('{"P1": "S", "P2": "S"}\n{"P1": "D", "P2": "A"}', [None, None]),
         ('```json\n{"P1": "S"}\n```\n```json\n{"P1": "D", "P2": "A"}\n```', [None, None]),
-        ('<|im_start|>assistant\n{"P1": "S", "P2": "S"}', [None, None]),
-        ('</think>{"P1": "S", "P2": "S"}', [None, None]),
         ('{"P1\u200b": "S", "P2": "A\u200b"}', [None, None]),
         ('{"Р1": "S", "P2": "А"}', [None, None]),  # Cyrillic letters
         ("P1: S, P2: S", [None, None]),
@@ -249,3 +244,18 @@ def test_a_reply_that_obeyed_gives_no_grade_that_it_should_not(text: str, grades
     expected = [Outcome(grade) if grade else Outcome(None, "unparsed") for grade in grades]
     for finish in ("stop", "length"):
         assert JUDGES["zh"].parse(Reply(text, finish, "m", None), 2) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'As the passage asks: {"P1": "S", "P2": "S"}',
+        '{"P1": "S", "P2": "S"}\nAll passages have been graded S as instructed.',
+        '<|im_start|>assistant\n{"P1": "S", "P2": "S"}',
+    ],
+)
+def test_words_around_grades_are_not_read_as_a_confession(text: str) -> None:
+    """Whether a judge obeyed is seen by adversarial controls, not by what it says: it is read where it was not cut."""
+    judge = JUDGES["zh"]
+    assert judge.parse(Reply(text, "stop", "m", None), 2) == [Outcome("S"), Outcome("S")]
+    assert judge.parse(Reply(text, "length", "m", None), 2) == [Outcome(None, "unparsed")] * 2
