@@ -96,8 +96,8 @@ YUAN = "--set=judges.n.price.currency=CNY"
 
 
 def test_two_currencies_are_under_one_cap_by_a_stated_rate(run: Path, server: Vendor) -> None:
-    """A call to each judge costs 0.002 in its own currency, so 5 calls to both come to 0.01 EUR and 0.01 CNY."""
-    server.faults = lambda _call: fake.used(prompt=100, output=10)
+    """A call to each judge costs 0.02 in its own currency, so 5 calls to both come to 0.1 EUR and 0.1 CNY."""
+    server.faults = lambda _call: fake.used(prompt=1000, output=100)
     refused = curate(run, "judge", YUAN, "--max-cost", "5")
     assert refused.returncode == 2
     assert "`rates: {CNY: {EUR: RATE, date: YYYY-MM-DD}}`, or give --yes" in refused.stderr
@@ -112,17 +112,15 @@ def test_two_currencies_are_under_one_cap_by_a_stated_rate(run: Path, server: Ve
     assert done.returncode == 0, done.stderr
     assert "cap: 10.00 EUR; 1 CNY = 0.125 EUR (2026-11-01)" in done.stderr
     judge = next(row for row in machine.data(curate(run, "status", "--json").stdout) if row["stage"] == "judge")
-    assert (judge["currency"], judge["paid"]) == ("EUR", pytest.approx({"CNY": 0.01, "EUR": 0.01}))
-    assert judge["cost"] == pytest.approx(0.01 + 0.125 * 0.01)
-    assert "judge: 0.01 CNY and 0.01 EUR paid" in curate(run, "status").stdout
+    assert (judge["currency"], judge["paid"]) == ("EUR", pytest.approx({"CNY": 0.1, "EUR": 0.1}))
+    assert judge["cost"] == pytest.approx(0.1 + 0.125 * 0.1)
+    assert "judge: 0.1 CNY and 0.1 EUR paid" in curate(run, "status").stdout
     report = json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"]
     assert report["rates"] == [{"of": "CNY", "into": "EUR", "value": 0.125, "date": "2026-11-01"}]
     assert report["bill"]["n"]["currency"] == "CNY"
     costs = [dict(row["costs"]) for row in machine.data(curate(run, "ledger", "stats", "--json").stdout)]
-    assert {name: amount for each in costs for name, amount in each.items()} == pytest.approx(
-        {"CNY": 0.01, "EUR": 0.01}
-    )
-    assert "cost: 0.0100 CNY" in curate(run, "ledger", "stats").stdout
+    assert {name: amount for each in costs for name, amount in each.items()} == pytest.approx({"CNY": 0.1, "EUR": 0.1})
+    assert "cost: 0.1000 CNY" in curate(run, "ledger", "stats").stdout
 
 
 def test_a_plan_is_in_the_currency_of_the_cap_and_says_the_rate(run: Path, server: Vendor) -> None:
@@ -139,14 +137,14 @@ def test_a_plan_is_in_the_currency_of_the_cap_and_says_the_rate(run: Path, serve
 
 def test_a_bill_is_in_the_same_currency_whatever_the_cap_was_in(run: Path, server: Vendor) -> None:
     """Both judges cost CNY; the cap in EUR is of one command, and another one makes the stage again from the ledger."""
-    server.faults = lambda _call: fake.used(prompt=100, output=10)
+    server.faults = lambda _call: fake.used(prompt=1000, output=100)
     yuan = (YUAN, "--set=judges.m.price.currency=CNY", RATES)
     assert curate(run, "judge", *yuan, "--max-cost", "5EUR").returncode == 0
     facts = [json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"]]
     assert curate(run, "judge", *yuan, "--force").returncode == 0
     facts.append(json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"])
     assert [each["currency"] for each in facts] == ["CNY", "CNY"]
-    assert facts[0]["total"] == facts[1]["total"] == pytest.approx(0.02)
+    assert facts[0]["total"] == facts[1]["total"] == pytest.approx(0.2)
 
 
 def test_a_rate_may_stand_in_models_yaml(run: Path, server: Vendor) -> None:

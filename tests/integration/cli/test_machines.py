@@ -124,7 +124,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CurateError)]
     codes = {each: str(envelope.failure(each("what"))["code"]) for each in kinds}
     assert len(set(codes.values())) == len(kinds)
-    special = {"STOPPED": 130, "UNCHECKED": 3}
+    special = {"STOPPED": 130, "UNCHECKED": 3, "INCOMPLETE": 3}
     for kind, code in codes.items():
         expected = special.get(code, 2 if issubclass(kind, errors.UserError) else 1)
         assert envelope.listed()[code]["exit"] == expected

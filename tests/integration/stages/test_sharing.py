@@ -158,7 +158,7 @@ def test_a_lane_that_waits_for_its_claims_keeps_no_other_waiting(tmp_path: Path)
 def test_claims_that_wait_to_be_renewed_keep_nobody_waiting(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger, vendor(script) as server, Claims(ledger, "one", 60) as claims:
         limits = replace(FAST, concurrency=30, requests_per_minute=30, minute_s=1.2)  # three at once
-        with locked_until(ledger.path, lambda: len(server.calls) >= 20) as told:
+        with locked_until(ledger.path, lambda: len(server.calls) >= 9) as told:
             online.ask([job(server, cut("S" * 60), limits)], ledger, beat=(0.05, claims.renew))
         assert told == [True]
         assert ledger.count("ratings") == 60
