@@ -37,7 +37,7 @@ class Thresholds:
     """Lowest score per grade of a scale, best first; scores below the last get the worst grade."""
 
     def __init__(self, bounds: Mapping[str, float], scale: Scale, place: str) -> None:
-        """Raise ConfigError with the setting's path `place` unless all grades but the worst have bounds, never rising."""
+        """Raise ConfigError at the setting `place` unless all grades but the worst have bounds, never rising."""
         labels = scale.labels[:-1]
         if {*bounds} != {*labels}:
             raise ConfigError(
