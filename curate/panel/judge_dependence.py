@@ -207,7 +207,7 @@ def row(pair: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _plain(figures: JudgePair | Effective) -> dict[str, Json]:
-    """Return the fields, rounded so that a last bit cannot make two runs differ."""
+    # rounded so that a last bit cannot make two runs differ
     return {name: round(figure, 6) if isinstance(figure, float) else figure for name, figure in asdict(figures).items()}
 
 

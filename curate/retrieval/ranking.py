@@ -78,7 +78,7 @@ def ask(
 ) -> Iterator[tuple[Sequence[Query], Hits]]:
     """Yield blocks of queries with their hits in columns; RunFailed unless the retriever yields one list per query."""
     end = 0
-    for hits in _blocks(retriever.search(corpus, queries, depth, progress)):
+    for hits in _in_columns(retriever.search(corpus, queries, depth, progress)):
         start, end = end, end + len(hits.counts)
         if end > len(queries):
             break
@@ -87,8 +87,8 @@ def ask(
         raise RunFailed(f"retrievers.{retriever.name}: found lists for {end} queries, expected {len(queries)}")
 
 
-def _blocks(results: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
-    """Yield columns unchanged, and lists of hits as columns of up to `BLOCK` lists."""
+def _in_columns(results: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
+    # a retriever may mix blocks of columns with lists of single queries; up to `BLOCK` of these become one block
     for in_columns, group in groupby(results, lambda hits: isinstance(hits, Hits)):
         if in_columns:
             yield from cast("Iterator[Hits]", group)

@@ -168,8 +168,7 @@ class AnticipatedScore:
         return quantile * math.sqrt(self._between + self._sampled(drawn))
 
     @cached_property
-    def _squares(self) -> Floats:
-        """Return the sum of squared weights of every stratum."""
+    def _squared_weights(self) -> Floats:
         return np.bincount(self.frame.stratum, self.weight**2, minlength=len(self.guess)).astype(float)
 
     @cached_property
@@ -181,10 +180,12 @@ class AnticipatedScore:
         """Return the variance of the mean over queries if every pair is answered."""
         terms, queries = self.weight * self.guess[self.frame.stratum], self.frame.queries
         query_terms = np.bincount(self.frame.query, terms, minlength=queries) * queries
-        return float(query_terms.var(ddof=1)) / queries + float((self._squares * self.guess * (1 - self.guess)).sum())
+        answer_variance = float((self._squared_weights * self.guess * (1 - self.guess)).sum())
+        return float(query_terms.var(ddof=1)) / queries + answer_variance
 
     def _sampled(self, drawn: Floats) -> float:
-        return float((_variance_factor(self._size, drawn) * self._squares * self.guess * (1 - self.guess)).sum())
+        factor = _variance_factor(self._size, drawn)
+        return float((factor * self._squared_weights * self.guess * (1 - self.guess)).sum())
 
 
 def _variance_factor(size: Floats, answered: Floats) -> Floats:

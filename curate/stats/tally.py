@@ -262,15 +262,13 @@ def _check_codes(matrix: Ints, categories: int) -> None:
     """Raise DataError at the first code that is neither on the scale nor -1."""
     if categories < 1:
         raise DataError(f"ratings: found a scale of {categories} categories, expected at least one; give its length")
-    scale = f"a code from 0 to {categories - 1}, or -1 for a missing rating; correct it or give a longer scale"
-    _refuse(matrix, (matrix < -1) | (matrix >= categories), scale)
-
-
-def _refuse(matrix: Ints, wrong: npt.NDArray[np.bool_], expected: str) -> None:
-    """Raise DataError at the first number that is wrong."""
+    wrong = (matrix < -1) | (matrix >= categories)
     if wrong.any():
         index = np.argwhere(wrong)[0]
-        raise DataError(f"ratings, {_place(index)}: found {matrix[tuple(index)]}, expected {expected}")
+        raise DataError(
+            f"ratings, {_place(index)}: found {matrix[tuple(index)]}, expected a code from 0 to {categories - 1}, or "
+            "-1 for a missing rating; correct it or give a longer scale"
+        )
 
 
 def _place(index: npt.NDArray[np.intp]) -> str:
@@ -278,6 +276,5 @@ def _place(index: npt.NDArray[np.intp]) -> str:
 
 
 def _same_length(count: int, expected: int, what: str) -> None:
-    """Raise DataError unless there is one of `what` for every item."""
     if count != expected:
         raise DataError(f"ratings: found {count} {what}, expected {expected}; give one per item")

@@ -44,7 +44,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _remove(new_folders: list[Path]) -> None:
-    """Remove new folders, innermost first, if the innermost holds nothing but the lock; stop at one with content."""
+    # innermost first, and only if that one holds nothing but the lock
     if new_folders and [path.name for path in new_folders[0].iterdir()] == [_LOCK]:
         (new_folders[0] / _LOCK).unlink()
         for folder in new_folders:

@@ -63,7 +63,7 @@ def readings(text: str) -> Iterator[Reading]:
         "dense": lambda: [_joined(text, tables.marks["dense"])],
         "mixed": lambda: _one_script(text, tables),
         "boxed": lambda: _one_script(text, tables),
-        "digits": lambda: [_spelled(text, tables)],
+        "digits": lambda: [Reading(re.sub(r"\S*[^\W\d_]\S*", lambda match: match[0].translate(tables.digits), text))],
         "coded": lambda: _decoded(text, tables),
         "rotated": lambda: [Reading(codecs.decode(text, "rot13"), said=("coded",))],
         "reversed": lambda: [Reading(text[::-1], said=("coded",))],
@@ -101,10 +101,6 @@ def _one_script(text: str, tables: _Tables) -> Iterator[Reading]:
     if re.search("[\u0400-\u04ff]{2}", text):
         mixed_word = re.compile(r"[^\W\d_]*[\u0400-\u04ff][^\W\d_]*")
         yield Reading(mixed_word.sub(lambda match: match[0].translate(tables.cyrillic), text))
-
-
-def _spelled(text: str, tables: _Tables) -> Reading:
-    return Reading(re.sub(r"\S*[^\W\d_]\S*", lambda match: match[0].translate(tables.digits), text))
 
 
 def _decoded(text: str, tables: _Tables) -> Iterator[Reading]:

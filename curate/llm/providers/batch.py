@@ -136,7 +136,6 @@ class Batching(SdkProvider):
                 yield row
 
     def _answered(self, body: object) -> Reply | ProviderError:
-        """Return the reply in an item's body, or the error in its place."""
         try:
             return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._secrets))
         except ProviderError as error:

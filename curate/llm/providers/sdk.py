@@ -151,7 +151,6 @@ class SdkProvider(ABC):
         """Return the SDK's client, made with `_options` unless there is one."""
 
     def _options(self) -> dict[str, Any]:
-        """Return the keyword arguments of the SDK's client."""
         return {
             "api_key": self._key or NO_KEY,
             "base_url": self.base_url,
@@ -249,7 +248,7 @@ def _cut(value: object, depth: int) -> object:
 
 
 def _whole(digits: str) -> int | float:
-    """Parse an integer; one with very many digits becomes a float, for which `int` would raise."""
+    # `int` raises for too many digits
     return int(digits) if len(digits) < _LONGEST_NAME else float(digits)
 
 

@@ -108,7 +108,7 @@ class Asymmetric:
 
     @cached_property
     def _gates(self) -> dict[Role, Semaphore]:
-        """Return role -> a semaphore with as many slots as its side takes threads."""
+        # as many threads may encode by a side as its model takes, though `lanes` is the larger number of both
         return {role: Semaphore(_lanes(side)) for role, side in self.sides.items()}
 
 
