@@ -27,7 +27,7 @@ class ProviderConfig(Section):
     local: bool = False
     """The user declares that the server at `base_url` keeps what it is sent; without it any address is remote."""
     vendor: str | None = None
-    """Host of the model, for the ledger; None is the address. Set it if the address may change, the model not."""
+    """Provider of the model, for the ledger; None is the address. Set it if the address may change, the model not."""
     json_mode: Literal["schema", "object", "none"] = "schema"
     """How the form of a reply is enforced: by a JSON schema, as any JSON object, or only by the prompt."""
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - a field's name
