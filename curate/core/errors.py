@@ -1,19 +1,19 @@
-"""Everything that can go wrong, in one tree.
+"""All errors, in one tree.
 
 CurateError
-├── UserError         the input is wrong: a sentence with the place, what was expected and what to do; exit code 2
+├── UserError         the input is wrong; the message has the place, the expected value and a remedy; exit code 2
 │   ├── ConfigError   a pipeline file, an option or a name
 │   ├── DataError     a file of queries, documents, qrels or grades
-│   ├── NotFound      what was named is not there: a run, a table, a sample, a ledger
+│   ├── NotFound      a named run, table, sample or ledger does not exist
 │   ├── MissingExtra  an optional package that is not installed
-│   └── BudgetError   money: no cap was given, or the cap would be passed
-├── RunFailed         the input was right and the work could not be finished; exit code 1
-│   ├── CheckFailed   a check was carried out, and what it looked at did not pass; exit code 1
-│   │   └── Unchecked nothing is wrong as far as was looked, and a part could not be looked at; exit code 3
-│   ├── Incomplete    the work was finished, and more of it is missing than a setting allows; exit code 3
-│   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
-└── ProviderError     a call to a model failed; `fatal` says that no other call will pass
-    ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
+│   └── BudgetError   no budget was given, or it would be exceeded
+├── RunFailed         the input is right, but the work could not be finished; exit code 1
+│   ├── CheckFailed   a check did not pass; exit code 1
+│   │   └── Unchecked nothing wrong was found, but a part could not be checked; exit code 3
+│   ├── Incomplete    the work was finished, but more of it is missing than a setting allows; exit code 3
+│   └── Interrupted   Ctrl-C was pressed during model calls; exit code 130
+└── ProviderError     a call to a model failed; with `fatal` no other call will succeed
+    ├── AccessError   a UserError too: the key is wrong, missing, or lacks a permission; exit code 2
     └── BatchGone     the provider does not know a batch, or no longer has its results
 
 `curate/cli/error_codes.yaml` gives every class its code for machines and its exit code.
@@ -41,11 +41,11 @@ class ConfigError(UserError):
 
 
 class DataError(UserError):
-    """A data file does not hold what it should."""
+    """A data file has missing or wrong content."""
 
 
 class NotFound(UserError):
-    """What was named is not there: a run, a table, a sample, a ledger."""
+    """A named run, table, sample or ledger does not exist."""
 
 
 class MissingExtra(UserError):
@@ -68,7 +68,7 @@ class RunFailed(CurateError):
 
 
 class CheckFailed(RunFailed):
-    """A check was carried out, and what it looked at did not pass."""
+    """A check was carried out and did not pass."""
 
 
 class Incomplete(RunFailed):
@@ -80,7 +80,7 @@ class Unchecked(CheckFailed):
 
 
 class Interrupted(RunFailed):
-    """Ctrl-C was pressed, and what was in flight is written."""
+    """Ctrl-C was pressed; replies to calls in flight were written."""
 
 
 class ProviderError(CurateError):

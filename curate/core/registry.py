@@ -28,10 +28,10 @@ class Registry(Generic[Thing]):
         return {point.name: _owner(point) for point in self._points() if point.name not in self.builtin}
 
     def load(self, name: str) -> Thing:
-        """Import and return what is registered under `name`; a built-in comes before a package of others.
+        """Import and return the plugin of a name; a built-in has precedence over another package's.
 
-        ConfigError if nobody knows the name (it names the nearest known one), if two packages claim it, or if it cannot
-        be imported.
+        ConfigError if the name is unknown (with the nearest known one), if two packages register it, or if it cannot be
+        imported.
         """
         if name in self.builtin:
             module, _, attribute = self.builtin[name].partition(":")

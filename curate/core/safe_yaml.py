@@ -27,7 +27,7 @@ _TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str
 
 
 def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - any YAML value
-    """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none, or more than allowed.
+    """Return the value of a YAML text, in JSON's types; yaml.YAMLError if it is not YAML, or exceeds the limits.
 
     Dates and keys stay the text that was typed: `yes`, `3` and `null` are keys like others. A repeated key in a mapping
     is an error.

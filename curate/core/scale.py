@@ -134,7 +134,7 @@ def declared(  # a key each in the YAML of a rubric
 
 
 def plain(text: str) -> str:
-    """Return a label as it is compared: half-width, upper case, without blanks around it."""
+    """Return a label normalised for comparison: half-width, upper case, without outer blanks."""
     return unicodedata.normalize("NFKC", text).strip().upper()
 
 

@@ -43,7 +43,7 @@ class Agreement:
     percent: float | None
     fleiss: float | None
     chance: float | None
-    """Agreement that Fleiss' kappa expects of raters who only guess."""
+    """Chance agreement of Fleiss' kappa."""
     z: float | None
     """Fleiss' kappa over its standard error if raters only guess; None if ratings are missing."""
     randolph: float | None

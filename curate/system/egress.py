@@ -86,7 +86,7 @@ def proxy(address: str) -> str | None:
 
 
 def _addresses(host: str) -> list[str]:
-    """Return the addresses to check: for `localhost` those that the system resolves it to."""
+    """Return the addresses of a host to check; `localhost` is resolved by the system."""
     if host != "localhost":
         return [host]
     return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
