@@ -5,8 +5,8 @@ and the replicate. Ratings outlive runs, so a pair is never paid twice under one
 rubric; one ledger holds grades of several scales.
 
 The store is one SQLite file in WAL mode on a local disk, shared by the processes of one machine, or a PostgreSQL
-database, shared by several machines. Committed rows survive a kill. Two work tables change: claims (requests that a
-process is about to send) and batches (batches that a provider has not finished).
+database, shared by several machines. Committed rows survive a kill. Two work tables change: claims (ratings that a
+process is working on) and batches (batches that a provider has not finished).
 """
 
 from curate.ledger.batches import Batch, Batches
