@@ -19,7 +19,7 @@ parse_yaml = safe_yaml.parse
 
 
 class Section(BaseModel):
-    """Settings that travel together: frozen, and an unknown key is an error."""
+    """A frozen group of settings; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -27,7 +27,7 @@ class Section(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 _ALTERNATIVE = re.compile(r"(constrained-|literal\[|function-|tuple\[|list\[|dict\[|\[key\]$|(str|int|float|bool)$)")
-"""What pydantic adds to a place to say which of several types it tried: no word of ours."""
+"""What pydantic adds to the location of an error to name the alternative of a union that it tried; no key of ours."""
 _WORDS = {
     "tuple_type": "expected a list, such as [one, two]",
     "list_type": "expected a list, such as [one, two]",
@@ -40,16 +40,18 @@ _WORDS = {
 def read_yaml(path: Path) -> Settings:
     """Return the mapping in a YAML file; ConfigError names the file and the line of a mistake."""
     try:
-        data = safe_yaml.parse(safe_yaml.read(path))
+        settings = safe_yaml.parse(safe_yaml.read(path))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); give the path of a pipeline file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        place = getattr(error, "problem_mark", None)
-        line = f":{place.line + 1}" if place else ""
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: not valid YAML ({safe_yaml.problem(error)})") from error
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path}: expected a mapping of sections (ingest, pool, judge, ...), found {kind_of(data)}")
-    return data
+    if not isinstance(settings, dict):
+        raise ConfigError(
+            f"{path}: expected a mapping of sections (ingest, pool, judge, ...), found {kind_of(settings)}"
+        )
+    return settings
 
 
 def kind_of(value: object) -> str:
@@ -67,52 +69,56 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
         if not sign or not all(keys):
             raise ConfigError(f"--set {assignment!r}: expected section.key=value, for example pool.depth=100")
         try:
-            value = safe_yaml.parse(text)
+            parsed = safe_yaml.parse(text)
         except yaml.YAMLError as error:
             raise ConfigError(f"--set {path}: the value is not valid YAML ({safe_yaml.problem(error)})") from error
-        put(changed, keys, cast("Json", value))
+        put(changed, keys, cast("Json", parsed))
     return changed
 
 
 def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
-    """Set the value at a path of keys, making the mappings on the way."""
+    """Set the value at a path of keys; missing mappings on the way are made."""
     here: dict[str, Json] = settings
     for depth, key in enumerate(keys[:-1]):
         if here.get(key) is None:  # not there, or switched off
             here[key] = {}
         below = here[key]
         if not isinstance(below, dict):
-            place = ".".join(keys[: depth + 1])
-            raise ConfigError(f"{'.'.join(keys)}: {place} holds {kind_of(below)}, not a section")
+            section = ".".join(keys[: depth + 1])
+            raise ConfigError(f"{'.'.join(keys)}: {section} holds {kind_of(below)}, not a section")
         here = below
     here[keys[-1]] = value
 
 
 def merged(below: Mapping[str, Json], settings: Mapping[str, Json]) -> Settings:
-    """Return settings with those of `below` where they say nothing."""
+    """Return settings with defaults from `below`, merged key by key in nested mappings."""
     result: Settings = {**below, **settings}
-    for key, value in below.items():
-        given = settings.get(key)
-        if isinstance(value, Mapping) and isinstance(given, Mapping):
-            result[key] = merged(value, given)
+    for key, default in below.items():
+        setting = settings.get(key)
+        if isinstance(default, Mapping) and isinstance(setting, Mapping):
+            result[key] = merged(default, setting)
     return result
 
 
 def check(model: type[Model], data: object, where: str) -> Model:
-    """Return `data` as a `model`; ConfigError lists every mistake with its place and the nearest known key."""
+    """Return `data` as a `model`; ConfigError lists every mistake with its location and the nearest known key.
+
+    `where` is the file, or the section, that messages name.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        said: dict[str, list[str]] = {}
+        complaints: dict[str, list[str]] = {}
         for problem in error.errors():
-            path = [str(part) for part in problem["loc"] if not _ALTERNATIVE.match(str(part))]
-            place = ".".join([where, *path]) if ": " in where or not where.endswith(".yaml") else _inside(where, path)
-            said.setdefault(place, []).append(_complaint(model, path, problem))
-        raise ConfigError("\n".join(f"{place}: {' or '.join(words)}" for place, words in said.items())) from error
-
-
-def _inside(file: str, path: Sequence[str]) -> str:
-    return f"{file}: {'.'.join(path)}" if path else file
+            keys = [str(key) for key in problem["loc"] if not _ALTERNATIVE.match(str(key))]
+            if ": " in where or not where.endswith(".yaml"):
+                location = ".".join([where, *keys])
+            else:  # the name of a file, set apart from its keys
+                location = f"{where}: {'.'.join(keys)}" if keys else where
+            complaints.setdefault(location, []).append(_complaint(model, keys, problem))
+        # a value that fits no alternative of a union has several complaints at one location
+        lines = (f"{location}: {' or '.join(words)}" for location, words in complaints.items())
+        raise ConfigError("\n".join(lines)) from error
 
 
 def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str, Any]) -> str:
@@ -120,22 +126,25 @@ def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str
         return f"unknown key; {suggestion(path[-1], _keys(model, path[:-1]))}"
     if problem["type"] == "missing":
         return "is missing"
-    found = problem["input"]
+    rejected = problem["input"]
     field = model.model_fields.get(path[0]) if path else None
-    private = isinstance(found, dict | list) or (field is not None and not field.repr)
-    shown = "an address" if isinstance(found, str) and "://" in found else kind_of(found) if private else repr(found)
+    # a list or a mapping may hold texts or keys, and a field with repr=False holds a secret: name the type alone
+    private = isinstance(rejected, dict | list) or (field is not None and not field.repr)
+    description = kind_of(rejected) if private else repr(rejected)
+    if isinstance(rejected, str) and "://" in rejected:  # may hold a password
+        description = "an address"
     plain = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
     words = _WORDS.get(problem["type"])
-    return f"{plain if words is None else words.format(**problem.get('ctx', {}))} (found {shown})"
+    return f"{plain if words is None else words.format(**problem.get('ctx', {}))} (found {description})"
 
 
 def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    for part in path:
-        field = model.model_fields.get(part)
-        parts = [] if field is None else [*getattr(field.annotation, "__args__", ()), field.annotation]
-        inner = [getattr(each, "__origin__", each) for each in parts]  # of Annotated
-        below = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        model = below[0] if below else model
+    for key in path:
+        field = model.model_fields.get(key)
+        alternatives = [] if field is None else [*getattr(field.annotation, "__args__", ()), field.annotation]
+        inner = [getattr(alternative, "__origin__", alternative) for alternative in alternatives]  # for Annotated
+        sections = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        model = sections[0] if sections else model
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

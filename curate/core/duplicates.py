@@ -1,4 +1,4 @@
-"""Exact duplicates under several ids: numbered, and followed by qrels and aliases."""
+"""Exact duplicates under several ids: classes of equal texts, and qrels and aliases that point to surviving ids."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -7,17 +7,17 @@ import polars as pl
 
 
 class Firsts:
-    """Equality classes of texts: a running number each, and the id that first had it; holds digests, never a text."""
+    """Classes of equal texts, numbered from 0, and the id of the first text of each; holds digests, never a text."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
         self.names: list[str] = []
-        """Class -> the id that was first in it."""
+        """Class -> id of its first text."""
 
     def number(self, name: str, text: str) -> int:
-        """Return the class of a text, a new one if `name` is the first that has it; white space at the ends is ignored.
+        """Return the class of a text, a new one if `name` is the first id that has it; outer white space is ignored.
 
-        A document's text is what a judge is shown: two that look the same to it are the same.
+        Pass the text as a judge reads it, for documents that look the same to a judge are duplicates.
         """
         key = blake2b(text.strip().encode("utf-8"), digest_size=16).digest()
         number = self._numbers.setdefault(key, len(self.names))
@@ -35,27 +35,31 @@ def made_equal(texts: pl.DataFrame) -> pl.DataFrame:
     """Return id and `equal_to` of the texts that masking made equal to another one, in their order.
 
     `texts` has a row per text, in order: id, `class` (of its raw text) and `masked` (the class of its masked one).
-    `equal_to` is the first text that was another one before.
+    `equal_to` is the id of the first text with the same masked text and another raw one.
     """
-    first, other = pl.col("class").first(), pl.col("id").filter(pl.col("class") != pl.col("class").first()).first()
-    equal_to = pl.when(pl.col("class") == first.over("masked")).then(other.over("masked"))
+    first_class = pl.col("class").first()
+    id_of_another_class = pl.col("id").filter(pl.col("class") != first_class).first()
+    equal_to = pl.when(pl.col("class") == first_class.over("masked")).then(id_of_another_class.over("masked"))
     mixed = texts.filter(pl.col("class").n_unique().over("masked") > 1)
     return mixed.select("id", equal_to=equal_to.otherwise(pl.col("id").first().over("masked")))
 
 
 def follow_qrels(qrels: pl.DataFrame, queries: Mapping[str, str], documents: Mapping[str, str]) -> pl.DataFrame:
-    """Return qrels with every merged id replaced by its kept one, sorted.
+    """Return qrels with every merged id replaced by its surviving one, sorted.
 
-    Pairs that become equal are one, with the highest of their scores. `queries` and `documents` map merged to kept ids.
+    Pairs that become equal are one, with the highest of their scores. `queries` and `documents` map merged ids to
+    surviving ones.
     """
     moved = qrels.with_columns(_moved("query_id", queries), _moved("doc_id", documents))
     return moved.group_by("query_id", "doc_id").agg(pl.col("score").max()).sort("query_id", "doc_id")
 
 
 def follow_aliases(aliases: pl.DataFrame, table: str, merged: Mapping[str, str]) -> pl.DataFrame:
-    """Return the aliases of one table with newly merged ids added, and old ones following them to the last kept id."""
+    """Return the aliases of one table with newly merged ids added; older aliases are redirected to the surviving id."""
     old = aliases.filter(pl.col("table") == table).with_columns(_moved("kept_id", merged))
-    rows = [{"table": table, "old_id": name, "kept_id": kept} for name, kept in merged.items()]
+    rows = [
+        {"table": table, "old_id": merged_id, "kept_id": surviving_id} for merged_id, surviving_id in merged.items()
+    ]
     new = pl.DataFrame(rows, schema=aliases.schema)
     return pl.concat([old, new]).sort("old_id")
 

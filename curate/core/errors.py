@@ -1,20 +1,20 @@
-"""Everything that can go wrong, in one tree.
+"""All errors, in one tree.
 
 CurateError
-├── UserError         the input is wrong: a sentence with the place, what was expected and what to do; exit code 2
+├── UserError         the input is wrong; the message has the place, the expected value and a remedy; exit code 2
 │   ├── ConfigError   a pipeline file, an option or a name
 │   ├── DataError     a file of queries, documents, qrels or grades
-│   ├── NotFound      what was named is not there: a run, a table, a sample, a ledger
+│   ├── NotFound      a named run, table, sample or ledger does not exist
 │   ├── MissingExtra  an optional package that is not installed
-│   └── BudgetError   money: no cap was given, or the cap would be passed
-├── RunFailed         the input was right and the work could not be finished; exit code 1
-│   ├── CheckFailed   a check was carried out, and what it looked at did not pass; exit code 1
-│   │   └── Unchecked nothing is wrong as far as was looked, and a part could not be looked at; exit code 3
-│   ├── Incomplete    the work was finished, and more of it is missing than a setting allows; exit code 3
-│   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
-└── ProviderError     a call to a model failed; `fatal` says that no other call will pass
-    ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
-    └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
+│   └── BudgetError   no budget was given, or it would be exceeded
+├── RunFailed         the input is right, but the work could not be finished; exit code 1
+│   ├── CheckFailed   a check did not pass; exit code 1
+│   │   └── Unchecked nothing wrong was found, but a part could not be checked; exit code 3
+│   ├── Incomplete    the work was finished, but more of it is missing than a setting allows; exit code 3
+│   └── Interrupted   Ctrl-C was pressed during model calls; exit code 130
+└── ProviderError     a call to a model failed; with `fatal` no other call will succeed
+    ├── AccessError   a UserError too: the key is wrong, missing, or lacks a permission; exit code 2
+    └── BatchGone     the provider does not know a batch, or no longer has its results
 
 `curate/cli/error_codes.yaml` gives every class its code for machines and its exit code.
 """
@@ -33,7 +33,7 @@ class UserError(CurateError):
 
 
 class ConfigError(UserError):
-    """A pipeline file, an option or a name is wrong; `choices` are the values that would do, where they are known."""
+    """A pipeline file, an option or a name is wrong; `choices` are the valid values, where they are known."""
 
     def __init__(self, message: str, choices: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -41,11 +41,11 @@ class ConfigError(UserError):
 
 
 class DataError(UserError):
-    """A data file does not hold what it should."""
+    """A data file has missing or wrong content."""
 
 
 class NotFound(UserError):
-    """What was named is not there: a run, a table, a sample, a ledger."""
+    """A named run, table, sample or ledger does not exist."""
 
 
 class MissingExtra(UserError):
@@ -53,9 +53,9 @@ class MissingExtra(UserError):
 
 
 class BudgetError(UserError):
-    """A paid step has no permission to spend, or not enough of it.
+    """A paid step has no budget, or would exceed it.
 
-    `planned`: what it would send and cost, a row per model, where permission is lacking.
+    `planned`: requests and cost estimate of the step, a row per model, where no budget was given.
     """
 
     def __init__(self, message: str, planned: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -68,32 +68,36 @@ class RunFailed(CurateError):
 
 
 class CheckFailed(RunFailed):
-    """A check was carried out, and what it looked at did not pass."""
+    """A check was carried out and did not pass."""
 
 
 class Incomplete(RunFailed):
-    """The work was finished and is kept, and more is missing from it than a setting allows."""
+    """The work was finished and is kept, but more of it is missing than a setting allows."""
 
 
 class Unchecked(CheckFailed):
-    """Nothing is wrong as far as was looked, and a part, which is named, could not be looked at."""
+    """Nothing wrong was found, but a part, which the message names, could not be checked."""
 
 
 class Interrupted(RunFailed):
-    """Ctrl-C was pressed, and what was in flight is written."""
+    """Ctrl-C was pressed; replies to calls in flight were written."""
 
 
 class ProviderError(CurateError):
     """A call to a model failed.
 
-    `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may. `refused`: a part of it may, for it may be what is in it. `broke`: the account seems
-    to be empty, in the words of what may be a throttle. `overloaded`: fewer at the same time may.
-    `garbled`: what came is no answer and no refusal, and may be for what is in it where others are answered.
-    `cause`: the message without what to do about it, where it says that.
-    `unresolved`: the host's name leads nowhere, and never did. `unknown`: the vendor may have answered, and may bill
-    it, though nobody here could read the answer; `said` is the beginning of what came in its place, and stays out of
-    the message.
+    `fatal`: no other request will succeed either.
+    `useless`: repeating this request will not help; others may succeed.
+    `too_long`: a shorter request may succeed.
+    `refused`: the content may be the reason, so a part of it may succeed.
+    `broke`: the account seems to be empty, by a message that may also mean throttling.
+    `overloaded`: fewer requests at the same time may succeed.
+    `unresolved`: the host's name has never resolved.
+    `retry_after`: seconds to wait, as the provider states them.
+    `unknown`: the provider may have answered, and may charge for it, but the answer could not be read; `said` is the
+    beginning of what came instead, and stays out of the message.
+    `garbled`: the reply is neither an answer nor a refusal; if other requests are answered, the content may be why.
+    `cause`: the message without its remedy, where it names one.
     """
 
     def __init__(
@@ -129,11 +133,11 @@ class ProviderError(CurateError):
 
 
 class AccessError(ProviderError, UserError):
-    """A vendor does not accept the key, or what it is used for; always fatal."""
+    """A provider rejects the key, or its use for this model or call; always fatal."""
 
 
 class BatchGone(ProviderError):
-    """The vendor does not know a batch, or no longer has its results."""
+    """The provider does not know a batch, or no longer has its results."""
 
 
 def suggestion(unknown: str, known: Iterable[str]) -> str:

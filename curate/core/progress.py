@@ -1,4 +1,4 @@
-"""What a long step says of itself while it works: its label, the unit that it counts, and how far it is."""
+"""Progress of long steps: label, unit, and units completed so far."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -8,13 +8,13 @@ from curate.core.protocols import PaidProgress, Progress
 
 Item = TypeVar("Item")
 WORKING = "working"
-"""Label of a whole stage: shown where nothing more exact is known of what it does."""
+"""Label of a whole stage, shown while none of its steps reports progress."""
 
 
 class StepLabel(str):
     """The label of a step, with the unit that it counts and the stage that it belongs to.
 
-    It is its text, so it stands wherever a progress takes a plain label. Unit `bytes` is shown in MB.
+    A `str`, so it can be passed wherever a plain label can. The unit `bytes` is shown in MB.
     """
 
     __slots__ = ("stage", "unit")
@@ -23,47 +23,47 @@ class StepLabel(str):
     """Empty outside of a run's stages."""
 
     def __new__(cls, text: str, unit: str = "", stage: str = "") -> "StepLabel":
-        """Return the label: what is done and to what, as in "encoding documents, e5"."""
-        made = super().__new__(cls, text)
-        made.unit, made.stage = unit, stage
-        return made
+        """Return a label; `text` names the work and its object, as in "encoding documents, e5"."""
+        step = super().__new__(cls, text)
+        step.unit, step.stage = unit, stage
+        return step
 
 
 def in_stage(progress: PaidProgress, stage: str) -> PaidProgress:
-    """Return a progress that puts every label under a stage."""
+    """Return a progress that adds the name of a stage to every label."""
 
-    def within(label: str, total: int, done: int, money: str = "", /) -> None:
-        progress(StepLabel(label, getattr(label, "unit", ""), stage), total, done, money)
+    def within(label: str, total: int, completed: int, money: str = "", /) -> None:
+        progress(StepLabel(label, getattr(label, "unit", ""), stage), total, completed, money)
 
     return within
 
 
 def counting(items: Iterable[Item], progress: Progress, label: str, total: int) -> Iterator[Item]:
-    """Yield items and say how many are done: none before the first, `total` at the end even if there were fewer."""
-    done = 0
+    """Yield items and report the count: 0 before the first, `total` at the end even if there were fewer."""
+    completed = 0
     progress(label, total, 0)
-    for done, item in enumerate(items, start=1):
+    for completed, item in enumerate(items, start=1):
         yield item
-        progress(label, max(total, done), done)
-    if done < total:
+        progress(label, max(total, completed), completed)
+    if completed < total:
         progress(label, total, total)
 
 
 def furthest(progress: Progress, label: str, total: int) -> Callable[[int], None]:
-    """Return a function to call with how many units are done, by several that need not agree: the most counts."""
+    """Return a function that reports the highest count it was called with, by callers that count independently."""
     most = 0
 
-    def told(done: int) -> None:
+    def report(completed: int) -> None:
         nonlocal most
-        most = max(most, done)
+        most = max(most, completed)
         progress(label, total, most)
 
-    return told
+    return report
 
 
 @contextmanager
 def waiting(progress: Progress, label: str) -> Iterator[None]:
-    """Say that a step of one piece lasts as long as the block does; it is shown by its elapsed time alone."""
+    """Report a step that cannot be counted: 0 of 1 until the block ends, so that its elapsed time alone is shown."""
     progress(label, 1, 0)
     yield
     progress(label, 1, 1)

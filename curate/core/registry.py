@@ -1,4 +1,4 @@
-"""Plugins by name: a dict of late imports, entry points of other packages, and an honest error."""
+"""Plugins by name: built-ins, imported when they are used, and entry points of other packages."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Thing = TypeVar("Thing", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Registry(Generic[Thing]):
-    """Names of one family of plugins; built-ins and entry points come through the same door."""
+    """The plugins of one family: built-ins (`builtin`: name -> "module:attribute") and entry points."""
 
     family: str
     builtin: Mapping[str, str]
@@ -24,14 +24,14 @@ class Registry(Generic[Thing]):
         return sorted({*self.builtin, *(point.name for point in self._points())})
 
     def others(self) -> dict[str, str]:
-        """Return the names that come from packages of others, with the packages' names and versions."""
+        """Return name -> package and version of other packages' plugins; names of built-ins are left out."""
         return {point.name: _owner(point) for point in self._points() if point.name not in self.builtin}
 
     def load(self, name: str) -> Thing:
-        """Import and return what is registered under `name`; a built-in comes before a package of others.
+        """Import and return the plugin of a name; a built-in has precedence over another package's.
 
-        ConfigError if nobody knows the name (it names the nearest known one), if two packages claim it, or if it cannot
-        be imported.
+        ConfigError if the name is unknown (with the nearest known one), if two packages register it, or if it cannot be
+        imported.
         """
         if name in self.builtin:
             module, _, attribute = self.builtin[name].partition(":")
@@ -55,23 +55,22 @@ class Registry(Generic[Thing]):
 
 @cache
 def _all_points() -> Any:  # noqa: ANN401 - EntryPoints, or what Python 3.11 has in its place
-    # Every look goes through the metadata of all installed packages.
+    # cached: each call reads the metadata of all installed packages
     return entry_points()
 
 
 def _imported(point: EntryPoint, what: str) -> object:
-    """Return what an entry point names; ConfigError, with the package to repair, for any error of its import."""
+    """Return the object that an entry point names; ConfigError names the package to repair if its import fails."""
     remedy = f"repair the package {_owner(point)} or uninstall it"
     try:
         thing = point.load()
     except Exception as error:  # code of others may raise anything
-        found = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{what}: {point.value} cannot be imported ({found}); {remedy}") from error
+        cause = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{what}: {point.value} cannot be imported ({cause}); {remedy}") from error
     if not callable(thing):
         raise ConfigError(f"{what}: {point.value} is {thing!r}, expected a class or a function; {remedy}")
     return thing
 
 
 def _owner(point: EntryPoint) -> str:
-    """Return the name and version of the package that an entry point came with."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else "of no name"

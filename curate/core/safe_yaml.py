@@ -1,4 +1,4 @@
-"""The one way in which YAML is read: bounded in size, depth and what aliases unfold to, and in JSON's types alone."""
+"""Read YAML with limits on size, depth and unfolded aliases; values have the types of JSON."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -8,7 +8,7 @@ import yaml
 
 
 class YamlLimits(NamedTuple):
-    """How much a text may hold; nothing of more is ever built."""
+    """Upper limits of a YAML text; a text over them is refused before any value is built."""
 
     size: int
     """Bytes."""
@@ -17,20 +17,20 @@ class YamlLimits(NamedTuple):
 
 
 SETTINGS = YamlLimits(1_000_000, 20_000)
-"""Of what a person writes: a pipeline, a rubric, models; and of what comes with the package."""
+"""For files that a person writes (pipeline, rubric, models) and files of the package."""
 DATA = YamlLimits(64_000_000, 4_000_000)
-"""Of a file of rows, such as a dictionary of synonyms."""
+"""For a file of rows, such as a dictionary of synonyms."""
 DEPTH = 50
-"""How many lists and mappings may stand in one another."""
+"""How deep lists and mappings may be nested."""
 _CORE = "tag:yaml.org,2002:"
 _TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 
 
 def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - any YAML value
-    """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none, or more than allowed.
+    """Return the value of a YAML text, in JSON's types; yaml.YAMLError if it is not YAML, or exceeds the limits.
 
-    A date and any key stay the text that was typed: `yes`, `3` and `null` are keys like others. No key stands twice in
-    a mapping.
+    Dates and keys stay the text that was typed: `yes`, `3` and `null` are keys like others. A repeated key in a mapping
+    is an error.
     """
     if len(text) > limits.size:
         raise too_large(limits)
@@ -44,7 +44,7 @@ def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - an
 
 
 def nodes(text: str, limits: YamlLimits = SETTINGS) -> yaml.Node | None:
-    """Return the tree of a YAML text, whose nodes know their places in it; yaml.YAMLError as `parse`."""
+    """Return the node tree of a YAML text, with line and column of each node; yaml.YAMLError as `parse`."""
     if len(text) > limits.size:
         raise too_large(limits)
     loader = _Loader(text, limits)
@@ -55,7 +55,7 @@ def nodes(text: str, limits: YamlLimits = SETTINGS) -> yaml.Node | None:
 
 
 def read(path: Path, limits: YamlLimits = SETTINGS) -> str:
-    """Return the text of a file, of which no more is read than allowed; yaml.YAMLError if it is larger."""
+    """Return the text of a file; of a larger one only `limits.size` + 1 bytes are read, then yaml.YAMLError."""
     with path.open("rb") as stream:
         raw = stream.read(limits.size + 1)
     if len(raw) > limits.size:
@@ -69,27 +69,27 @@ def too_large(limits: YamlLimits) -> yaml.YAMLError:
 
 
 def problem(error: Exception) -> str:
-    """Return in one line what is wrong with a YAML text."""
+    """Return the reason of an error of `parse` or `read`, in one line."""
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8 text"
-    said = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
-    return " ".join(str(said).split())
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
+    return " ".join(str(reason).split())
 
 
 class _Loader(yaml.SafeLoader):
-    """Counts while nodes are composed, so that what is too much is refused before it is built."""
+    """A SafeLoader that counts while nodes are composed: a text over the limits is refused before it is built."""
 
     def __init__(self, text: str, limits: YamlLimits) -> None:
         super().__init__(text)
         self._limits, self._depth, self._values = limits, 0, 0
-        self._known: dict[int, tuple[int, int]] = {}
-        """A node that is whole -> its values and its height, aliases unfolded."""
+        self._sizes: dict[int, tuple[int, int]] = {}
+        """id() of a completed node -> its values and its height, aliases unfolded."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - as PyYAML has it
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
             node = super().compose_node(parent, index)
-            if id(node) not in self._known:
+            if id(node) not in self._sizes:  # not completed yet: the alias is inside of the node that it names
                 raise _refused(event.start_mark, f"the alias *{event.anchor} stands for what it stands in")
             return node
         self._depth += 1
@@ -102,24 +102,24 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _weigh(self, node: yaml.Node) -> None:
-        """Note how much a node holds that is whole now."""
+        """Record values and height of a completed node; error if its tag is not allowed or it exceeds the limits."""
         if node.tag not in _TAGS:
             raise _refused(node.start_mark, f"found the tag {node.tag.removeprefix(_CORE)!r}, expected none")
-        below: list[yaml.Node] = []
+        children: list[yaml.Node] = []
         if isinstance(node, yaml.SequenceNode):
-            below = node.value
+            children = node.value
         elif isinstance(node, yaml.MappingNode):
-            below = [each for pair in node.value for each in pair]
-        parts = [self._known[id(each)] for each in below]
-        whole = 1 + sum(values for values, _ in parts), 1 + max((height for _, height in parts), default=0)
-        self._need(node.start_mark, *whole)
-        self._known[id(node)] = whole
+            children = [child for pair in node.value for child in pair]
+        child_sizes = [self._sizes[id(child)] for child in children]
+        size = 1 + sum(values for values, _ in child_sizes), 1 + max((height for _, height in child_sizes), default=0)
+        self._need(node.start_mark, *size)
+        self._sizes[id(node)] = size
 
     def _need(self, mark: yaml.Mark, values: int, depth: int) -> None:
         if values > self._limits.values:
             most = f"expected at most {self._limits.values:,}"
             raise _refused(mark, f"found {values:,} values or more with aliases unfolded, {most}")
-        if depth > DEPTH + 1:
+        if depth > DEPTH + 1:  # + 1: the scalar in the innermost list
             raise _refused(mark, f"found lists and mappings more than {DEPTH} deep")
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -135,10 +135,10 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        value = super().construct_yaml_int(node)
-        if value.bit_length() > 64:
+        number = super().construct_yaml_int(node)
+        if number.bit_length() > 64:
             raise _refused(node.start_mark, "found a number of more than 64 bits; write text in quotes")
-        return value
+        return number
 
 
 def _refused(mark: object, words: str) -> yaml.MarkedYAMLError:

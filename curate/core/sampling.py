@@ -1,4 +1,4 @@
-"""Seeded random choices, each with a name for its purpose."""
+"""Seeded random choices; the purpose of each is part of its seed, so one choice does not change another."""
 
 import random
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ Item = TypeVar("Item")
 
 
 def generator(seed: int, *purpose: Json) -> random.Random:
-    """Return a random generator that depends on the seed and on what it is for, and on nothing else."""
+    """Return a random generator that depends only on the seed and on the purpose, such as its stage and use."""
     return random.Random(int(digest([seed, *purpose])[:16], 16))  # noqa: S311 - not for secrets
 
 
 def shuffled(items: Sequence[Item], seed: int, *purpose: Json) -> list[Item]:
-    """Return the items in a random order that the seed and the purpose decide."""
+    """Return the items in a random order that depends on the seed and the purpose."""
     mixed = list(items)
     generator(seed, *purpose).shuffle(mixed)
     return mixed
@@ -27,6 +27,6 @@ def chunks(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
 
 
 def halves(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Return two halves of two or more items, one group of one, and none of none."""
+    """Return the two halves of the items, the first the larger if they are odd; one group of one item, none of none."""
     middle = (len(items) + 1) // 2
     return [half for half in (items[:middle], items[middle:]) if half]

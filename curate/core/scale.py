@@ -1,7 +1,7 @@
-"""Grade scales: the labels that judges give, their order, the integer gain of each, and the cut to relevant.
+"""Grade scales: the labels that judges give, their order, the integer gain of each, and the relevance threshold.
 
-A rubric declares its scale. Everything that counts, weighs or shows grades asks the scale, so another scale is another
-rubric and no other code. Source of the default: the five grades of CMedTEB; the cut between A and B is ours.
+A rubric declares its scale. Code that counts, weighs or shows grades asks the scale, so another scale needs another
+rubric and no other code. Source of the default: the five grades of CMedTEB; the threshold between A and B is ours.
 """
 
 import re
@@ -15,12 +15,12 @@ from curate.core.config import Json
 
 Order = Literal["ordinal", "nominal"]
 MOST: Mapping[Order, int] = {"ordinal": 10, "nominal": 200}
-"""Labels of a scale, at most; the least is two."""
+"""Maximum number of labels of a scale; the minimum is two."""
 LONGEST = 40
-"""Characters of a label, at most: it stands in replies, tables, columns of sheets and on keys of a page."""
+"""Maximum characters of a label: replies, tables, columns of sheets and buttons of a page hold it."""
 LARGEST_GAIN = 100
 RESERVED = frozenset({"-", "RATED", "REFUSED", "UNPARSED", "FAILED", "STOPPED"})
-"""What tables write where there is no grade."""
+"""Entries of tables where there is no grade."""
 _NUMBER = re.compile(r"([+-]?\d+)(?:[.,](\d+))?(%?)", re.ASCII)
 
 
@@ -28,9 +28,9 @@ _NUMBER = re.compile(r"([+-]?\d+)(?:[.,](\d+))?(%?)", re.ASCII)
 class Scale:
     """Labels a judge may give; ValueError says what of a declaration is wrong.
 
-    On an ordinal scale labels stand best first, `gains` holds one integer per label, never rising, and grades from the
-    best to `relevant_from` make a document relevant. A nominal scale has neither gains nor a cut; its labels `none` and
-    `several` stand for no class and for more than one.
+    On an ordinal scale labels are listed best first, `gains` holds one integer per label, never rising, and grades from
+    the best to `relevant_from` make a document relevant. A nominal scale has neither gains nor a threshold; its labels
+    `none` and `several` mean no class and more than one.
     """
 
     labels: tuple[str, ...]
@@ -62,39 +62,40 @@ class Scale:
         return frozenset(self.positives)
 
     def place(self, label: str) -> int:
-        """Return where a label stands, 0 for the best (or first); KeyError if it is none."""
+        """Return the position of a label, 0 for the best (or first); KeyError if it is none of the scale."""
         try:
             return self.labels.index(label)
         except ValueError:
             raise KeyError(label) from None
 
     def gain(self, label: str) -> int:
-        """Return the integer gain of a label; KeyError if it is none."""
+        """Return the integer gain of a label; KeyError if it is none of the scale."""
         return self.gains[self.place(label)]
 
     def read(self, text: str) -> str | None:
-        """Return the label that a text is, full-width forms, case and blanks around it aside; None if it is none."""
-        wanted = plain(text)
-        return next((label for label in self.labels if plain(label) == wanted), None)
+        """Return the label that a text equals, ignoring width, case and outer blanks; None if it equals none."""
+        compared = plain(text)
+        return next((label for label in self.labels if plain(label) == compared), None)
 
     def lower_median(self, grades: Iterable[str]) -> str | None:
         """Return the median of grades, of an even number the worse of the middle two; None without a grade."""
-        places = sorted(map(self.place, grades))
-        return self.labels[places[len(places) // 2]] if places else None
+        positions = sorted(map(self.place, grades))
+        return self.labels[positions[len(positions) // 2]] if positions else None
 
     def minimum(self, grades: Iterable[str]) -> str | None:
         """Return the worst of grades; None without one."""
-        return self.labels[place] if (place := max(map(self.place, grades), default=None)) is not None else None
+        worst = max(map(self.place, grades), default=None)
+        return None if worst is None else self.labels[worst]
 
     def described(self) -> str:
-        """Return the scale in a few words: `S A | B C D`, with the cut as a bar."""
+        """Return the labels as one text, such as `S A | B C D`; the bar is the relevance threshold."""
         if not self.relevant_from:
             return " ".join(self.labels)
         cut = self.place(self.relevant_from) + 1
-        return " | ".join(" ".join(part) for part in (self.labels[:cut], self.labels[cut:]))
+        return " | ".join(" ".join(labels) for labels in (self.labels[:cut], self.labels[cut:]))
 
     def to_json(self) -> dict[str, Json]:
-        """Return the scale as a file holds it; `from_json` reads it."""
+        """Return the scale as JSON; `from_json` reads it."""
         names: dict[str, Json] = {"order": self.order, "labels": self.labels}
         if self.order == "ordinal":
             return {**names, "gains": self.gains, "relevant_from": self.relevant_from}
@@ -103,11 +104,11 @@ class Scale:
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> "Scale":
         """Return the scale that `to_json` wrote."""
-        known = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-        return cls(**known)  # type: ignore[arg-type]
+        arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+        return cls(**arguments)  # type: ignore[arg-type]
 
 
-def declared(  # what a rubric holds beside its sentences
+def declared(  # a key each in the YAML of a rubric
     labels: Sequence[str],
     order: Order = "ordinal",
     relevant_from: str = "",
@@ -133,18 +134,18 @@ def declared(  # what a rubric holds beside its sentences
 
 
 def plain(text: str) -> str:
-    """Return a label as it is compared: half-width, upper case, without blanks around it."""
+    """Return a label normalised for comparison: half-width, upper case, without outer blanks."""
     return unicodedata.normalize("NFKC", text).strip().upper()
 
 
 def folded(text: str) -> str | Decimal:
-    """Return what is left of a label that a spreadsheet may have changed: its number, or its letters in one case.
+    """Return a label in a form that does not depend on what a spreadsheet may change: its number, or its letters.
 
-    3, 3.0 and 3,00 are one number, and so are 5% and 0.05; of other labels case, width and blanks are left out.
+    3, 3.0 and 3,00 are one number, and so are 5% and 0.05; of other labels case, width and blanks are ignored.
     """
-    if found := _NUMBER.fullmatch(plain(text).replace("\u2212", "-")):  # the minus of typographers
-        return Decimal(f"{found[1]}.{found[2] or 0}") / (100 if found[3] else 1)
-    return "".join(plain(text).casefold().split())  # 1 0 is two numbers, and none of them
+    if number := _NUMBER.fullmatch(plain(text).replace("\u2212", "-")):  # the minus of typographers
+        return Decimal(f"{number[1]}.{number[2] or 0}") / (100 if number[3] else 1)
+    return "".join(plain(text).casefold().split())  # "1 0" is text: two numbers
 
 
 def _check_labels(scale: Scale) -> None:
@@ -157,22 +158,22 @@ def _check_labels(scale: Scale) -> None:
             raise ValueError(f"the grade {label!r}: expected 1 to {LONGEST} printable characters, no blank at an end")
         if plain(label) in RESERVED:
             raise ValueError(f"the grade {label!r}: tables write that where there is no grade; name it otherwise")
-        if (other := seen.get(folded(label))) is not None:
-            raise ValueError(f"the grades {other!r} and {label!r} are read as the same; rename one")
+        if (earlier := seen.get(folded(label))) is not None:
+            raise ValueError(f"the grades {earlier!r} and {label!r} are read as the same; rename one")
         seen[folded(label)] = label
 
 
 def _check_cut(scale: Scale) -> None:
     if scale.relevant_from not in scale.labels[:-1]:
-        found = f"found {scale.relevant_from!r}" if scale.relevant_from else "it is missing"
+        problem = f"found {scale.relevant_from!r}" if scale.relevant_from else "it is missing"
         raise ValueError(
-            f"relevant_from: {found}; expected the lowest relevant grade, one of {', '.join(scale.labels[:-1])} "
+            f"relevant_from: {problem}; expected the lowest relevant grade, one of {', '.join(scale.labels[:-1])} "
             f"(grades stand best first, and {scale.labels[-1]} is not relevant)"
         )
-    falling = all(one >= other for one, other in zip(scale.gains, scale.gains[1:], strict=False))
+    never_rising = all(gain >= next_gain for gain, next_gain in zip(scale.gains, scale.gains[1:], strict=False))
     if (
         len(scale.gains) != len(scale.labels)
-        or not falling
+        or not never_rising
         or not 0 <= scale.gains[-1] <= scale.gains[0] <= LARGEST_GAIN
     ):
         raise ValueError(f"gains: expected one whole number from 0 to {LARGEST_GAIN} per grade, never rising downwards")

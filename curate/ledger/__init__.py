@@ -1,12 +1,12 @@
-"""The ledger: every paid call and every rating, appended once, never changed, shared by all runs.
+"""The ledger: append-only record of every paid call and every rating, shared by all runs.
 
-Text decides, not ids: a rating belongs to the digests of query and passage as shown, the judge, the rubric and
-the replicate. It outlives runs, so a pair that was rated before under the same rubric is never paid again. A grade is
-of the scale of its rubric; several scales stand side by side.
+The key of a rating is text, not ids: the digests of query and passage as the judge reads them, the judge, the rubric
+and the replicate. Ratings outlive runs, so a pair is never paid twice under one rubric. A grade is on the scale of its
+rubric; one ledger holds grades of several scales.
 
 The store is one SQLite file in WAL mode on a local disk, shared by the processes of one machine, or a PostgreSQL
-database, shared by several. What was committed survives a kill. Beside what is appended stand two work tables that
-change: claims (who asks what just now) and batches (what a vendor still works on).
+database, shared by several machines. Committed rows survive a kill. Two work tables change: claims (ratings that a
+process is working on) and batches (batches that a provider has not finished).
 """
 
 from curate.ledger.batches import Batch, Batches

@@ -1,4 +1,4 @@
-"""Copy a ledger to Parquet and back; what several machines collected comes together in one."""
+"""Export a ledger to Parquet and import exports, so that the replies of several machines are merged in one ledger."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,59 +26,59 @@ _ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 
 
 def export(ledger: Ledger, folder: Path) -> dict[Kept, int]:
-    """Write all that is kept as of one moment, a file per table, sorted by key; return the number of rows of each."""
+    """Write one snapshot of every table, a Parquet file each, sorted by key; return the number of rows of each."""
     folder.mkdir(parents=True, exist_ok=True)
     with ledger.database.transaction("snapshot") as connection:
         return {name: _write(connection, table, folder / f"{name}.parquet") for name, table in KEPT.items()}
 
 
 def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
-    """Add what an export holds and the ledger does not; return the number of new rows of each table.
+    """Add the rows of an export that the ledger lacks; return the number of new rows of each table.
 
-    DataError if a file is missing or not this version's, or a rubric is of another scale here; then nothing is added.
-    What is there already stays as it is, so a second time adds nothing, and an import that was killed is repeated.
+    DataError if a file is missing or not of a known version, or a rubric has another scale here; then nothing is added.
+    Existing rows never change: a second import adds nothing, and after a kill the import can be repeated.
     """
     tables = _exported(folder)
-    before = {name: ledger.count(name) for name in KEPT}
+    counts_before = {name: ledger.count(name) for name in KEPT}
     if "rubrics" in tables:
-        noted = _scales(folder / "rubrics.parquet")
+        rubric_scales = _scales(folder / "rubrics.parquet")
         with ledger.database.transaction() as connection:
-            scales.add(connection, noted)
+            scales.add(connection, rubric_scales)
     for name, table in tables.items():
         with _opened(folder / f"{name}.parquet", table) as file:
             for batch in file.iter_batches(batch_size=CHUNK):
-                held = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
-                rows = zip(*(held.get(column, [None] * len(batch)) for column in table.c.keys()), strict=True)  # noqa: SIM118
+                values = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
+                rows = zip(*(values.get(column, [None] * len(batch)) for column in table.c.keys()), strict=True)  # noqa: SIM118
                 ledger.merge(name, list(rows))
     with ledger.database.transaction() as connection:
-        seal(connection)  # those of an earlier version
-    return {name: ledger.count(name) - before[name] for name in KEPT}
+        seal(connection)  # identities that an export of an earlier version holds in plain
+    return {name: ledger.count(name) - counts_before[name] for name in KEPT}
 
 
 def _exported(folder: Path) -> dict[Kept, sa.TableClause]:
-    """Return the tables that an export holds, all that its version had; each can be read."""
+    """Return the tables of an export: all that its ledger version had. DataError if one is missing or unreadable."""
     with _opened(folder / "judges.parquet", KEPT["judges"]) as file:
         version = int(file.schema_arrow.metadata[_MARK])
-    held = {name: table for name, table in KEPT.items() if ADDED.get(name, 1) <= version}
-    for name, table in held.items():
+    tables = {name: table for name, table in KEPT.items() if ADDED.get(name, 1) <= version}
+    for name, table in tables.items():
         with _opened(folder / f"{name}.parquet", table):
             pass
-    return held
+    return tables
 
 
 def _scales(path: Path) -> dict[str, Scale]:
     with _opened(path, KEPT["rubrics"]) as file:
         rows = file.read().to_pylist()
-    found = {row["rubric_digest"]: scales.parsed(row["scale"]) for row in rows}
-    if wrong := sorted(name for name, scale in found.items() if scale is None):
+    parsed = {row["rubric_digest"]: scales.parsed(row["scale"]) for row in rows}
+    if wrong := sorted(name for name, scale in parsed.items() if scale is None):
         raise DataError(f"{path}: what stands for rubric {wrong[0]} is no scale; export that ledger again")
-    return {name: scale for name, scale in found.items() if scale is not None}
+    return {name: scale for name, scale in parsed.items() if scale is not None}
 
 
 def _write(connection: sa.Connection, table: sa.TableClause, path: Path) -> int:
     schema, written = _schema(table), 0
     query = sa.select(table).order_by(next(iter(table.c)))
-    with replacing(path) as beside, pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         for rows in connection.execution_options(yield_per=CHUNK).execute(query).partitions():
             columns = zip(*rows, strict=True)
             writer.write_batch(pa.record_batch([*map(pa.array, columns, schema.types)], schema))
@@ -95,9 +95,9 @@ def _opened(path: Path, table: sa.TableClause) -> Iterator[pq.ParquetFile]:
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: not a whole Parquet file; export that ledger again") from error
     with file:
-        found, versions = file.schema_arrow, range(1, len(MIGRATIONS) + 1)
-        if not any(found.equals(_schema(table, version), check_metadata=True) for version in versions):
-            version = (found.metadata or {}).get(_MARK, b"none").decode()
+        schema, versions = file.schema_arrow, range(1, len(MIGRATIONS) + 1)
+        if not any(schema.equals(_schema(table, version), check_metadata=True) for version in versions):
+            version = (schema.metadata or {}).get(_MARK, b"none").decode()
             raise DataError(
                 f"{path}: its columns are those of ledger version {version}, expected {len(MIGRATIONS)}; export it "
                 "again with this version of curate"
@@ -107,10 +107,11 @@ def _opened(path: Path, table: sa.TableClause) -> Iterator[pq.ParquetFile]:
 
 def _schema(table: sa.TableClause, version: int = len(MIGRATIONS)) -> pa.Schema:
     declared = {field.name: field.type for record in (Call, Rating, PassageRow) for field in fields(record)}
+    # an optional field, `int | None`, counts as its type
     kinds = {name: {declared.get(name), *get_args(declared.get(name))} for name in table.c.keys()}  # noqa: SIM118 - a collection of columns
-    kinds = {name: found for name, found in kinds.items() if ADDED.get(name, 1) <= version}
+    kinds = {name: types for name, types in kinds.items() if ADDED.get(name, 1) <= version}
     columns = [
-        (name, next((arrow for kind, arrow in _ARROW.items() if kind in found), pa.string()))
-        for name, found in kinds.items()
+        (name, next((arrow for kind, arrow in _ARROW.items() if kind in types), pa.string()))
+        for name, types in kinds.items()
     ]
     return pa.schema(columns, {_MARK: str(version).encode()})

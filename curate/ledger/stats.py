@@ -1,4 +1,4 @@
-"""What a ledger holds: calls, ratings, tokens and money of every judge under every rubric."""
+"""Totals of a ledger per judge and rubric: calls, ratings, tokens and cost."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
     """Return a row per judge and rubric, sorted by both.
 
     Keys: judge, identity (JSON text), rubric, scale (in a few words; None if it cannot be read), calls, failed_calls,
-    lost_calls (tries of which nobody knows whether they were answered; they are no calls), first and last (dates of
-    calls), a number of ratings for each status, tokens by kind and cost (None if a reply does not know its own),
-    `costs` (currency -> amount; calls of version 0.1 under "", for they knew none), models (as replies named them).
+    lost_calls (attempts that may or may not have been answered; not part of `calls`), first and last (dates of calls),
+    a number of ratings for each status, tokens by kind and cost (None if any reply lacks its own), `costs` (currency ->
+    amount; "" for calls of version 0.1, which recorded none), models (as replies named them).
     """
     with ledger.database.transaction("snapshot") as connection:
         scales = noted(connection)
-        told = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
+        identities = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
         called = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_calls())}
         costs: dict[tuple[str, str], dict[str, float]] = {}
         for row in connection.execute(_costs()):
@@ -42,7 +42,7 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
             "judge": key[0],
             "rubric": key[1],
             "scale": scale.described() if (scale := scales.of(*key)) else None,
-            "identity": told.get(key[0]),
+            "identity": identities.get(key[0]),
             "costs": dict(costs.get(key, {})),
             "models": ledger.models(*key),
         }
@@ -51,19 +51,19 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
 
 
 def settled(ledger: Ledger, run: str, judge_digests: Sequence[str]) -> int:
-    """Return how many ratings of the pool a run's calls gave."""
-    mine = sa.select(calls.c.call_id).where(
+    """Return how many ratings the calls of a run gave, of the first replicate; failed ones are not counted."""
+    run_calls = sa.select(calls.c.call_id).where(
         calls.c.run == run, calls.c.judge_digest.in_(judge_digests), calls.c.replicate == 0
     )
-    query = sa.select(sa.func.count()).where(ratings.c.call_id.in_(mine), ratings.c.status != "failed")
+    query = sa.select(sa.func.count()).where(ratings.c.call_id.in_(run_calls), ratings.c.status != "failed")
     with ledger.database.transaction() as connection:
         return int(connection.execute(query).scalar_one())
 
 
 def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> float | None:
-    """Return the mean seconds of a judge's last replies, None without any.
+    """Return the mean seconds of a judge's `last` replies, None without any.
 
-    Those that took longer than `most` are left out: batches do.
+    Replies that took longer than `most` seconds are left out, for they come from batches.
     """
     query = (
         sa.select(calls.c.latency_s)
@@ -72,12 +72,12 @@ def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> 
         .limit(last)
     )
     with ledger.database.transaction() as connection:
-        found = list(connection.execute(query).scalars())
-    return sum(found) / len(found) if found else None
+        latencies = list(connection.execute(query).scalars())
+    return sum(latencies) / len(latencies) if latencies else None
 
 
 def prompt_tokens(ledger: Ledger, judge_digest: str, rubric_digest: str, last: int = 200) -> list[tuple[int, int]]:
-    """Return estimated and told prompt tokens of a judge's last replies under a rubric, where both are known."""
+    """Return (estimated, reported) prompt tokens of a judge's `last` replies under a rubric that have both."""
     call = calls.c
     query = (
         sa.select(call.estimated_tokens, call.prompt_tokens)
@@ -87,7 +87,7 @@ def prompt_tokens(ledger: Ledger, judge_digest: str, rubric_digest: str, last: i
         .limit(last)
     )
     with ledger.database.transaction() as connection:
-        return [(estimated, told) for estimated, told in connection.execute(query)]
+        return [(estimated, reported) for estimated, reported in connection.execute(query)]
 
 
 def _calls() -> sa.Select[tuple[object, ...]]:
@@ -96,8 +96,9 @@ def _calls() -> sa.Select[tuple[object, ...]]:
     replies, lost = func.count(sa.case((answered, 1))), func.count(sa.case((call.form == LOST, 1)))
     figures = []
     for name in FIGURES:
-        known = func.count(sa.case((answered, call[name]))) == replies
-        figures.append(sa.case((known, func.coalesce(func.sum(call[name]), 0))).label(name))
+        # a sum over some of the replies would be too low, so None unless every reply has the figure
+        complete = func.count(sa.case((answered, call[name]))) == replies
+        figures.append(sa.case((complete, func.coalesce(func.sum(call[name]), 0))).label(name))
     return sa.select(
         call.judge_digest.label("judge"),
         call.rubric_digest.label("rubric"),
@@ -113,8 +114,8 @@ def _calls() -> sa.Select[tuple[object, ...]]:
 def _costs() -> sa.Select[tuple[object, ...]]:
     call, currency = calls.c, sa.func.coalesce(calls.c.currency, "").label("currency")
     keys = call.judge_digest.label("judge"), call.rubric_digest.label("rubric"), currency
-    known = call.cost.is_not(None)
-    return sa.select(*keys, sa.func.sum(call.cost).label("cost")).where(known).group_by(*keys).order_by(currency)
+    has_cost = call.cost.is_not(None)
+    return sa.select(*keys, sa.func.sum(call.cost).label("cost")).where(has_cost).group_by(*keys).order_by(currency)
 
 
 def _ratings() -> sa.Select[tuple[object, ...]]:

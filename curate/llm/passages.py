@@ -1,7 +1,7 @@
-"""Texts as judges are shown them: whole, or cut at the end of a sentence above a limit of tokens.
+"""Passages, texts as judges read them: complete, or cut at the end of a sentence to a limit of tokens.
 
-The digest of what is shown is the key of its ratings, so a cut text is another passage than the whole one, and an
-uncut text keeps the key that it always had. Nothing is added to a cut text: what a reader sees is the document's own.
+The digest of a passage is the key of its ratings, so a cut text has other ratings than the complete one, whose key does
+not depend on the limit. Nothing is added to a cut text: a judge reads only the document's own words.
 """
 
 import re
@@ -17,15 +17,15 @@ from curate.llm.cost import tokens
 from curate.llm.prompt_injection import flags, sieve
 
 LEAST = 2
-"""Tokens that the dearest code point needs: with a lower limit nothing could be shown."""
+"""Maximum tokens of a code point: a lower limit might leave no text."""
 
 _CHARACTERS_A_TOKEN = 8
-"""No text has more on the average but one of blanks, which the estimate counts as nothing and vendors do not."""
+"""More than any text has on average, but one of blanks, which the estimate does not count and providers do."""
 _KEPT = 0.5
-"""A sentence or clause ends the text only if it keeps this share of what fits: after a short first sentence may follow
-one that never ends."""
+"""The text ends with a sentence or clause only if at least this share of what fits is left; else one long sentence
+after a short first one would be dropped."""
 _BACK = 64
-"""Code points to go back at most for the beginning of a word or a combining sequence."""
+"""Maximum code points to go back to the start of a word or a combining sequence."""
 
 _CLOSERS = r"""["'’”»)\]}）】」』》〉〕］｝]{0,4}+"""
 _SENTENCE_END = re.compile(
@@ -40,71 +40,79 @@ _SPACED = 0x0E00
 
 @dataclass(frozen=True)
 class ShownText:
-    """A text as shown, and what the ledger keeps of it."""
+    """A passage, and what the ledger keeps of it."""
 
     text: str
     digest: str
-    """SHA-256 of the text as shown."""
+    """SHA-256 of the passage."""
     tokens: int
-    """Estimate for the text as shown."""
+    """Estimated tokens of the passage."""
     whole_tokens: int
-    """Estimate for the whole text."""
+    """Estimated tokens of the complete text."""
     cut: bool
-    """True if the whole text is longer than what is shown."""
+    """True if the complete text is longer."""
     flags: tuple[str, ...]
-    """What is suspicious in the text as shown; see curate/llm/prompt_injection/."""
+    """Flags of prompt injection in the passage; see curate/llm/prompt_injection/."""
 
 
 def shown(document: Document, limit: int | None) -> ShownText:
-    """Return title and body as a judge is shown them, in at most `limit` tokens; None shows all."""
+    """Return the passage of title and body, in at most `limit` tokens; None for no limit."""
     return bounded(document.shown(), limit)
 
 
 def bounded(text: str, limit: int | None) -> ShownText:
-    """Return a text, a query for example, in at most `limit` tokens; ValueError for a limit in which nothing fits."""
-    kept = cut(text, limit)
-    return _passage(text, kept, flags(kept))
+    """Return the passage of a text, such as a query, in at most `limit` tokens; ValueError if it is below `LEAST`."""
+    shortened = cut(text, limit)
+    return _passage(text, shortened, flags(shortened))
 
 
 def bounded_all(texts: Sequence[str], limit: int | None) -> list[ShownText]:
-    """Return many texts as a judge is shown them, in order: the same as `bounded` of each, but faster."""
-    kept = [cut(text, limit) for text in texts]
-    return [_passage(*each) for each in zip(texts, kept, sieve.flags_all(kept), strict=True)]
+    """Return the passages of many texts, in order: the same as `bounded` of each, but faster."""
+    shortened = [cut(text, limit) for text in texts]
+    return list(map(_passage, texts, shortened, sieve.flags_all(shortened)))
 
 
-def _passage(text: str, kept: str, found: tuple[str, ...]) -> ShownText:
-    whole, shorter = tokens(text), len(kept) < len(text)
-    return ShownText(kept, text_digest(kept), tokens(kept) if shorter else whole, whole, shorter, found)
+def _passage(text: str, shortened: str, text_flags: tuple[str, ...]) -> ShownText:
+    text_tokens, is_cut = tokens(text), len(shortened) < len(text)
+    return ShownText(
+        text=shortened,
+        digest=text_digest(shortened),
+        tokens=tokens(shortened) if is_cut else text_tokens,
+        whole_tokens=text_tokens,
+        cut=is_cut,
+        flags=text_flags,
+    )
 
 
 def cut(text: str, limit: int | None) -> str:
-    """Return what is shown of a text in at most `limit` tokens; ValueError for a limit in which nothing fits."""
+    """Return the start of a text in at most `limit` tokens; ValueError for a limit below `LEAST`."""
     if limit is not None and limit < LEAST:
         raise ValueError(f"expected a limit of at least {LEAST} tokens, found {limit}")
-    if limit is None or LEAST * len(text) <= limit:  # most texts are that short, and to estimate takes time
+    if limit is None or LEAST * len(text) <= limit:  # most texts are that short, and an estimate takes time
         return text
     return text[: _end(text, tokens(text), limit)]
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, in order, as `cut` knows them; joined they are the text without its edges."""
+    """Return the sentences of a text, by the ends that `cut` uses, without white space around them."""
     ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
-    return [each for start, end in pairwise(ends) if (each := text[start:end].strip())]
+    return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
 
 
-def _end(text: str, whole: int, limit: int) -> int:
-    """Return how many code points are shown."""
+def _end(text: str, text_tokens: int, limit: int) -> int:
+    """Return the length of the start of `text` in at most `limit` tokens; `text_tokens` are those of all of it."""
     fits = limit * _CHARACTERS_A_TOKEN
-    if whole <= limit and len(text) <= fits:
+    if text_tokens <= limit and len(text) <= fits:
         return len(text)
-    # The estimate never falls when a text grows, so the longest that fits is found by halving.
+    # the estimate never falls when a text grows, so bisection finds the longest start that fits
     fits = min(fits, len(text))
     fits = bisect_right(range(1, fits + 1), limit, key=lambda end: tokens(text[:end]))
     for pattern in (_SENTENCE_END, _CLAUSE_END):
-        found = pattern.finditer(text, int(fits * _KEPT), fits + _BACK)
-        ends = [match.end() for match in takewhile(lambda match: match.end() <= fits, found)]
+        matches = pattern.finditer(text, int(fits * _KEPT), fits + _BACK)
+        ends = [match.end() for match in takewhile(lambda match: match.end() <= fits, matches)]
         if ends:
             return ends[-1]
+    # no sentence or clause ends there: cut between words, else between characters, else anywhere
     for inside in (_inside_word, _inside_sequence):
         for end in range(fits, max(fits - _BACK, 0), -1):
             if not inside(text, end):
@@ -112,15 +120,15 @@ def _end(text: str, whole: int, limit: int) -> int:
     return fits
 
 
-def _inside_word(text: str, place: int) -> bool:
-    """Say whether a place is within a word or a character, or behind a blank that may as well go."""
-    before, after = text[place - 1], text[place]
-    return before.isspace() or _inside_sequence(text, place) or (_spaced(before) and _spaced(after))
+def _inside_word(text: str, index: int) -> bool:
+    """Say whether a cut before `index` would split a word or a character, or leave a blank at the end."""
+    before, after = text[index - 1], text[index]
+    return before.isspace() or _inside_sequence(text, index) or (_spaced(before) and _spaced(after))
 
 
-def _inside_sequence(text: str, place: int) -> bool:
-    """Say whether the code points on both sides of a place are shown as one character."""
-    before, after = text[place - 1], text[place]
+def _inside_sequence(text: str, index: int) -> bool:
+    """Say whether a cut before `index` would split a character: combining marks, joiners, Hangul jamo, surrogates."""
+    before, after = text[index - 1], text[index]
     joined = unicodedata.category(after) in _JOINING or before in _JOINERS or "\u1160" <= after <= "\u11ff"
     return joined or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
 

@@ -1,16 +1,15 @@
-"""Error correlation of judges, and their effective number.
+"""Error correlation of judges, and the effective number of independent judges.
 
-Kappa counts agreement, and judges that err alike agree: it is no measure of quality. Errors are those against
-assessors, on the cut: +1 for a pair that the judge alone finds relevant, -1 for one that the assessor alone does.
-Assessors err too, and what they get wrong counts as an error that all judges share, so the correlation is rather too
-high, and the effective number rather too low.
+Kappa measures agreement, not quality, for judges that share errors agree. Errors are against assessors, on relevant or
+not: +1 for a pair that only the judge finds relevant, -1 for one that only the assessor does. An error of an assessor
+counts as one that all judges share, so the correlation is biased upwards, and the effective number downwards.
 
-Without assessors agreement alone must do, and it cannot tell one judge under two names from two judges who hardly ever
-err, nor show that judges who agree less err apart. Near-identical are two whose kappa reaches `GRADES` and surely
-exceeds `BEYOND`: more alike than any two raters of the sets that this was tried on (at most .90, three personas of one
-model), up to copies that differ in one grade of 300. Kappa's lower bound is 1 - u / e, with u the upper end of Wilson's
-95 % interval of the share of unequal grades and e the share that chance would make unequal; items count as
-independent, which those of one query are not, so it is rather too high.
+Without assessors only agreement is known. It cannot distinguish one judge under two names from two judges who hardly
+ever err, nor show that judges who agree less have independent errors. Two judges are near-identical if their kappa is
+`GRADES` or more with a lower bound of `BEYOND` or more: more alike than any two raters of the sets that this was tried
+on (at most 0.90, three personas of one model), up to copies that differ in one grade of 300. Kappa's lower bound is
+1 - u / e, with u the upper end of Wilson's 95 % interval of the share of unequal grades and e the share unequal by
+chance; items count as independent, which those of one query are not, so the bound is biased upwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,38 +28,38 @@ from curate.stats.sample_estimates import wilson
 from curate.stats.tally import Codes, Floats, Ints, crosstab
 
 ERRORS = 0.8
-"""Correlation of two judges' errors from which they count as near-identical."""
+"""Lowest correlation of errors at which two judges count as near-identical."""
 GRADES = 0.95
-"""Cohen's kappa of their grades from which they do where no assessor tells what their errors have in common."""
+"""Lowest Cohen's kappa of grades at which they do, where errors are unknown."""
 BEYOND = 0.85
-"""What the lower end of that kappa's interval must reach."""
+"""Lowest lower bound of that kappa at which they do."""
 MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not measured"}
 
 
 @dataclass(frozen=True)
 class JudgePair:
-    """How two judges go together; None where a judge never varies or nothing is known."""
+    """Dependence of two judges; None where a judge never varies or nothing is known."""
 
     first: str
     second: str
     items: int
-    """Rated by both."""
+    """Number of items that both rated."""
     equal: float | None
-    """Share of them with one rating by both."""
+    """Share of these items with equal ratings."""
     kappa: float | None
-    """Cohen's, of the grades as they are."""
+    """Cohen's kappa of the grades, not of relevant or not."""
     kappa_low: float | None
     errors: float | None
     """Pearson's correlation of their errors."""
     family: str | None
-    """The one that both are of."""
+    """Model family that both belong to."""
     near: bool | None
     """Whether they count as near-identical; None where that was not measured, or on too few items."""
 
 
 @dataclass(frozen=True)
 class Effective:
-    """How many independent judges a panel is worth: m / (1 + (m - 1) rho), at most m."""
+    """Effective number of independent judges of a panel: m / (1 + (m - 1) rho), at most m."""
 
     judges: int
     rho: float
@@ -73,10 +72,10 @@ class Effective:
 
 
 def effective_number(judges: int, rho: float) -> float:
-    """Return how many independent judges have the same variance of their mean, at most as many as there are.
+    """Return the number of independent judges with the same variance of their mean, at most `judges`.
 
-    Errors that correlate below 0 would cancel and make two judges worth more than two. On the few pairs that people
-    read such a rho is chance, or says that judges err in opposite directions; neither is a judge more.
+    A rho below 0 would give more than `judges`. On the few pairs that assessors read it is chance, or a sign that
+    judges err in opposite directions, so it counts as 0.
     """
     return judges / (1 + (judges - 1) * max(rho, 0.0))
 
@@ -86,22 +85,23 @@ def effective(
 ) -> Effective | None:
     """Return the effective number of a panel from errors, pairs x judges, NaN for none; queries are resampled.
 
-    Only pairs that the whole panel rated count, each for as many as it stands for (`weights`; one if None): assessors'
-    samples hold more of what judges disagree about than the pool does. None for fewer than two judges, or if a judge's
-    errors never vary.
+    Only pairs that the whole panel rated count. `weights` is the number of pairs of the pool that each pair represents,
+    1 if None, for samples of assessors hold more disagreement than the pool. None for fewer than two judges, or if a
+    judge's errors never vary.
     """
     matrix = np.asarray(errors, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         return None
-    whole = ~np.isnan(matrix).any(axis=1)
-    sums = moments(matrix[whole], np.asarray(queries)[whole], _weights(weights, matrix)[whole])
+    complete = ~np.isnan(matrix).any(axis=1)
+    sums = moments(matrix[complete], np.asarray(queries)[complete], _weights(weights, matrix)[complete])
     rho = scalar(correlation(sums.weighted(np.ones(len(sums)))))
     if rho is None:
         return None
-    found, judges = bootstrap.interval(sums, correlation, seed=seed), matrix.shape[1]
-    low, high = (found.low, found.high) if found else (None, None)
-    ends = (None if each is None else effective_number(judges, each) for each in (high, low))
-    return Effective(judges, rho, low, high, effective_number(judges, rho), *ends)
+    bounds, judges = bootstrap.interval(sums, correlation, seed=seed), matrix.shape[1]
+    low, high = (bounds.low, bounds.high) if bounds else (None, None)
+    # the higher rho gives the lower number
+    number_bounds = (None if rho_bound is None else effective_number(judges, rho_bound) for rho_bound in (high, low))
+    return Effective(judges, rho, low, high, effective_number(judges, rho), *number_bounds)
 
 
 def together(
@@ -111,31 +111,32 @@ def together(
     families: Mapping[str, str | None],
     weights: npt.ArrayLike | None = None,
 ) -> list[JudgePair]:
-    """Return every two judges; `codes` are pairs x judges with -1 for none, `errors` with NaN, None if unknown.
+    """Return the dependence of every two judges; `codes` are pairs x judges, -1 for no grade.
 
-    `weights` is how many pairs each pair with errors stands for; one if None.
+    `errors` are pairs x judges too, NaN for none; None if all are unknown. `weights` is the number of pairs that each
+    pair represents, 1 if None.
     """
-    said = np.asarray(codes, dtype=np.int64)
-    wrong = None if errors is None else np.asarray(errors, dtype=np.float64)
-    found = []
-    for one, two in combinations(range(len(names)), 2):
-        amiss = None if wrong is None else _pearson(wrong[:, [one, two]], weights)
-        kin = families.get(names[one])
-        items, equal, kappa, low = _alike(said[:, one], said[:, two])
-        found.append(
+    grade_codes = np.asarray(codes, dtype=np.int64)
+    error_matrix = None if errors is None else np.asarray(errors, dtype=np.float64)
+    pairs = []
+    for first, second in combinations(range(len(names)), 2):
+        error_correlation = None if error_matrix is None else _pearson(error_matrix[:, [first, second]], weights)
+        family = families.get(names[first])
+        items, equal, kappa, low = _alike(grade_codes[:, first], grade_codes[:, second])
+        pairs.append(
             JudgePair(
-                names[one],
-                names[two],
+                names[first],
+                names[second],
                 items,
                 equal,
                 kappa,
                 low,
-                amiss,
-                family=kin if kin == families.get(names[two]) else None,
-                near=_near(amiss, kappa, low),
+                error_correlation,
+                family=family if family == families.get(names[second]) else None,
+                near=_near(error_correlation, kappa, low),
             )
         )
-    return found
+    return pairs
 
 
 def dependence(
@@ -148,40 +149,45 @@ def dependence(
     families: Mapping[str, str | None] | None = None,
     weights: npt.ArrayLike | None = None,
 ) -> dict[str, Json]:
-    """Return what the judges of a panel have in common, for all who show it.
+    """Return the dependence of a panel's judges as JSON, for reports.
 
-    `together` every two of them, `clones` those that are near-identical, `families` those with several judges; where
-    `effective` is None, `not_measured` says why: `few` (one judge), `people` (they graded nothing that all judges did)
-    or `errors` (a judge's never vary). Arguments are those of `together` and `effective`.
+    Keys: `together` (every two judges), `clones` (near-identical ones), `families` (those with several judges),
+    `effective`, and where that is None the reason as `not_measured`: `few` (one judge), `people` (assessors graded no
+    pair that all judges did) or `errors` (a judge's never vary). Arguments are those of `together` and `effective`.
     """
-    of = families or {}
-    kin = {family: [name for name in names if of.get(name) == family] for family in sorted(filter(None, of.values()))}
-    worth = None if errors is None else effective(errors, clusters, seed, weights)
-    read = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).any(axis=1).all()
-    reason = None if worth else "few" if len(names) < 2 else "errors" if read else "people"
-    pairs = together(names, codes, errors, of, weights)
+    family_of = families or {}
+    members_by_family = {
+        family: [name for name in names if family_of.get(name) == family]
+        for family in sorted(filter(None, family_of.values()))
+    }
+    number = None if errors is None else effective(errors, clusters, seed, weights)
+    has_errors = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).any(axis=1).all()
+    reason = None if number else "few" if len(names) < 2 else "errors" if has_errors else "people"
+    pairs = together(names, codes, errors, family_of, weights)
     return {
-        "together": [_plain(each) for each in pairs],
-        "clones": [[each.first, each.second] for each in pairs if each.near],
-        "families": {family: list(members) for family, members in kin.items() if len(members) > 1},
-        "effective": _plain(worth) if worth else None,
+        "together": [_plain(pair) for pair in pairs],
+        "clones": [[pair.first, pair.second] for pair in pairs if pair.near],
+        "families": {family: list(members) for family, members in members_by_family.items() if len(members) > 1},
+        "effective": _plain(number) if number else None,
         "not_measured": reason,
     }
 
 
 def warnings(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> list[str]:
-    """Return a sentence for every two that are near-identical and for every family, in the words of a language.
+    """Return a sentence for every two near-identical judges and every family, in the words of a language.
 
     `found` is what `dependence` returns, `words` the part `dependence` of a language's strings.
     """
-    near = [each for each in found["together"] if each["near"]]
+    near = [pair for pair in found["together"] if pair["near"]]
     who = words["who"][who]
-    said = [words["near"].format(who=who, reasons=words["comma"].join(_reasons(each, words)), **each) for each in near]
-    kin = [
+    near_sentences = [
+        words["near"].format(who=who, reasons=words["comma"].join(_reasons(pair, words)), **pair) for pair in near
+    ]
+    family_sentences = [
         words["kin"].format(who=who, family=family, names=words["comma"].join(names))
         for family, names in found["families"].items()
     ]
-    return [*said, *kin, *([words["alike"].format(who=who)] if near or kin else [])]
+    return [*near_sentences, *family_sentences, *([words["alike"].format(who=who)] if near or family_sentences else [])]
 
 
 def worth(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> str:
@@ -193,26 +199,26 @@ def worth(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges
 
 
 def row(pair: Mapping[str, Any]) -> dict[str, object]:
-    """Return how two judges go together as a row of a table."""
-    few = pair["near"] is None and pair["kappa"] is not None and pair["kappa"] >= GRADES
-    near = "too few to tell" if few else MEASURED[pair["near"]]
-    shown = ("first", "second", "items", "equal", "kappa", "kappa_low", "errors")
-    return {**{name: MEASURED[None] if pair[name] is None else pair[name] for name in shown}, "near-identical": near}
+    """Return the dependence of two judges, a pair of `together`, as a row of a table."""
+    too_few = pair["near"] is None and pair["kappa"] is not None and pair["kappa"] >= GRADES
+    near = "too few to tell" if too_few else MEASURED[pair["near"]]
+    columns = ("first", "second", "items", "equal", "kappa", "kappa_low", "errors")
+    return {**{name: MEASURED[None] if pair[name] is None else pair[name] for name in columns}, "near-identical": near}
 
 
-def _plain(found: JudgePair | Effective) -> dict[str, Json]:
-    """Return the fields, rounded so that a last bit cannot make two runs differ."""
-    return {name: round(each, 6) if isinstance(each, float) else each for name, each in asdict(found).items()}
+def _plain(figures: JudgePair | Effective) -> dict[str, Json]:
+    # rounded so that a last bit cannot make two runs differ
+    return {name: round(figure, 6) if isinstance(figure, float) else figure for name, figure in asdict(figures).items()}
 
 
 def _reasons(pair: Mapping[str, Any], words: Mapping[str, Any]) -> list[str]:
-    """Return why two judges are near-identical."""
-    kin = [words["family"].format(**pair)] if pair["family"] else []
-    return [*kin, words["grades" if pair["errors"] is None else "errors"].format(**pair)]
+    """Return the reasons why two judges are near-identical, in words."""
+    reasons = [words["family"].format(**pair)] if pair["family"] else []
+    return [*reasons, words["grades" if pair["errors"] is None else "errors"].format(**pair)]
 
 
 def _alike(first: Ints, second: Ints) -> tuple[int, float | None, float | None, float | None]:
-    """Return how many items two judges both rated, the share of equal ratings, and kappa with its lower bound."""
+    """Return the number of items that both judges rated, the share of equal ratings, kappa and its lower bound."""
     table = crosstab(first, second, int(max(first.max(initial=0), second.max(initial=0))) + 1)
     items, kappa = int(table.table.sum()), scalar(cohen(table))
     unequal = wilson(items - float(np.trace(table.table)), items)
@@ -228,16 +234,17 @@ def _near(errors: float | None, kappa: float | None, low: float | None) -> bool 
         return errors >= ERRORS
     if kappa is not None and kappa < GRADES:
         return False
+    # unknown, not False, where there are too few items for the lower bound
     return True if low is not None and low >= BEYOND else None
 
 
 def _pearson(columns: Floats, weights: npt.ArrayLike | None = None) -> float | None:
-    known = ~np.isnan(columns).any(axis=1)
-    if not known.any():
+    complete = ~np.isnan(columns).any(axis=1)
+    if not complete.any():
         return None
-    sums = moments(columns[known], np.zeros(int(known.sum())), _weights(weights, columns)[known])
+    sums = moments(columns[complete], np.zeros(int(complete.sum())), _weights(weights, columns)[complete])
     return scalar(correlation(sums.weighted(np.ones(1))))
 
 
-def _weights(given: npt.ArrayLike | None, matrix: Floats) -> Floats:
-    return np.ones(len(matrix)) if given is None else np.asarray(given, dtype=np.float64)
+def _weights(weights: npt.ArrayLike | None, matrix: Floats) -> Floats:
+    return np.ones(len(matrix)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Design and draw of a stratified sample of a pool.
 
-The target is this finite pool. Strata say where the panel may be wrong: verdict, how the grades agree, and how deep a
-pair lies. A sample is as large in each as the figures need that it is drawn for, and every pair drawn keeps its
+Estimates are of this finite pool. Strata separate pairs by how likely the panel is wrong: by verdict, agreement of the
+grades, and position in the pool. The target figure decides the number of pairs per stratum; every drawn pair keeps its
 probability.
 """
 
@@ -23,14 +23,14 @@ from curate.stats.tally import Floats
 from curate.system.resources import data_file
 
 TOP = 50
-"""Positions of the pool that make the upper of the two rank bands."""
+"""Last position in the pool of the upper of two rank bands."""
 LEAST = 5
-"""Pairs drawn from every stratum, or all that it has."""
+"""Minimum pairs drawn from every stratum, or all that it has."""
 _BAND = re.compile(rf", (?:top {TOP}|deeper)$")
 _WORST = "all "
-"""Stands before the worst grade in the name of a stratum."""
+"""Prefix of the worst grade in names of strata."""
 DECIDED: tuple[Verdict, ...] = ("relevant", "not relevant")
-"""Verdicts with which an assessor can agree."""
+"""Verdicts that an assessor can confirm."""
 
 
 class _File(Section):
@@ -40,12 +40,12 @@ class _File(Section):
 
 
 def strata(verdicts: pl.DataFrame, pool: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return query_id, doc_id and stratum of every pair of the `verdicts` table, sorted by key; a dozen strata at most.
+    """Return query_id, doc_id and stratum of every pair of the `verdicts` table, sorted by key; at most a dozen strata.
 
     The name of a stratum is the verdict, then for relevant pairs `one grade` or `split`, for pairs that are not
-    relevant `all WORST` (by the label of the worst grade) or `mixed`, then `top 50` or `deeper` by the position in the
-    pool. Incomplete pairs are one stratum, and `not positive` ones too. DataError if a pair is not in the pool, or its
-    verdict is none that we know.
+    relevant `all WORST` (with the label of the worst grade) or `mixed`, then `top 50` or `deeper` by the position in
+    the pool. All incomplete pairs are one stratum, and so are all `not positive` ones. DataError if a pair is not in
+    the pool, or for an unknown verdict.
     """
     grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
     same = grades.list.n_unique() == 1
@@ -70,44 +70,51 @@ def strata(verdicts: pl.DataFrame, pool: pl.DataFrame, scale: Scale) -> pl.DataF
 
 
 def guesses(names: Iterable[str]) -> dict[str, float]:
-    """Return the anticipated share of disagreement of every stratum, from survey.yaml; ConfigError for another name.
+    """Return the expected disagreement of every stratum, a share, by sampling_design.yaml; ConfigError for other names.
 
-    The guess for both rank bands stands under the name without the band, where the bands have none of their own. That
-    for pairs which all judges gave the worst grade is named by D, whatever the scale calls it.
+    A guess for both rank bands is under the name without the band. That for pairs with the worst grade by all judges is
+    under `all D`, whatever the scale calls its worst grade.
     """
-    known = _data().disagreement
-    found: dict[str, float] = {}
+    expected = _data().disagreement
+    shares: dict[str, float] = {}
     for name in names:
-        whole = _BAND.sub("", name)
-        verdict, _, pattern = whole.partition(", ")
-        same = f"{verdict}, {_WORST}{FIVE.labels[-1]}" if pattern.startswith(_WORST) else whole
-        key = next((each for each in (name, same + name[len(whole) :], same) if each in known), None)
+        without_band = _BAND.sub("", name)
+        verdict, _, pattern = without_band.partition(", ")
+        packaged_name = f"{verdict}, {_WORST}{FIVE.labels[-1]}" if pattern.startswith(_WORST) else without_band
+        key = next(
+            (
+                candidate
+                for candidate in (name, packaged_name + name[len(without_band) :], packaged_name)
+                if candidate in expected
+            ),
+            None,
+        )
         if key is None:
-            raise ConfigError(f"survey: found no guess for the stratum {name!r}; {suggestion(whole, known)}")
-        found[name] = known[key]
-    return found
+            raise ConfigError(f"survey: found no guess for the stratum {name!r}; {suggestion(without_band, expected)}")
+        shares[name] = expected[key]
+    return shares
 
 
 def learned(guess: float, answered: int, disagreeing: int) -> float:
-    """Return a guess after so many answers: (x + a g) / (n + a), where the guess g weighs as much as a answers."""
+    """Return a guess updated by answers, (x + a g) / (n + a): the guess g weighs as much as a answers."""
     weight = _data().answers
     return (disagreeing + weight * guess) / (answered + weight)
 
 
 def floors(sizes: Mapping[str, int], size: int, least: int = LEAST) -> dict[str, int]:
-    """Return the least rows of the verdicts that survey.yaml names, as their shares of a sample of `size` say.
+    """Return the minimum rows of verdicts, by their shares of a sample of `size` in sampling_design.yaml.
 
-    Never more than the verdict has, nor than is left beside `least` pairs from every stratum.
+    At most the pairs of the verdict, and what `size` leaves after `least` pairs from every stratum.
     """
     low = {name: min(least, pairs) for name, pairs in sizes.items()}
-    left, found = min(size, sum(sizes.values())) - sum(low.values()), dict[str, int]()
-    for verdict, part in _data().floors.items():
-        own = [name for name in sizes if verdict_of(name) == verdict]
-        given = sum(low[name] for name in own)
-        wanted = min(int(part * size), sum(sizes[name] for name in own))
-        found[verdict] = given + max(0, min(wanted - given, left))
-        left -= found[verdict] - given
-    return found
+    spare, rows = min(size, sum(sizes.values())) - sum(low.values()), dict[str, int]()
+    for verdict, share in _data().floors.items():
+        names = [name for name in sizes if verdict_of(name) == verdict]
+        minimum = sum(low[name] for name in names)
+        target = min(int(share * size), sum(sizes[name] for name in names))
+        rows[verdict] = minimum + max(0, min(target - minimum, spare))
+        spare -= rows[verdict] - minimum
+    return rows
 
 
 def counts(frame: pl.DataFrame) -> dict[str, int]:
@@ -121,12 +128,12 @@ def verdict_of(stratum: str) -> str:
 
 
 def decided(names: Iterable[str]) -> list[str]:
-    """Return the strata whose verdict an assessor can agree with."""
+    """Return the strata whose verdict an assessor can confirm."""
     return [name for name in names if verdict_of(name) in DECIDED]
 
 
 def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int, least: int = LEAST) -> dict[str, int]:
-    """Return how many pairs to draw from every stratum for the share of all pairs: Neyman's allocation (1934).
+    """Return the number of pairs to draw per stratum for a share of all pairs: Neyman's allocation (1934).
 
     In proportion to N sqrt(p (1 - p)), N the size and p the guess of a stratum (Cochran 1977, 5.5); see `apportion`.
     ConfigError if a guess is not between 0 and 1.
@@ -141,11 +148,11 @@ def apportion(
     least: int = LEAST,
     floors: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Return how many pairs to draw from every stratum in proportion to weights, min(size, all pairs) together.
+    """Return the number of pairs to draw per stratum in proportion to weights; min(size, all pairs) together.
 
-    But never under `least` (or all pairs) and never over a stratum's size, and of a verdict never fewer than its floor
-    (see `floors`); what a bound takes or gives is shared by the others in the same proportion. Whole numbers go by the
-    largest remainder, and if those are equal by name. ConfigError if `size` is too small for that.
+    Bounds: at least `least` (or all pairs) and at most the size of a stratum, and at least the floor of a verdict (see
+    `floors`); the others share the difference in proportion. Rounding is by the largest remainder, ties by name.
+    ConfigError if `size` is too small for the bounds.
     """
     names = sorted(sizes)
     most = np.array([sizes[name] for name in names], dtype=np.float64)
@@ -157,21 +164,22 @@ def apportion(
             f"at least {int(low.sum())} pairs, and one per stratum; use --size {int(low.sum())}"
         )
     weighed, verdicts = np.array([weights[name] for name in names]), np.array([verdict_of(name) for name in names])
-    short, free, left = dict(floors or {}), np.ones(len(names), dtype=bool), size
-    drawn = _whole(weighed, low, most, size)
-    while under := [each for each, floor in short.items() if drawn[verdicts == each].sum() < floor]:
-        own, floor = verdicts == under[0], short.pop(under[0])
-        drawn[own] = _whole(weighed[own], low[own], most[own], floor)
-        free, left = free & ~own, left - floor
-        drawn[free] = _whole(weighed[free], low[free], most[free], left)
+    pending, free, remaining = dict(floors or {}), np.ones(len(names), dtype=bool), size
+    drawn = _rounded(weighed, low, most, size)
+    # a verdict below its floor gets exactly that; the others are shared out again, which may put another below its own
+    while below_floor := [verdict for verdict, floor in pending.items() if drawn[verdicts == verdict].sum() < floor]:
+        in_verdict, floor = verdicts == below_floor[0], pending.pop(below_floor[0])
+        drawn[in_verdict] = _rounded(weighed[in_verdict], low[in_verdict], most[in_verdict], floor)
+        free, remaining = free & ~in_verdict, remaining - floor
+        drawn[free] = _rounded(weighed[free], low[free], most[free], remaining)
     return {name: int(count) for name, count in zip(names, drawn, strict=True)}
 
 
 def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.DataFrame:
     """Return a simple random sample without replacement of every stratum, sorted by key, with its `probability`.
 
-    `frame` has query_id, doc_id, stratum; the order of its rows changes nothing. `probability` is drawn / size of the
-    stratum. ConfigError if the allocation lacks a stratum, or asks one for more pairs than it has.
+    `frame` has query_id, doc_id, stratum, in any order. `probability` is drawn / size of the stratum. ConfigError if
+    the allocation lacks a stratum, or exceeds its size.
     """
     rows = frame.sort(PAIR).with_row_index("_row")
     sizes = counts(rows)
@@ -181,31 +189,31 @@ def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.Da
                 f"survey: found {allocation.get(name, 'no number of')} pairs to draw from the stratum {name!r}, "
                 f"expected 0 to {sizes.get(name, 0)}; give an allocation of this pool"
             )
-    places: list[int] = []
+    row_numbers: list[int] = []
     for name, size in sizes.items():
-        own = rows.filter(pl.col("stratum") == name)["_row"]
-        places.extend(own[generator(seed, "survey", name).sample(range(size), allocation[name])])
+        stratum_rows = rows.filter(pl.col("stratum") == name)["_row"]
+        row_numbers.extend(stratum_rows[generator(seed, "survey", name).sample(range(size), allocation[name])])
     chance = pl.col("stratum").replace_strict({name: allocation[name] / size for name, size in sizes.items()})
-    return rows[sorted(places)].drop("_row").with_columns(probability=chance.cast(pl.Float64))
+    return rows[sorted(row_numbers)].drop("_row").with_columns(probability=chance.cast(pl.Float64))
 
 
-def _whole(weights: Floats, low: Floats, most: Floats, size: int) -> Floats:
-    """Return `_filled` in whole numbers, by the largest remainder."""
+def _rounded(weights: Floats, low: Floats, most: Floats, size: int) -> Floats:
+    """Return the shares of `_filled` as whole numbers, rounded by the largest remainder."""
     shares = _filled(weights, low, most, size)
-    whole: Floats = np.floor(shares + 1e-9)
-    order = [place for place in np.argsort(whole - shares, kind="stable") if whole[place] < most[place]]
-    whole[order[: size - int(whole.sum())]] += 1
-    return whole
+    floored: Floats = np.floor(shares + 1e-9)  # so that 2.9999999999 is 3
+    order = [index for index in np.argsort(floored - shares, kind="stable") if floored[index] < most[index]]
+    floored[order[: size - int(floored.sum())]] += 1
+    return floored
 
 
 def _filled(weights: Floats, low: Floats, high: Floats, size: int) -> Floats:
-    """Return shares in proportion to weights, held between two bounds, that add up to `size`.
+    """Return shares in proportion to weights, within bounds, that add up to `size`.
 
-    Shares are min(max(f w, low), high). Their sum is piecewise linear in f and bends where a share meets a bound, so
-    interpolating between the bends is exact.
+    Shares are min(max(f w, low), high). Their sum is piecewise linear in f, with bends where a share reaches a bound,
+    so interpolating between the bends is exact.
     """
-    some = weights > 0
-    bends = np.unique(np.concatenate([[0.0], low[some] / weights[some], high[some] / weights[some]]))
+    weighted = weights > 0
+    bends = np.unique(np.concatenate([[0.0], low[weighted] / weights[weighted], high[weighted] / weights[weighted]]))
     sums = np.clip(bends[:, None] * weights, low, high).sum(axis=1)
     shares: Floats = np.clip(np.interp(size, sums, bends) * weights, low, high)
     return shares
@@ -222,11 +230,11 @@ def spread(name: str, guesses: Mapping[str, float]) -> float:
 
 
 def _refuse(placed: pl.DataFrame, wrong: pl.Expr, what: str, remedy: str) -> None:
-    """Raise DataError if pairs are wrong, with their number and the first of them."""
-    found = placed.filter(wrong).sort(PAIR)
-    if len(found):
-        first = " ".join(found.select(PAIR).row(0))
-        raise DataError(f"verdicts: found {len(found)} pairs that {what}, the first is {first!r}; {remedy}")
+    """Raise DataError if any pair is wrong, with the number of such pairs and the first."""
+    refused = placed.filter(wrong).sort(PAIR)
+    if len(refused):
+        first = " ".join(refused.select(PAIR).row(0))
+        raise DataError(f"verdicts: found {len(refused)} pairs that {what}, the first is {first!r}; {remedy}")
 
 
 @cache

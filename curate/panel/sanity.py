@@ -1,6 +1,6 @@
-"""Sanity of a panel's ratings: signs that judges do not tell relevant documents from others.
+"""Sanity checks of a panel's ratings: signs that judges do not distinguish relevant documents from others.
 
-Pure: the figures of a table of ratings, and a sentence per sign. They are signs and prove nothing: controls do.
+Each check returns a sentence per sign in a table of ratings. Signs are no proof; control pairs are.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from curate.stats import agreement
 from curate.stats.sample_estimates import wilson
 
 LEAST = 200
-"""Ratings below which nothing is said."""
+"""Minimum ratings of a check."""
 MOST_RELEVANT = 0.95
-"""Share of a judge's ratings at or above the cut from which on it is named: pools are mostly not relevant."""
+"""A judge with a larger share of relevant grades is named, for most pairs of a pool are not relevant."""
 MOST_CONTESTED = 0.5
 FEWEST_QUERIES = 0.1
-"""Share of the queries with a positive below which a run is worth little."""
+"""Share of the queries with a positive below which a run is of little use."""
 QUERIES = 40
-"""Queries of the first look, if its pairs allow: 0 positives in 35 of them bound the share below a tenth."""
+"""Minimum queries of the first look, if `PAIRS` allows: 0 positives in 35 queries bound the share below a tenth."""
 PAIRS = 25
-"""Pairs of the first look, at most, as a multiple of the least."""
+"""Maximum pairs of the first look, as a multiple of the minimum."""
 
 
 class Sanity(Section):
-    """How much every judge rates before the ratings are looked at, and what follows."""
+    """Settings of the first look: the number of ratings that are checked before the rest is paid for."""
 
     ratings: int = Field(
         default=LEAST,
@@ -51,8 +51,8 @@ class Sanity(Section):
 def first(pairs: pl.DataFrame, least: int, seed: int) -> pl.DataFrame:
     """Return the pairs of the first look: all pairs of queries drawn by seed.
 
-    `pairs` has a query_id per row. Queries are added until there are `least` pairs and QUERIES queries, or PAIRS times
-    as many pairs. Empty if fewer than `least` pairs would be left: then the end is near enough.
+    `pairs` has a query_id per row. Queries are added until there are `least` pairs and `QUERIES` queries, or `PAIRS`
+    times `least` pairs. Empty if fewer than `least` pairs would remain, for which a first look does not pay.
     """
     sizes = dict(pairs.group_by("query_id").len().iter_rows())
     chosen: list[str] = []
@@ -62,12 +62,12 @@ def first(pairs: pl.DataFrame, least: int, seed: int) -> pl.DataFrame:
             break
         chosen.append(query_id)
         size += sizes[query_id]
-    worth = least > 0 and len(pairs) - size >= least
-    return pairs.filter(pl.col("query_id").is_in(chosen)) if worth else pairs.clear()
+    is_useful = least > 0 and len(pairs) - size >= least
+    return pairs.filter(pl.col("query_id").is_in(chosen)) if is_useful else pairs.clear()
 
 
 def judges(ratings: pl.DataFrame, scale: Scale, least: int = LEAST) -> list[str]:
-    """Return a sentence per judge that finds nearly everything relevant, of those with `least` ratings or more."""
+    """Return a sentence per judge that finds nearly all pairs relevant, among those with `least` ratings or more."""
     relevant = pl.col("grade").is_in(list(scale.relevant))
     counts = ratings.drop_nulls("grade").group_by("judge").agg(pl.len(), relevant.sum().alias("relevant")).sort("judge")
     high = " or ".join(scale.positives)
@@ -79,10 +79,10 @@ def judges(ratings: pl.DataFrame, scale: Scale, least: int = LEAST) -> list[str]
 
 
 def uniform(ratings: pl.DataFrame, scale: Scale, most: float = MOST_RELEVANT, least: int = LEAST) -> list[str]:
-    """Return a sentence per judge that gives one grade at or above the cut to more than the share `most` of its pairs.
+    """Return a sentence per judge that gives a single relevant grade to more than the share `most` of its pairs.
 
-    One grade below the cut says nothing: of a deep pool most pairs are not relevant. Judges with fewer than `least`
-    ratings are left out.
+    A single grade that is not relevant is no sign, for most pairs of a deep pool are not relevant. Judges with fewer
+    than `least` ratings are left out.
     """
     counts = ratings.drop_nulls("grade").group_by("judge", "grade").len()
     counts = counts.with_columns(rated=pl.col("len").sum().over("judge")).sort("judge", "grade")
@@ -96,7 +96,7 @@ def uniform(ratings: pl.DataFrame, scale: Scale, most: float = MOST_RELEVANT, le
 def panel(ratings: pl.DataFrame, names: Sequence[str], scale: Scale, least: int = LEAST) -> list[str]:
     """Return a sentence for a panel that mostly disagrees, and for one that agrees less than chance would.
 
-    Both are figures of the cut, of the pairs that the whole panel graded; nothing with fewer than `least` of these.
+    Both are on relevant or not, over the pairs that all judges graded; no sentence if these are fewer than `least`.
     """
     graded = voting.votes(ratings, names, scale).drop_nulls(list(names))
     if len(names) < 2 or len(graded) < least:
@@ -104,18 +104,18 @@ def panel(ratings: pl.DataFrame, names: Sequence[str], scale: Scale, least: int 
     sides = voting.sides(voting.coded(graded, names, scale), scale)
     contested = int((sides.min(axis=1) != sides.max(axis=1)).sum())
     kappa = agreement.measure(sides, 2).fleiss
-    found = []
+    sentences = []
     if contested > MOST_CONTESTED * len(graded):
-        found.append(f"the judges are on both sides of the cut in {contested:,} of {len(graded):,} pairs")
+        sentences.append(f"the judges are on both sides of the cut in {contested:,} of {len(graded):,} pairs")
     if kappa is not None and kappa < 0:
-        found.append(f"the judges agree less than chance would have them: Fleiss' kappa {kappa:.3f} on the cut")
-    return found
+        sentences.append(f"the judges agree less than chance would have them: Fleiss' kappa {kappa:.3f} on the cut")
+    return sentences
 
 
 def survivors(kept: int, judged: int) -> str:
     """Return a sentence if fewer than a tenth of the queries have a positive; empty otherwise."""
-    few = judged > 0 and kept < FEWEST_QUERIES * judged
-    return f"only {kept:,} of {judged:,} queries have a positive" if few else ""
+    too_few = judged > 0 and kept < FEWEST_QUERIES * judged
+    return f"only {kept:,} of {judged:,} queries have a positive" if too_few else ""
 
 
 def surely_few(kept: int, judged: int) -> str:
@@ -125,10 +125,11 @@ def surely_few(kept: int, judged: int) -> str:
 
 
 def undiscerning(controls: pl.DataFrame) -> str:
-    """Return the grade that all controls got, planted positives and negatives alike; empty if there are two.
+    """Return the one grade of all controls, planted positives and negatives; empty if there are several grades.
 
-    `controls` has kind (positive or a kind of negative) and grade, None where a judge gave none.
+    `controls` has kind (positive or a kind of negative) and grade, None where a judge gave none. Empty too unless
+    controls of both kinds have a grade.
     """
-    given = controls.drop_nulls("grade")
-    both = given.select((pl.col("kind") == "positive").unique()).height == 2
-    return str(given["grade"][0]) if both and given["grade"].n_unique() == 1 else ""
+    graded = controls.drop_nulls("grade")
+    both = graded.select((pl.col("kind") == "positive").unique()).height == 2
+    return str(graded["grade"][0]) if both and graded["grade"].n_unique() == 1 else ""

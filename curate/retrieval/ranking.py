@@ -1,4 +1,4 @@
-"""Rankings: cut, fused, pooled and measured."""
+"""Rankings: sort and cut hits, convert them between lists, columns and tables, and score them by nDCG."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ from curate.core.protocols import Corpus, Hits, Progress, Retriever
 from curate.core.records import TABLES, Hit, Query
 
 BLOCK = 1_000
-"""Lists of hits that are put together."""
+"""Lists of hits in one block of columns."""
 
 Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 
 def best_first(places: Numbers, scores: Scores, depth: int) -> Numbers:
-    """Return the rows of the best `depth` scores above 0, best first, ties by place."""
+    """Return the rows of the best `depth` scores above 0, best first, ties by `places`."""
     rows = np.flatnonzero(scores > 0)
     if len(rows) > depth:
         kth = np.partition(scores[rows], len(rows) - depth)[len(rows) - depth]
@@ -35,12 +35,13 @@ def ordered(
 ) -> tuple[Numbers, Numbers]:
     """Return the rows of each query's best `depth` documents, and their ranks from 1.
 
-    `queries` ascends. Of several rows of one document and query the best counts; ties by `ties`, else by document. Most
-    lists come in order and without doubles, and then nothing is sorted but their numbers.
+    `queries` ascends. Of several rows of one document and query the best counts. Equal scores are ordered by `ties`, or
+    by document if it is None.
     """
     ties = docs if ties is None else ties
     rows = np.arange(len(queries))
     above, below = scores[:-1], scores[1:]
+    # most lists are in order and without repeated documents: lexsort and unique, which are slow, are left out for them
     if not ((np.diff(queries) > 0) | (above > below) | ((above == below) & (np.diff(ties) > 0))).all():
         rows = np.lexsort((ties, -scores, queries))
     pairs = (queries * (docs.max(initial=0) + 1) + docs)[rows]
@@ -51,23 +52,23 @@ def ordered(
 
 
 def places(queries: Numbers) -> Numbers:
-    """Return each row's place among those of its query, from 0; rows of a query stand together."""
+    """Return each row's position among those of its query, from 0; rows of a query must be adjacent."""
     starts = starts_of(queries)
     return np.arange(len(queries)) - np.repeat(starts, np.diff(starts, append=len(queries)))
 
 
 def starts_of(values: Numbers) -> Numbers:
-    """Return where each run of equal numbers begins; none is below 0."""
+    """Return the start of each run of equal numbers, all 0 or more."""
     return np.flatnonzero(np.diff(values, prepend=-1))
 
 
 def columns(lists: Sequence[Sequence[Hit]]) -> Hits:
-    """Return lists of hits in columns."""
-    found = [hit for hits in lists for hit in hits]
+    """Return lists of hits, one per query, as columns."""
+    all_hits = [hit for hits in lists for hit in hits]
     return Hits(
-        [hit.doc_id for hit in found],
-        np.arange(len(found)),
-        np.array([hit.score for hit in found], dtype=np.float64),
+        [hit.doc_id for hit in all_hits],
+        np.arange(len(all_hits)),
+        np.array([hit.score for hit in all_hits], dtype=np.float64),
         np.array([len(hits) for hits in lists], dtype=np.int64),
     )
 
@@ -75,37 +76,37 @@ def columns(lists: Sequence[Sequence[Hit]]) -> Hits:
 def ask(
     retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
 ) -> Iterator[tuple[Sequence[Query], Hits]]:
-    """Yield what a retriever finds in columns, some queries at once, with these queries."""
-    done = 0
-    for hits in _blocks(retriever.search(corpus, queries, depth, progress)):
-        start, done = done, done + len(hits.counts)
-        if done > len(queries):
+    """Yield blocks of queries with their hits in columns; RunFailed unless the retriever yields one list per query."""
+    end = 0
+    for hits in _in_columns(retriever.search(corpus, queries, depth, progress)):
+        start, end = end, end + len(hits.counts)
+        if end > len(queries):
             break
-        yield queries[start:done], hits
-    if done != len(queries):
-        raise RunFailed(f"retrievers.{retriever.name}: found lists for {done} queries, expected {len(queries)}")
+        yield queries[start:end], hits
+    if end != len(queries):
+        raise RunFailed(f"retrievers.{retriever.name}: found lists for {end} queries, expected {len(queries)}")
 
 
-def _blocks(found: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
-    """Yield columns as they are, and lists of hits put together, a thousand at once."""
-    for in_columns, some in groupby(found, lambda hits: isinstance(hits, Hits)):
+def _in_columns(results: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
+    # a retriever may mix blocks of columns with lists of single queries; up to `BLOCK` of these become one block
+    for in_columns, group in groupby(results, lambda hits: isinstance(hits, Hits)):
         if in_columns:
-            yield from cast("Iterator[Hits]", some)
-        while lists := [] if in_columns else list(islice(cast("Iterator[Sequence[Hit]]", some), BLOCK)):
+            yield from cast("Iterator[Hits]", group)
+        while lists := [] if in_columns else list(islice(cast("Iterator[Sequence[Hit]]", group), BLOCK)):
             yield columns(lists)
 
 
 def frame(retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> pl.DataFrame:
-    """Return the best `depth` hits of each query as a frame of the table `rankings`, as the retriever gave them."""
-    asked = np.repeat(np.arange(len(queries)), hits.counts)
-    ranks = places(asked) + 1
-    here = ranks <= depth
+    """Return the first `depth` hits of each query as a frame of the table `rankings`, in the retriever's order."""
+    query_rows = np.repeat(np.arange(len(queries)), hits.counts)
+    ranks = places(query_rows) + 1
+    within_depth = ranks <= depth
     columns = {
-        "query_id": pl.Series([query.query_id for query in queries], dtype=pl.String).gather(asked[here]),
-        "retriever": pl.Series([retriever]).gather(np.zeros(here.sum(), dtype=np.int64)),
-        "doc_id": pl.Series(hits.ids, dtype=pl.String).gather(hits.rows[here]),
-        "rank": ranks[here],
-        "score": hits.scores[here],
+        "query_id": pl.Series([query.query_id for query in queries], dtype=pl.String).gather(query_rows[within_depth]),
+        "retriever": pl.Series([retriever]).gather(np.zeros(within_depth.sum(), dtype=np.int64)),
+        "doc_id": pl.Series(hits.ids, dtype=pl.String).gather(hits.rows[within_depth]),
+        "rank": ranks[within_depth],
+        "score": hits.scores[within_depth],
     }
     return pl.DataFrame(columns, TABLES["rankings"])
 
@@ -125,15 +126,20 @@ def ndcg(ranking: Sequence[str], relevant: Collection[str], depth: int = 10) -> 
 def mean_ndcg(
     rankings: pl.DataFrame, relevant: Mapping[str, Collection[str]], depth: int = 10, without: Collection[str] = ()
 ) -> dict[str, float | None]:
-    """Return every retriever's mean nDCG over the queries of `relevant`; None if there is none.
+    """Return every retriever's mean nDCG over the queries of `relevant`; None if `relevant` is empty.
 
-    `rankings` is a table of that name; the documents `without` are taken out of it first. A query that a retriever has
-    no ranking for counts as 0.
+    `rankings` is a table of that name; documents of `without` are removed from it first. A query without a ranking
+    counts as 0.
     """
-    found: dict[str, float | None] = {}
-    for (retriever,), part in rankings.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
-        lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in part.group_by("query_id", maintain_order=True)}
-        kept = {query: [doc for doc in hits if doc not in without] for query, hits in lists.items()}
-        scores = [ndcg(kept.get(query, []), wanted, depth) for query, wanted in sorted(relevant.items())]
-        found[str(retriever)] = sum(scores) / len(scores) if scores else None
-    return found
+    means: dict[str, float | None] = {}
+    for (retriever,), retriever_rows in rankings.sort("retriever", "query_id", "rank").group_by(
+        "retriever", maintain_order=True
+    ):
+        lists = {
+            str(key[0]): hits["doc_id"].to_list()
+            for key, hits in retriever_rows.group_by("query_id", maintain_order=True)
+        }
+        remaining = {query: [doc for doc in hits if doc not in without] for query, hits in lists.items()}
+        scores = [ndcg(remaining.get(query, []), positives, depth) for query, positives in sorted(relevant.items())]
+        means[str(retriever)] = sum(scores) / len(scores) if scores else None
+    return means

@@ -24,26 +24,26 @@ Estimator = Literal["complete", "gwet", "drop"]
 Scheme = Literal["nominal", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 Steps = Sequence[float]
-"""Places of the categories on an interval scale."""
+"""Positions of the categories on an interval scale."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of a panel; None is "not defined", never 0."""
+    """Agreement of a panel; None means not defined, never 0."""
 
     items: int
     under_two: int
-    """Items with fewer than two ratings; they count in no measure, except in the prevalence."""
+    """Items with fewer than two ratings; they count in the prevalence alone."""
     unanimous: int
     """Items with two ratings or more, all of them equal."""
     estimator: Estimator
     """How kappa treats missing ratings; `complete` if all rated items have the same number of them, two or more."""
     one_category: bool
-    """Items with two ratings or more use one category only: what is defined at all is 1 there by definition."""
+    """Items with two ratings or more use one category only: every figure that is defined is then 1."""
     percent: float | None
     fleiss: float | None
     chance: float | None
-    """Agreement that Fleiss' kappa expects of raters who only guess."""
+    """Chance agreement of Fleiss' kappa."""
     z: float | None
     """Fleiss' kappa over its standard error if raters only guess; None if ratings are missing."""
     randolph: float | None
@@ -54,20 +54,20 @@ class Agreement:
     ac2_linear: float | None
     ac2_quadratic: float | None
     prevalence: tuple[float | None, ...]
-    """Share of each category: the mean over rated items of the part of an item's ratings that falls in it."""
+    """Share of each category: the mean over rated items of its share of an item's ratings."""
     specific: tuple[float | None, ...]
-    """Chance that another rating of an item is in a category if one is; None for a category without such pairs."""
+    """Chance that a second rating of an item is in a category if a first one is; None for a category without pairs."""
 
 
 def measure(codes: Codes, categories: int, missing: Missing = "gwet") -> Agreement:
-    """Return the agreement in a matrix of codes, items x raters; `missing` is kappa's estimator if ratings lack."""
+    """Return the agreement in a matrix of codes, items x raters; `missing` is kappa's estimator if some are missing."""
     return summary(tally(codes, categories), missing)
 
 
 def summary(ratings: Tally, missing: Missing = "gwet", steps: Steps | None = None) -> Agreement:
     """Return the agreement in a tally; Fleiss' kappa of complete ratings comes from statsmodels.
 
-    `steps` are the places of the categories on the scale, 0, 1, 2 ... if None: weights and the interval alpha use them.
+    `steps` are the positions of the categories, 0, 1, 2 ... if None; weights and the interval alpha use them.
     """
     sums, rows, times = ratings.sums(), ratings.patterns, ratings.times()
     totals = rows.sum(axis=1)
@@ -90,8 +90,8 @@ def summary(ratings: Tally, missing: Missing = "gwet", steps: Steps | None = Non
         ac1=scalar(ac(sums)),
         ac2_linear=scalar(ac(sums, "linear", steps)),
         ac2_quadratic=scalar(ac(sums, "quadratic", steps)),
-        prevalence=tuple(scalar(part) for part in prevalence(sums)),
-        specific=tuple(scalar(part) for part in specific(sums)),
+        prevalence=tuple(scalar(share) for share in prevalence(sums)),
+        specific=tuple(scalar(figure) for figure in specific(sums)),
     )
 
 
@@ -107,34 +107,34 @@ def percent(sums: Sums) -> Floats:
 
 
 def prevalence(sums: Sums) -> Floats:
-    """Share of each category: the mean over rated items of the part of an item's ratings; shape (..., categories)."""
+    """Share of each category: the mean over rated items of its share of an item's ratings; shape (..., categories)."""
     return divided(sums.share, sums.rated[..., None])
 
 
 def chance(sums: Sums, missing: Missing = "gwet") -> Floats:
     """Agreement that Fleiss' kappa expects by chance, 0 to 1, by one of the two estimators of `fleiss`."""
     pooled = divided(sums.counts, sums.counts.sum(axis=-1, keepdims=True))
-    part = prevalence(sums) if missing == "gwet" else pooled
-    return np.asarray((part**2).sum(axis=-1))
+    shares = prevalence(sums) if missing == "gwet" else pooled
+    return np.asarray((shares**2).sum(axis=-1))
 
 
 def fleiss(sums: Sums, missing: Missing = "gwet") -> Floats:
     """Fleiss' kappa (1971), by one of two estimators where ratings are missing.
 
-    `gwet` (Gwet 2014) takes the chance agreement from the prevalence over all rated items, single ratings too; `drop`
-    leaves items with under two ratings out and pools the ratings of the others. On complete ratings both are Fleiss'.
+    `gwet` (Gwet 2014) takes the chance agreement from the prevalence over all rated items, those with one rating too;
+    `drop` pools the ratings of the items with two or more. On complete ratings both equal Fleiss' kappa.
     """
     return _unless_one_category(sums, _beyond_chance(percent(sums), chance(sums, missing)))
 
 
 def fleiss_z(sums: Sums) -> Floats:
     """Fleiss' kappa over its standard error if raters only guess (Fleiss, Nee and Landis 1979), of complete ratings."""
-    part, ratings = prevalence(sums), sums.counts.sum(axis=-1)
-    each = divided(ratings, sums.paired)
-    rest = 1 - part
-    spread = (part * rest).sum(axis=-1)
-    skew = (part * rest * (rest - part)).sum(axis=-1)
-    return divided(fleiss(sums) * spread, np.sqrt(divided(2 * (spread**2 - skew), ratings * (each - 1))))
+    shares, ratings = prevalence(sums), sums.counts.sum(axis=-1)
+    ratings_per_item = divided(ratings, sums.paired)
+    complement = 1 - shares
+    spread = (shares * complement).sum(axis=-1)
+    skew = (shares * complement * (complement - shares)).sum(axis=-1)
+    return divided(fleiss(sums) * spread, np.sqrt(divided(2 * (spread**2 - skew), ratings * (ratings_per_item - 1))))
 
 
 def randolph(sums: Sums) -> Floats:
@@ -145,14 +145,14 @@ def randolph(sums: Sums) -> Floats:
 def ac(sums: Sums, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
     """Gwet's AC1 (2008), or AC2 with linear or quadratic weights; chance comes from the prevalence."""
     weights = 1 - _cost(scheme, sums.share.shape[-1], steps)
-    part = prevalence(sums)
+    shares = prevalence(sums)
     spread = weights.sum() / max(len(weights) * (len(weights) - 1), 1)
     observed = divided((sums.pairs * weights).sum(axis=(-2, -1)), sums.paired)
-    return _beyond_chance(observed, spread * (part * (1 - part)).sum(axis=-1))
+    return _beyond_chance(observed, spread * (shares * (1 - shares)).sum(axis=-1))
 
 
 def alpha(sums: Sums, level: Level = "nominal", steps: Steps | None = None) -> Floats:
-    """Krippendorff's alpha (2011): 1 is perfect, 0 what chance gives, below 0 worse; single ratings are left out.
+    """Krippendorff's alpha (2011): 1 is perfect, 0 is chance, below 0 is worse; single ratings are left out.
 
     Disagreement grows with the square of a distance: `ordinal` in ranks of the pooled ratings, `interval` in steps.
     """
@@ -171,7 +171,7 @@ def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = N
 
 
 def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Return the standard error of Cohen's kappa by the delta method, for independent items; a query's are not."""
+    """Return the standard error of Cohen's kappa by the delta method, for independent items, not pairs of one query."""
     total = ratings.table.sum(axis=(-2, -1))
     slope = cohen_slope(ratings, scheme, steps)
     mean = divided((ratings.table * slope).sum(axis=(-2, -1)), total)
@@ -190,7 +190,7 @@ def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | No
 
 
 def specific(sums: Sums) -> Floats:
-    """Specific agreement: of the rater pairs of which one says c, the share in which both do; shape (..., categories).
+    """Specific agreement: share of rater pairs with both in c among those with one in c; shape (..., categories).
 
     Every paired item weighs the same, however many ratings it has; NaN for a category without such pairs.
     """
@@ -206,12 +206,13 @@ def _squared_distance(counts: Floats, level: Level, steps: Steps | None) -> Floa
 
 
 def _cost(scheme: Scheme, categories: int, steps: Steps | None) -> Floats:
-    """Return what confusing two categories costs: 0 or 1, or the distance on the scale (or its square), at most 1."""
+    """Return the cost of confusing two categories, at most 1: 0 or 1, or the distance on the scale, or its square."""
     if scheme == "nominal":
         return 1 - np.eye(categories)
     step = np.arange(categories, dtype=np.float64) if steps is None else np.asarray(steps, dtype=np.float64)
-    apart = np.abs(step[:, None] - step[None, :]) / max(np.ptp(step), 1e-300)
-    return np.asarray(apart ** (1 if scheme == "linear" else 2))
+    # 1e-300: one category, or equal steps, have the distance 0, not 0 / 0
+    distance = np.abs(step[:, None] - step[None, :]) / max(np.ptp(step), 1e-300)
+    return np.asarray(distance ** (1 if scheme == "linear" else 2))
 
 
 def _fleiss_complete(ratings: Tally) -> float | None:
@@ -225,10 +226,8 @@ def _fleiss_complete(ratings: Tally) -> float | None:
 
 
 def _unless_one_category(sums: Sums, figure: Floats) -> Floats:
-    """Return the figure where the paired items use two categories or more, and NaN elsewhere."""
     return np.where((sums.counts > 0).sum(axis=-1) > 1, figure, np.nan)
 
 
 def _beyond_chance(observed: Floats, chance: Floats) -> Floats:
-    """Return what agreement is left beyond chance, as a share of what could be."""
     return divided(observed - chance, 1 - chance)

@@ -11,11 +11,11 @@ from curate.core.errors import ConfigError
 from curate.stats.tally import Floats, Ints
 
 FEW = 50
-"""Below this number of clusters a percentile interval is too narrow to be trusted, and is shown with a warning."""
+"""With fewer clusters a percentile interval is too narrow to be trusted, and is shown with a warning."""
 DIGITS = 6
-"""Figures are rounded to this many digits, so that a last bit cannot make two runs differ."""
+"""Decimals of rounded figures, so that a last bit cannot make two runs differ."""
 BLOCK = 1 << 22
-"""Weights that are drawn at once: bounds memory, changes no number."""
+"""Weights drawn at once, 8 bytes each: bounds memory, changes no result."""
 
 
 class Additive(Protocol):
@@ -56,7 +56,7 @@ class Interval:
     clusters: int
     replicates: int
     undefined: int
-    """Replicates in which the statistic was not defined; they are left out of the percentiles."""
+    """Replicates without a defined statistic; they are left out of the percentiles."""
 
 
 def interval(
@@ -87,8 +87,8 @@ def intervals(
 ) -> dict[str, Interval | None]:
     """Return the interval of every statistic, as `interval` does, from the same samples.
 
-    `alike` says of how many equal clusters each entry of `clusters` is one; one if it is None. `drawn` is told how many
-    replicates' work is done.
+    `alike` is the number of equal clusters that each entry of `clusters` stands for, 1 if None. `drawn` is called with
+    the number of replicates completed so far.
     """
     if replicates < 1 or not 0 < level < 1:
         raise ConfigError(
@@ -98,16 +98,16 @@ def intervals(
     count = len(clusters) if alike is None else int(alike.sum())
     if count < 2:
         return dict.fromkeys(statistics)
-    found: dict[str, list[Floats]] = {name: [] for name in statistics}
-    before = 0
-    drawn(before)
+    replicate_figures: dict[str, list[Floats]] = {name: [] for name in statistics}
+    completed = 0
+    drawn(completed)
     for weights in resamples(len(clusters) if alike is None else alike, replicates, seed):
         sums = clusters.weighted(weights)
-        for place, (name, statistic) in enumerate(statistics.items(), start=1):
-            found[name].append(np.asarray(statistic(sums)))
-            drawn(before + len(weights) * place // len(statistics))
-        before += len(weights)
-    return {name: _percentiles(np.concatenate(figures), level, count) for name, figures in found.items()}
+        for position, (name, statistic) in enumerate(statistics.items(), start=1):
+            replicate_figures[name].append(np.asarray(statistic(sums)))
+            drawn(completed + len(weights) * position // len(statistics))
+        completed += len(weights)
+    return {name: _percentiles(np.concatenate(figures), level, count) for name, figures in replicate_figures.items()}
 
 
 def measured(
@@ -118,43 +118,48 @@ def measured(
     replicates: int = 1000,
     level: float = 0.95,
 ) -> list[Figure]:
-    """Return the figures that a statistic makes of sums over queries, each with its interval.
+    """Return the figures of a statistic of sums over queries, each with its interval.
 
     `sums` has one row per query. `statistic` maps sums, shape (..., columns), to figures, shape (..., figures), NaN
     where one is not defined. Replicates in which a figure is not defined are left out of its percentiles; there is no
     interval for fewer than two queries. The same seed gives the same samples.
     """
-    values = np.asarray(statistic(sums.sum(axis=0)), dtype=np.float64)
+    figures = np.asarray(statistic(sums.sum(axis=0)), dtype=np.float64)
     if len(sums) < 2:
-        return [Figure(_rounded(value)) for value in values]
-    drawn = np.concatenate([statistic(weights @ sums) for weights in resamples(len(sums), replicates, seed)])
-    return [from_replicates(value, column, len(sums), level) for value, column in zip(values, drawn.T, strict=True)]
+        return [Figure(_rounded(figure)) for figure in figures]
+    replicate_figures = np.concatenate(
+        [statistic(weights @ sums) for weights in resamples(len(sums), replicates, seed)]
+    )
+    return [
+        from_replicates(figure, column, len(sums), level)
+        for figure, column in zip(figures, replicate_figures.T, strict=True)
+    ]
 
 
 def from_replicates(value: float, drawn: Floats, clusters: int, level: float = 0.95) -> Figure:
-    """Return a figure with the percentiles of its replicates, those left out in which it is not defined.
+    """Return a figure with percentiles of its replicates, without those in which it is not defined.
 
-    There is no interval where all replicates are the same: queries that are all alike say nothing of other ones.
+    There is no interval where all replicates are equal: equal queries give no information on other ones.
     """
-    end = None if np.isnan(value) or clusters < 2 else _percentiles(drawn, level, clusters)
-    if end and end.high - end.low < 10**-DIGITS:
+    bounds = None if np.isnan(value) or clusters < 2 else _percentiles(drawn, level, clusters)
+    if bounds and bounds.high - bounds.low < 10**-DIGITS:
         return Figure(_rounded(value))
-    return Figure(_rounded(value), _rounded(end.low), _rounded(end.high)) if end else Figure(_rounded(value))
+    return Figure(_rounded(value), _rounded(bounds.low), _rounded(bounds.high)) if bounds else Figure(_rounded(value))
 
 
 def averages(columns: Sequence[Floats], seed: int) -> list[Figure]:
-    """Return the mean of every column, which has a value per query, with its interval as `measured` has it."""
+    """Return the mean of every column (one number per query), with its interval by `measured`."""
     sums = np.column_stack([np.ones(len(columns[0])), *columns])
-    return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)
+    return measured(sums, lambda totals: divided(totals[..., 1:], totals[..., :1]), seed)
 
 
 def divided(above: Floats, below: Floats) -> Floats:
-    """Return quotients, NaN where nothing stands below."""
+    """Return quotients, NaN where the divisor is 0."""
     return np.asarray(np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below != 0))
 
 
-def _rounded(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), DIGITS)
+def _rounded(number: float) -> float | None:
+    return None if np.isnan(number) else round(float(number), DIGITS)
 
 
 def _percentiles(figures: Floats, level: float, clusters: int) -> Interval | None:
@@ -166,10 +171,10 @@ def _percentiles(figures: Floats, level: float, clusters: int) -> Interval | Non
 
 
 def resamples(clusters: int | Ints, replicates: int, seed: int) -> Iterator[Floats]:
-    """Yield blocks of how often each cluster is drawn in each replicate; shape (replicates of the block, clusters).
+    """Yield blocks of counts: how often each cluster is drawn per replicate; shape (replicates of the block, clusters).
 
-    Every replicate draws as many clusters as there are, with replacement: its row adds up to `clusters`, or to their
-    sum, if they are numbers of equal clusters.
+    Every replicate draws as many clusters as there are, with replacement. `clusters` is their number, or an array with
+    the number of equal clusters of each entry; rows add up to it, or to its sum.
     """
     random = np.random.default_rng(seed)
     alike = np.ones(clusters, dtype=np.int64) if isinstance(clusters, int) else clusters

@@ -1,10 +1,10 @@
-"""Scores of systems corrected by people's answers to a stratified sample of their top tens.
+"""Scores of systems, corrected by answers of assessors to a stratified sample of their top tens.
 
 Precision at 10 and discounted gain at 10 over its ideal of ten (4.5436) are sums of fixed weights over relevant pairs,
 so that a difference estimator (Cochran 1977, chapter 7; Särndal, Swensson & Wretman 1992) has no bias, however good the
-panel is: score = sum(w f) + sum over answers of w (y - f) / p, where w is a pair's weight, f the share that people
-call relevant in its stratum, y an answer, and p the share of the stratum that was answered. nDCG and average precision
-divide by what nobody has counted, so they are not corrected.
+panel is: score = sum(w f) + sum over answers of w (y - f) / p, where w is a pair's weight, f the share of relevant
+answers in its stratum, y an answer (1 or 0), and p the answered share of the stratum. nDCG and average precision divide
+by the number of all relevant pairs, which is unknown, so they are not corrected.
 """
 
 import math
@@ -21,11 +21,11 @@ from curate.stats.tally import Floats, Ints
 DEPTH = 10
 LEVEL = 0.95
 FEW = 5
-"""Answers of a stratum below which its interval is known to be too narrow."""
+"""With fewer answers in a stratum its interval is known to be too narrow."""
 SMALL = 72
-"""Answers in all below which an interval is Student's: with 50 or 60 a normal one fell to .92 coverage, with 72 not."""
+"""With fewer answers in all, t intervals: normal ones fell to 0.92 coverage with 50 or 60 answers, not with 72."""
 PLACED = 1.02
-"""How many times as wide an interval must get for the places of the relevant pairs to count; less is noise."""
+"""The interval that allows for the ranks of relevant pairs counts if it is this many times as wide; less is noise."""
 _DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
 WEIGHTS: Mapping[str, Floats] = {
     "precision_at_10": np.full(DEPTH, 1 / DEPTH),
@@ -36,16 +36,16 @@ WEIGHTS: Mapping[str, Floats] = {
 
 @dataclass(frozen=True)
 class Frame:
-    """The pairs among some systems' first ten, and what people said of a random sample of every stratum."""
+    """The pairs in the top tens of some systems, and the answers to a random sample of every stratum."""
 
     query: Ints
     """Number of each pair's query, from 0; shape (pairs,)."""
     stratum: Ints
     """Number of each pair's stratum, from 0; shape (pairs,)."""
     answers: Ints
-    """1 relevant, 0 not, -1 not read; shape (pairs,)."""
+    """1 relevant, 0 not relevant, -1 no answer; shape (pairs,)."""
     queries: int
-    """Queries over which a score is the mean, those without a pair counted too."""
+    """Number of queries that a score averages over, with those without a pair."""
 
     def __post_init__(self) -> None:
         unread = sorted({*self.stratum.tolist()} - {*self.stratum[self.answers >= 0].tolist()})
@@ -62,13 +62,13 @@ class CorrectedScore:
 
     value: float
     half: float
-    """Half width for this set of queries: what reading all pairs would make 0."""
+    """Half width for this set of queries; 0 if all pairs were answered."""
     new_queries: float | None
     """Half width for other queries of this kind, never below `half`; None for fewer than two queries."""
 
 
 def weights(ranks: Ints, measure: str, queries: int) -> Floats:
-    """Return what each pair adds to a mean score if it is relevant; `ranks` from 1, 0 outside of the first ten."""
+    """Return what each pair adds to a mean score if it is relevant; `ranks` from 1, 0 outside of the top ten."""
     table = np.concatenate([[0.0], WEIGHTS[measure]])
     return np.asarray(table[np.where(ranks > DEPTH, 0, ranks)] / queries)
 
@@ -76,80 +76,81 @@ def weights(ranks: Ints, measure: str, queries: int) -> Floats:
 def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedScore:
     """Return the corrected sum of weights of relevant pairs, shape of `weight` (pairs,), with its half widths.
 
-    The half width for this set of queries is that of `_Spread`. For new queries the variance of per-query terms is
-    taken, t with queries - 1 degrees of freedom. Over few queries, or where nearly all that was read has one answer,
-    that variance comes out below the one of the sample alone, which is a part of it, so the larger half width counts.
+    The half width for this set of queries is that of `_Spread`. The one for new queries is from the variance of
+    per-query terms, by t with queries - 1 degrees of freedom; never below the other, for the sampling variance is a
+    part of it, though few queries, or answers that are nearly all equal, can make the estimate smaller.
     """
     spread = _Spread(frame, weight)
     expected = spread.rate[frame.stratum]
-    raised = (spread.size / np.maximum(spread.answered, 1))[frame.stratum]
-    error = np.where(frame.answers >= 0, (frame.answers - expected) * raised, 0.0)
+    weight_of_answer = (spread.size / np.maximum(spread.answered, 1))[frame.stratum]
+    error = np.where(frame.answers >= 0, (frame.answers - expected) * weight_of_answer, 0.0)
     terms = weight * (expected + error)
-    half, new = spread.half(level), _new(frame, terms, level)
-    return CorrectedScore(float(terms.sum()), half, None if new is None else max(half, new))
+    half, new_queries = spread.half(level), _new_queries_half(frame, terms, level)
+    return CorrectedScore(float(terms.sum()), half, None if new_queries is None else max(half, new_queries))
 
 
 class _Spread:
-    """How far a corrected score may lie from that of all pairs read.
+    """Variance of a corrected score around the score with all pairs answered.
 
     The variance of a stratum of N pairs with n answers, x of them relevant, is N (1 - n/N) / n x N / (N - 1) x
-    sum(w^2) p (1 - p) with p = (x + 1/2) / (n + 1) and the sum over all its pairs: the plain variance of the sampled
-    terms fell to .90 coverage at 50 answers. That supposes that relevant pairs weigh as much as others of their
-    stratum. Where models rank them higher, p (1 - p) is too little for p < 1/2, and (1 - p)^2 q + p^2 (1 - q) is right,
-    q the share of sum(w^2) that relevant pairs hold, smoothed by one pair of mean weight at p.
+    sum(w^2) p (1 - p) with p = (x + 1/2) / (n + 1) and the sum over all its pairs (`plain`): the sample variance of
+    the terms fell to 0.90 coverage at 50 answers. That supposes that relevant pairs weigh as much as others of their
+    stratum. Where models rank them higher, p (1 - p) is too small for p < 1/2, and (1 - p)^2 q + p^2 (1 - q) is right
+    (`placed`), q the relevant pairs' share of sum(w^2), smoothed by one pair of mean weight at p.
     """
 
     def __init__(self, frame: Frame, weight: Floats) -> None:
         strata = int(frame.stratum.max(initial=-1)) + 1
-        read = frame.answers >= 0
-        stratum, said, squares = frame.stratum[read], frame.answers[read], (weight**2)[read]
+        answered = frame.answers >= 0
+        stratum, answers, squares = frame.stratum[answered], frame.answers[answered], (weight**2)[answered]
         self.size = np.bincount(frame.stratum, minlength=strata).astype(float)
         self.answered = np.bincount(stratum, minlength=strata).astype(float)
-        hits = np.bincount(stratum, said, minlength=strata)
+        hits = np.bincount(stratum, answers, minlength=strata)
         self.rate = hits / np.maximum(self.answered, 1)
-        whole = np.bincount(frame.stratum, weight**2, minlength=strata)
-        unread, p = _unread(self.size, self.answered) * whole, (hits + 0.5) / (self.answered + 1)
-        one = whole / np.maximum(self.size, 1)
-        held = np.bincount(stratum, squares * said, minlength=strata) + one * p
-        weighed = np.bincount(stratum, squares, minlength=strata) + one
-        q = np.divide(held, weighed, out=p.copy(), where=weighed > 0)
-        self.plain: Floats = unread * p * (1 - p)
-        self.placed: Floats = unread * ((1 - p) ** 2 * q + p**2 * (1 - q))
+        stratum_squares = np.bincount(frame.stratum, weight**2, minlength=strata)
+        factor, p = _variance_factor(self.size, self.answered) * stratum_squares, (hits + 0.5) / (self.answered + 1)
+        mean_square = stratum_squares / np.maximum(self.size, 1)
+        relevant_squares = np.bincount(stratum, squares * answers, minlength=strata) + mean_square * p
+        answered_squares = np.bincount(stratum, squares, minlength=strata) + mean_square
+        q = np.divide(relevant_squares, answered_squares, out=p.copy(), where=answered_squares > 0)
+        self.plain: Floats = factor * p * (1 - p)
+        self.placed: Floats = factor * ((1 - p) ** 2 * q + p**2 * (1 - q))
 
     def half(self, level: float) -> float:
-        """Return the half width of the interval; of few answers by t, of each stratum the larger variance."""
+        """Return the half width of the interval; below `SMALL` answers by t, with the larger variance per stratum."""
         tail = (1 + level) / 2
         if self.answered.sum() >= SMALL:
-            plain, placed = (math.sqrt(each.sum()) for each in (self.plain, self.placed))
+            plain, placed = (math.sqrt(variances.sum()) for variances in (self.plain, self.placed))
             return NormalDist().inv_cdf(tail) * (placed if placed > PLACED * plain else plain)
         from scipy.special import stdtrit
 
-        each = np.maximum(self.plain, self.placed)
-        if not (variance := float(each.sum())):
+        variances = np.maximum(self.plain, self.placed)
+        if not (variance := float(variances.sum())):
             return 0.0
-        freedom = variance**2 / float((each**2 / np.maximum(self.answered - 1, 1)).sum())
-        return float(stdtrit(max(freedom, 1.0), tail)) * math.sqrt(variance)
+        # Satterthwaite: strata have variances and numbers of answers of their own
+        degrees = variance**2 / float((variances**2 / np.maximum(self.answered - 1, 1)).sum())
+        return float(stdtrit(max(degrees, 1.0), tail)) * math.sqrt(variance)
 
 
 def nonresponse(frame: Frame, weight: Floats, drawn: Floats) -> tuple[float, float] | None:
-    """Return by how much a corrected score would move if every drawn pair without an answer were not relevant, or were.
+    """Return how a corrected score would change if no drawn pair without an answer were relevant, and if all were.
 
-    `drawn` are the pairs drawn per stratum. None where all are answered. What lies between is how wrong a score can be
-    because of who did not answer what, beside its interval.
+    `drawn` are the pairs drawn per stratum. None if all are answered. The two bound the nonresponse bias, which the
+    interval does not cover.
     """
-    read = frame.answers >= 0
-    answered = np.bincount(frame.stratum[read], minlength=len(drawn)).astype(float)
+    is_answered = frame.answers >= 0
+    answered = np.bincount(frame.stratum[is_answered], minlength=len(drawn)).astype(float)
     if (answered >= drawn).all():
         return None
-    hits = np.bincount(frame.stratum[read], frame.answers[read], minlength=len(drawn))
+    hits = np.bincount(frame.stratum[is_answered], frame.answers[is_answered], minlength=len(drawn))
     total, rate = np.bincount(frame.stratum, weight, minlength=len(drawn)), hits / np.maximum(answered, 1)
-    low, high = ((hits + more) / np.maximum(drawn, 1) - rate for more in (0.0, drawn - answered))
+    low, high = ((hits + added_hits) / np.maximum(drawn, 1) - rate for added_hits in (0.0, drawn - answered))
     return float((total * low).sum()), float((total * high).sum())
 
 
 @dataclass(frozen=True)
 class AnticipatedScore:
-    """The half widths that a sample of a frame is going to give, if the share of relevant pairs is the guessed one."""
+    """Half widths to expect of a sample of a frame, given a guess of the share of relevant pairs."""
 
     frame: Frame
     weight: Floats
@@ -157,18 +158,17 @@ class AnticipatedScore:
     """Share of relevant pairs by stratum."""
 
     def half(self, drawn: Floats, level: float = LEVEL) -> float:
-        """Return the half width for this set of queries with so many answers per stratum."""
+        """Return the half width for this set of queries with `drawn` answers per stratum."""
         return NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self._sampled(drawn))
 
     def new_queries(self, drawn: Floats, level: float = LEVEL) -> float | None:
-        """Return the half width for other queries: their expected terms, the pairs' own answers, and the sample."""
+        """Return the half width for other queries, whose variance is that between queries plus the sample's."""
         if (quantile := _student(self.frame.queries, level)) is None:
             return None
         return quantile * math.sqrt(self._between + self._sampled(drawn))
 
     @cached_property
-    def _squares(self) -> Floats:
-        """Return the sum of squared weights of every stratum."""
+    def _squared_weights(self) -> Floats:
         return np.bincount(self.frame.stratum, self.weight**2, minlength=len(self.guess)).astype(float)
 
     @cached_property
@@ -177,26 +177,28 @@ class AnticipatedScore:
 
     @cached_property
     def _between(self) -> float:
-        """Return the variance of the mean over queries of which every pair is read."""
+        """Return the variance of the mean over queries if every pair is answered."""
         terms, queries = self.weight * self.guess[self.frame.stratum], self.frame.queries
-        each = np.bincount(self.frame.query, terms, minlength=queries) * queries
-        return float(each.var(ddof=1)) / queries + float((self._squares * self.guess * (1 - self.guess)).sum())
+        query_terms = np.bincount(self.frame.query, terms, minlength=queries) * queries
+        answer_variance = float((self._squared_weights * self.guess * (1 - self.guess)).sum())
+        return float(query_terms.var(ddof=1)) / queries + answer_variance
 
     def _sampled(self, drawn: Floats) -> float:
-        return float((_unread(self._size, drawn) * self._squares * self.guess * (1 - self.guess)).sum())
+        factor = _variance_factor(self._size, drawn)
+        return float((factor * self._squared_weights * self.guess * (1 - self.guess)).sum())
 
 
-def _unread(size: Floats, answered: Floats) -> Floats:
-    """Return (1 - n/N) / n x N^2 / (N - 1) of every stratum: what its variance has beside sum(w^2) p (1 - p)."""
+def _variance_factor(size: Floats, answered: Floats) -> Floats:
+    # (1 - n/N) / n x N^2 / (N - 1): the factor of sum(w^2) p (1 - p) in a stratum's variance
     return (size - answered) / np.maximum(answered, 1) * size / np.maximum(size - 1, 1)
 
 
-def _new(frame: Frame, terms: Floats, level: float) -> float | None:
+def _new_queries_half(frame: Frame, terms: Floats, level: float) -> float | None:
     """Return the half width of a t interval of the mean of per-query terms."""
     if (quantile := _student(frame.queries, level)) is None:
         return None
-    each = np.bincount(frame.query, terms, minlength=frame.queries) * frame.queries
-    return quantile * float(each.std(ddof=1)) / math.sqrt(frame.queries)
+    query_terms = np.bincount(frame.query, terms, minlength=frame.queries) * frame.queries
+    return quantile * float(query_terms.std(ddof=1)) / math.sqrt(frame.queries)
 
 
 def _student(queries: int, level: float) -> float | None:

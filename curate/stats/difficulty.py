@@ -1,4 +1,4 @@
-"""Query difficulty without labels of it: words shared with the positives, their BM25 rank, length."""
+"""Indicators of query difficulty: tokens shared with the positives, best BM25 rank of a positive, length."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ import polars as pl
 from curate.stats.bootstrap import Figure, averages
 
 RANKS = (1, 10, 100)
-"""Last ranks of the bands; what is deeper, or was not found, has bands of its own."""
+"""Last ranks of the bands; deeper ranks are one more band, and queries without a rank another."""
 NAMES = ("1", "2-10", "11-100", "below 100", "not found")
-"""Names of all bands, the easiest first."""
+"""Names of all bands, easiest first."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One query and what can be counted of it."""
+    """Indicators of one query."""
 
     query_id: str
     length: int
@@ -26,29 +26,29 @@ class Measured:
     """Different tokens."""
     positives: int
     overlap: float | None
-    """Share of the query's tokens that its closest positive holds, 0 to 1; None if the query has no token."""
+    """Largest share of the query's tokens in one of its positives, 0 to 1; None if the query has no token."""
     overlap_mean: float | None
-    """The same, on average over its positives."""
+    """The same share, averaged over its positives."""
     rank: int | None
-    """Best BM25 rank of a positive; None if none was found to the depth that was searched."""
+    """Best BM25 rank of a positive; None if none is within the search depth."""
 
 
 @dataclass(frozen=True)
 class QueryGroup:
-    """Some queries together."""
+    """Means over a group of queries."""
 
     name: str
     queries: int
     share: float
-    """Of all queries that were measured."""
+    """Of all measured queries, 0 to 1."""
     overlap: Figure
     overlap_mean: Figure
     length: Figure
     """Means over the queries; intervals resample them."""
     median_rank: float | None
-    """Of the best BM25 rank, those not found counted last; None if the middle is among them."""
+    """Of the best BM25 ranks, with missing ones last; None if the median is missing."""
     found: int
-    """Queries with a positive that BM25 found."""
+    """Number of queries with a BM25 rank."""
 
 
 def overlap(query: frozenset[str], passage: frozenset[str]) -> float | None:
@@ -59,7 +59,7 @@ def overlap(query: frozenset[str], passage: frozenset[str]) -> float | None:
 def measure(
     query_id: str, text: str, tokens: frozenset[str], passages: Sequence[frozenset[str]], rank: int | None
 ) -> Measured:
-    """Return what can be counted of a query; `passages` are the tokens of its positives, at least one."""
+    """Return the indicators of a query; `passages` are the token sets of its positives, at least one."""
     shares = [share for passage in passages if (share := overlap(tokens, passage)) is not None]
     return Measured(
         query_id,
@@ -73,52 +73,52 @@ def measure(
 
 
 def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
-    """Return query -> the best rank of one of its positives in one retriever's rows of `rankings`."""
-    found = rankings.join(qrels, on=["query_id", "doc_id"], how="semi")
-    return dict(found.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
+    """Return query -> best rank of its positives in `rankings` of one retriever; queries without one are left out."""
+    hits = rankings.join(qrels, on=["query_id", "doc_id"], how="semi")
+    return dict(hits.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
 
 
 def by_rank(queries: Sequence[Measured], seed: int) -> list[QueryGroup]:
-    """Return the queries by the band of their best BM25 rank, bands without a query left out."""
+    """Return a group per band of the best BM25 rank, without empty bands."""
     return grouped(queries, bands(queries), NAMES, seed)
 
 
 def bands(queries: Sequence[Measured]) -> dict[str, str]:
     """Return query -> the name of the band of its best BM25 rank."""
-    return {each.query_id: NAMES[_band(each.rank)] for each in queries}
+    return {query.query_id: NAMES[_band(query.rank)] for query in queries}
 
 
 def grouped(
     queries: Sequence[Measured], group_of: Mapping[str, str], names: Sequence[str], seed: int
 ) -> list[QueryGroup]:
-    """Return the named groups of queries, in that order, groups without a query left out."""
-    parts = {name: [each for each in queries if group_of.get(each.query_id) == name] for name in names}
-    total = sum(map(len, parts.values()))
-    return [group(name, part, total, seed) for name, part in parts.items() if part]
+    """Return the groups in the order of `names`, without empty ones; `group_of` maps query to group."""
+    members = {name: [query for query in queries if group_of.get(query.query_id) == name] for name in names}
+    total = sum(map(len, members.values()))
+    return [group(name, group_queries, total, seed) for name, group_queries in members.items() if group_queries]
 
 
 def group(name: str, queries: Sequence[Measured], total: int, seed: int) -> QueryGroup:
-    """Return some queries together, of `total` in all."""
-    columns = ([getattr(each, field) for each in queries] for field in ("overlap", "overlap_mean", "length"))
-    near, mean, length = (
-        averages([np.array([value for value in column if value is not None], dtype=np.float64)], seed)[0]
+    """Return the means over some queries, with intervals; `total` is the number of all measured queries."""
+    columns = ([getattr(query, field) for query in queries] for field in ("overlap", "overlap_mean", "length"))
+    closest, mean_overlap, length = (
+        averages([np.array([number for number in column if number is not None], dtype=np.float64)], seed)[0]
         for column in columns
     )
-    ranks = [math.inf if each.rank is None else each.rank for each in queries]
-    middle = float(np.median(ranks))
+    ranks = [math.inf if query.rank is None else query.rank for query in queries]
+    median = float(np.median(ranks))
     return QueryGroup(
         name,
         len(queries),
         round(len(queries) / total, 4),
-        near,
-        mean,
+        closest,
+        mean_overlap,
         length,
-        None if math.isinf(middle) else middle,
-        sum(each.rank is not None for each in queries),
+        None if math.isinf(median) else median,
+        sum(query.rank is not None for query in queries),
     )
 
 
 def _band(rank: int | None) -> int:
     if rank is None:
         return len(RANKS) + 1
-    return next((place for place, end in enumerate(RANKS) if rank <= end), len(RANKS))
+    return next((band for band, end in enumerate(RANKS) if rank <= end), len(RANKS))

@@ -12,7 +12,7 @@ NICE = (1, 2, 5)
 
 @dataclass(frozen=True)
 class Bin:
-    """How many whole numbers lie from `low` to `high`, both included; `high` is None in an open last bin."""
+    """Count of the numbers from `low` to `high`, both included; `high` is None in an open last bin."""
 
     low: int
     high: int | None
@@ -21,20 +21,20 @@ class Bin:
 
 @dataclass(frozen=True)
 class Spread:
-    """How whole numbers spread; a figure is None if there are no numbers."""
+    """Summary of whole numbers; a figure is None if there are no numbers."""
 
     measured: int
     low: int | None
     median: float | None
     mean: float | None
     p95: int | None
-    """The smallest number that at least 95 % of the numbers do not exceed."""
+    """95th percentile by nearest rank: the smallest number that at least 95 % of them do not exceed."""
     high: int | None
     bins: list[Bin]
 
 
 def spread(numbers: Sequence[int], most: int = 14) -> Spread:
-    """Return how the numbers spread, in at most `most` bins and an open one for the largest hundredth."""
+    """Return the summary of numbers, with at most `most` bins up to the 99th percentile and an open one above."""
     if not numbers:
         return Spread(0, None, None, None, None, None, [])
     ordered = sorted(numbers)
@@ -54,7 +54,7 @@ def _nearest_rank(ordered: Sequence[int], share: float) -> int:
 
 
 def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
-    """Return bins up to the 99th percentile: one far outlier would else push all the others into one bar."""
+    """Return bins up to the 99th percentile, for with one far outlier all others would be in one bin."""
     low, top = ordered[0], _nearest_rank(ordered, 0.99)
     width = next(
         step
@@ -64,6 +64,6 @@ def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
     )
     first, last = low // width, top // width
     counted = Counter(number // width for number in ordered)
-    bins = [Bin(place * width, (place + 1) * width - 1, counted[place]) for place in range(first, last + 1)]
-    rest = sum(count for place, count in counted.items() if place > last)
-    return [*bins, Bin((last + 1) * width, None, rest)] if rest else bins
+    bins = [Bin(index * width, (index + 1) * width - 1, counted[index]) for index in range(first, last + 1)]
+    above = sum(count for index, count in counted.items() if index > last)
+    return [*bins, Bin((last + 1) * width, None, above)] if above else bins

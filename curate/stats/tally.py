@@ -1,7 +1,7 @@
-"""Rating patterns and their counts: checked matrices of codes, patterns, and the sums that agreement is made of.
+"""Tallies of ratings: checked matrices of codes, distinct patterns, and the sums that agreement is computed from.
 
 A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1, None or
-NaN for a missing rating. There is no loop over items: equal items are counted once.
+NaN for a missing rating. No loop runs over items: equal items are counted once.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Column = npt.ArrayLike | Sequence[int | None]
 _TABLE = "ratings: found texts or rows of unequal length, expected a matrix of whole numbers; give grades as codes"
 
 DENSE = 1 << 22
-"""Keys below this number are looked up in an array as they are; a longer range is renumbered first."""
+"""Keys below this number index an array directly; a longer range is renumbered first."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Stacked:
 class Sums(Stacked):
     """Sums over items from which agreement follows; leading axes hold clusters or bootstrap samples.
 
-    With r_c ratings of an item in category c and r in all, each field adds up over items what its line says.
+    With r_c ratings of an item in category c and r in all, each field is the sum over items of its formula.
     """
 
     rated: Floats
@@ -60,14 +60,14 @@ class Sums(Stacked):
 
 @dataclass(frozen=True)
 class Tally:
-    """Which patterns of ratings occur, and which one each item has."""
+    """The distinct patterns of ratings, and the pattern of each item."""
 
     patterns: Ints
     """Ratings in each category, one row per distinct pattern; shape (patterns, categories)."""
     which: Ints
     """Row of each item in `patterns`; shape (items,)."""
     weight: Ints | None = None
-    """How many items each entry of `which` stands for; one if None."""
+    """Number of items of each entry of `which`; 1 if None."""
 
     def times(self) -> Ints:
         """Return the number of items of each pattern."""
@@ -84,9 +84,9 @@ class Tally:
 
     def by_cluster(self, clusters: npt.ArrayLike) -> Sums:
         """Return the sums of every cluster, one label per item, stacked in the sorted order of the labels."""
-        each, (labels, row) = _features(self.patterns), _labels(clusters, len(self.which))
+        pattern_sums, (labels, row) = _features(self.patterns), _labels(clusters, len(self.which))
         if not labels:
-            return each
+            return pattern_sums
         key, where = np.unique(row * len(self.patterns) + self.which, return_inverse=True)
         times = np.bincount(where, self.weight)
         row, pattern = np.divmod(key, len(self.patterns))
@@ -96,7 +96,7 @@ class Tally:
             weight = times.reshape(-1, *[1] * (field.ndim - 1))
             return np.asarray(np.add.reduceat(weight * field[pattern], start, axis=0), dtype=np.float64)
 
-        return Sums(*(added(getattr(each, f.name)) for f in fields(each)))
+        return Sums(*(added(getattr(pattern_sums, f.name)) for f in fields(pattern_sums)))
 
 
 @dataclass(frozen=True)
@@ -120,21 +120,21 @@ def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Compressed:
-    """A matrix of codes in which equal items of one cluster stand once."""
+    """A matrix of codes in which equal items of one cluster are one row."""
 
     codes: Ints
     """Shape (rows, raters)."""
     clusters: Ints
     """Number of each row's cluster, from 0, in the sorted order of the labels; shape (rows,)."""
     times: Ints
-    """How many items each row stands for; shape (rows,)."""
+    """Number of items of each row; shape (rows,)."""
 
 
 def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
     """Return the distinct rows of a matrix of codes, items x raters, within each cluster; without labels there is one.
 
-    A million items of three raters become a few hundred rows per cluster at most, so that what follows is counted
-    at once. DataError names the first code outside the scale.
+    A million items of three raters become at most a few hundred rows per cluster. DataError names the first code
+    outside the scale.
     """
     patterns, which = distinct(codes, categories)
     _, row = (1, np.zeros_like(which)) if clusters is None else _labels(clusters, len(which))
@@ -152,12 +152,12 @@ def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = Non
 def tally(codes: Codes, categories: int, weight: Ints | None = None) -> Tally:
     """Return the patterns in a matrix of codes, items x raters; DataError names the first code outside the scale.
 
-    `weight` says how many items each row stands for; one if it is None.
+    `weight` is the number of items of each row, 1 if None.
     """
-    raters, which = distinct(codes, categories)
-    rows = np.stack([(raters == code).sum(axis=1) for code in range(categories)], axis=1).astype(np.int64)
-    kept, merged = _distinct(rows, raters.shape[1] + 1)
-    return Tally(rows[kept], merged[which], weight)
+    patterns, which = distinct(codes, categories)
+    rows = np.stack([(patterns == code).sum(axis=1) for code in range(categories)], axis=1).astype(np.int64)
+    first, merged = _distinct(rows, patterns.shape[1] + 1)
+    return Tally(rows[first], merged[which], weight)
 
 
 def crosstab(
@@ -169,7 +169,7 @@ def crosstab(
 ) -> Crosstab:
     """Return the table of two raters' codes (one per item); with labels of clusters, one table per cluster, stacked.
 
-    Items that one of the two did not rate are left out. `weight` says how many items each code stands for.
+    Items that one of the two did not rate are left out. `weight` is the number of items of each code.
     """
     one, two = _whole(first, 1), _whole(second, 1)
     _same_length(len(two), len(one), "codes of the second rater")
@@ -184,24 +184,26 @@ def crosstab(
 
 
 def _features(patterns: Ints) -> Sums:
-    """Return what one item of each pattern adds to the sums, stacked."""
+    """Return the sums of one item of each pattern, stacked."""
     total = patterns.sum(axis=1)
     paired = total >= 2
-    other = patterns[:, None, :] - np.eye(patterns.shape[1], dtype=np.int64)
-    product = (patterns[:, :, None] * other).astype(np.float64)
-    least = np.maximum(total, 2)[:, None, None]
+    # ratings in the second category that a rating in the first is paired with: not with itself
+    partners = patterns[:, None, :] - np.eye(patterns.shape[1], dtype=np.int64)
+    product = (patterns[:, :, None] * partners).astype(np.float64)
+    # items with fewer than two ratings have no pairs, and product is 0: 2 avoids dividing by 0
+    divisor = np.maximum(total, 2)[:, None, None]
     return Sums(
         rated=(total >= 1).astype(np.float64),
         paired=paired.astype(np.float64),
         share=patterns / np.maximum(total, 1)[:, None],
         counts=(patterns * paired[:, None]).astype(np.float64),
-        pairs=product / (least * (least - 1)),
-        coincidence=product / (least - 1),
+        pairs=product / (divisor * (divisor - 1)),
+        coincidence=product / (divisor - 1),
     )
 
 
 def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
-    """Return the index of one row of each distinct kind, and the kind of every row; entries are from 0 to base - 1."""
+    """Return the index of one row of each distinct kind, and the kind of every row; entries are 0 to base - 1."""
     key, span = np.zeros(len(matrix), dtype=np.int64), 1
     for column in matrix.T:
         if span * base > DENSE:
@@ -214,7 +216,7 @@ def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
 
 
 def _renumbered(key: Ints, span: int) -> tuple[Ints, int]:
-    """Return the keys (below `span`) as numbers without gaps, in the same order, and how many there are."""
+    """Return the keys (below `span`) renumbered without gaps, in the same order, and the number of distinct keys."""
     if span > max(DENSE, 8 * len(key)):
         kinds, number = np.unique(key, return_inverse=True)
         return number.astype(np.int64), len(kinds)
@@ -225,12 +227,12 @@ def _renumbered(key: Ints, span: int) -> tuple[Ints, int]:
 
 def _labels(clusters: npt.ArrayLike, items: int) -> tuple[int, Ints]:
     """Return the number of clusters and the number of each item's cluster, in the sorted order of the labels."""
-    given = np.asarray(clusters)
-    _same_length(given.size, items, "cluster labels")
-    if given.dtype.kind in "iu" and items and given.min() >= 0 and given.max() < DENSE:
-        row, count = _renumbered(given.astype(np.int64), int(given.max()) + 1)
+    raw = np.asarray(clusters)
+    _same_length(raw.size, items, "cluster labels")
+    if raw.dtype.kind in "iu" and items and raw.min() >= 0 and raw.max() < DENSE:
+        row, count = _renumbered(raw.astype(np.int64), int(raw.max()) + 1)
         return count, row
-    labels, row = np.unique(given, return_inverse=True)
+    labels, row = np.unique(raw, return_inverse=True)
     return len(labels), row.astype(np.int64)
 
 
@@ -260,23 +262,19 @@ def _check_codes(matrix: Ints, categories: int) -> None:
     """Raise DataError at the first code that is neither on the scale nor -1."""
     if categories < 1:
         raise DataError(f"ratings: found a scale of {categories} categories, expected at least one; give its length")
-    scale = f"a code from 0 to {categories - 1}, or -1 for a missing rating; correct it or give a longer scale"
-    _refuse(matrix, (matrix < -1) | (matrix >= categories), scale)
-
-
-def _refuse(matrix: Ints, wrong: npt.NDArray[np.bool_], expected: str) -> None:
-    """Raise DataError at the first number that is wrong."""
+    wrong = (matrix < -1) | (matrix >= categories)
     if wrong.any():
-        at = np.argwhere(wrong)[0]
-        raise DataError(f"ratings, {_place(at)}: found {matrix[tuple(at)]}, expected {expected}")
+        index = np.argwhere(wrong)[0]
+        raise DataError(
+            f"ratings, {_place(index)}: found {matrix[tuple(index)]}, expected a code from 0 to {categories - 1}, or "
+            "-1 for a missing rating; correct it or give a longer scale"
+        )
 
 
 def _place(index: npt.NDArray[np.intp]) -> str:
-    """Return row and column in words, both from 0."""
     return ", ".join(f"{word} {number}" for word, number in zip(("row", "column"), index.tolist(), strict=False))
 
 
-def _same_length(found: int, expected: int, what: str) -> None:
-    """Raise DataError unless there is one of `what` for every item."""
-    if found != expected:
-        raise DataError(f"ratings: found {found} {what}, expected {expected}; give one per item")
+def _same_length(count: int, expected: int, what: str) -> None:
+    if count != expected:
+        raise DataError(f"ratings: found {count} {what}, expected {expected}; give one per item")

@@ -1,8 +1,8 @@
-"""Rules that make one label of several judges' grades, compared by Cohen's kappa with people's on a pilot.
+"""Vote rules: one label from the grades of several judges, compared with assessors on a pilot by Cohen's kappa.
 
-A rule is one judge at a cut of the scale, or k of two, three or five judges at the cut of relevance. Choosing the best
-of many on the same pairs makes its kappa too high: what is chosen is reported with that said, and beside the rule that
-nobody chose, 2 of 5.
+A rule is one judge at any threshold of the scale, or k of two, three or five judges at the relevance threshold. The
+kappa of the best of many rules on the same pairs is biased upwards: reports say so, and show it next to a rule fixed in
+advance, 2 of 5.
 """
 
 import math
@@ -17,54 +17,54 @@ from curate.stats.bootstrap import Interval, interval
 from curate.stats.tally import Crosstab, Ints, crosstab
 
 PANELS = (2, 3, 5)
-"""Sizes of the panels that are compared beside single judges."""
+"""Sizes of the panels that are compared, besides single judges."""
 TOLERANCE = 0.05
-"""What a cheaper rule may lack of the best kappa: the best one's lead is by chance as often as not."""
+"""How far the kappa of a cheaper rule may be below the best: such a lead is due to chance as often as not."""
 LEAST = 100
-"""Pairs that people must have graded: choosing by fewer costs more than it gives."""
+"""Minimum pairs graded by assessors: a choice by fewer costs more than it gains."""
 COMPARED = 90
-"""Pairs on which a rule must have been compared to be proposed: a judge may refuse a few."""
+"""Minimum compared pairs of a proposed rule: below `LEAST`, for a judge may refuse a few."""
 
 
 @dataclass(frozen=True)
 class VoteRule:
-    """At least `votes` of the judges give a grade at or above the cut."""
+    """Relevant if at least `votes` of the judges give a grade at or above the threshold."""
 
     judges: tuple[str, ...]
     votes: int
     cut: int
-    """Place of the least grade that counts as a vote: 0 is the lowest grade of the scale."""
+    """Position of the lowest grade that counts as a vote; 0 is the lowest of the scale."""
     grade: str
-    """Its name."""
+    """Name of that grade."""
 
     @property
     def name(self) -> str:
-        """Return the rule as a person reads it: `a ≥ A`, or `2 of a + b`."""
+        """Return the rule for display: `a ≥ A`, or `2 of a + b`."""
         if len(self.judges) == 1:
             return f"{self.judges[0]} ≥ {self.grade}"
         return f"{self.votes} of {' + '.join(self.judges)}"
 
     @property
     def calls(self) -> int:
-        """Return how many judges are asked about a pair."""
+        """Return the number of judges per pair."""
         return len(self.judges)
 
     def labels(self, grades: Mapping[str, Ints]) -> Ints:
-        """Return 1 or 0 for each pair, -1 where missing grades (below 0) leave it open; shape (pairs,)."""
-        said = np.stack([grades[judge] for judge in self.judges])
-        votes, silent = (said >= self.cut).sum(axis=0), (said < 0).sum(axis=0)
-        found = np.where(votes >= self.votes, 1, np.where(votes + silent >= self.votes, -1, 0))
-        return found.astype(np.int64)
+        """Return 1 or 0 for each pair, -1 where missing grades (below 0) could change it; shape (pairs,)."""
+        codes = np.stack([grades[judge] for judge in self.judges])
+        votes, missing = (codes >= self.cut).sum(axis=0), (codes < 0).sum(axis=0)
+        labels = np.where(votes >= self.votes, 1, np.where(votes + missing >= self.votes, -1, 0))
+        return labels.astype(np.int64)
 
 
 def candidates(judges: Sequence[str], scale: Sequence[str], cut: int) -> Iterator[VoteRule]:
-    """Yield the rules that are compared, none twice: 70 for five judges on a scale of four grades.
+    """Yield the rules to compare, each once: 70 for five judges on a scale of four grades.
 
-    `scale` are the names of the grades, the lowest first; `cut` is the place of the least relevant one.
+    `scale` are the names of the grades, lowest first; `cut` is the position of the lowest relevant one.
     """
     for judge in judges:
-        for place in range(1, len(scale)):
-            yield VoteRule((judge,), 1, place, scale[place])
+        for threshold in range(1, len(scale)):
+            yield VoteRule((judge,), 1, threshold, scale[threshold])
     for size in PANELS:
         for panel in combinations(judges, size):
             for votes in range(1, size + 1):
@@ -72,49 +72,54 @@ def candidates(judges: Sequence[str], scale: Sequence[str], cut: int) -> Iterato
 
 
 def unchosen(judges: Sequence[str], scale: Sequence[str], cut: int) -> VoteRule:
-    """Return the rule that is taken where nobody chooses: 2 of the first five judges, of fewer the majority."""
+    """Return the rule fixed in advance: 2 of the first five judges; with fewer judges, their majority."""
     panel = tuple(judges[: max(PANELS)])
     return VoteRule(panel, 2 if len(panel) == max(PANELS) else len(panel) // 2 + 1, cut, scale[cut])
 
 
 @dataclass(frozen=True)
 class RuleAgreement:
-    """How far a rule agrees with people on the pairs of a pilot."""
+    """Agreement of a rule with assessors on the pairs of a pilot."""
 
     rule: VoteRule
     kappa: float | None
     """Cohen's, -1 to 1; None where it is not defined."""
     interval: Interval | None
-    """Of kappa, pairs resampled by query."""
+    """Interval of kappa, queries resampled."""
     pairs: int
-    """That people and the rule both labelled."""
+    """Pairs with a label of assessors and of the rule."""
 
 
 def compared(
     rules: Sequence[VoteRule], grades: Mapping[str, Ints], people: Ints, queries: Ints, seed: int
 ) -> list[RuleAgreement]:
-    """Return the rules, the best kappa first; of equal ones fewer calls first, then by name.
+    """Return the agreement of each rule, best kappa first; ties by fewer calls, then by name.
 
     `people` holds 1 or 0 per pair, -1 without an answer; `queries` is the number of each pair's query.
     """
-    found = [_agreement(rule, rule.labels(grades), people, queries, seed) for rule in rules]
-    return sorted(found, key=_order)
+    agreements = [_agreement(rule, rule.labels(grades), people, queries, seed) for rule in rules]
+    return sorted(agreements, key=_order)
 
 
 def proposed(found: Sequence[RuleAgreement], price: Callable[[VoteRule], float | None]) -> RuleAgreement | None:
     """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if none has a kappa.
 
-    By price, where all of them have one, else by calls; of equal ones the better. Rules that were compared on fewer
-    than `COMPARED` pairs are left out.
+    By price if all of them have one, else by calls; ties by kappa. Rules with fewer than `COMPARED` pairs are left out.
     """
-    known = [(each.kappa, each) for each in found if each.kappa is not None and each.pairs >= COMPARED]
-    if not known:
+    eligible = [
+        (agreement.kappa, agreement)
+        for agreement in found
+        if agreement.kappa is not None and agreement.pairs >= COMPARED
+    ]
+    if not eligible:
         return None
-    best = max(kappa for kappa, _ in known)
-    near = [each for kappa, each in known if kappa >= best - TOLERANCE]
-    prices = {each.rule: price(each.rule) for each in near}
+    best = max(kappa for kappa, _ in eligible)
+    near = [agreement for kappa, agreement in eligible if kappa >= best - TOLERANCE]
+    prices = {agreement.rule: price(agreement.rule) for agreement in near}
     priced = None not in prices.values()
-    return min(near, key=lambda each: (prices[each.rule] if priced else 0, each.rule.calls, *_order(each)))
+    return min(
+        near, key=lambda agreement: (prices[agreement.rule] if priced else 0, agreement.rule.calls, *_order(agreement))
+    )
 
 
 def _agreement(rule: VoteRule, labels: Ints, people: Ints, queries: Ints, seed: int) -> RuleAgreement:
@@ -126,5 +131,5 @@ def _agreement(rule: VoteRule, labels: Ints, people: Ints, queries: Ints, seed: 
     return RuleAgreement(rule, kappa, interval(tables, cohen, seed=seed), int(both.sum()))
 
 
-def _order(found: RuleAgreement) -> tuple[float, int, str]:
-    return math.inf if found.kappa is None else -found.kappa, found.rule.calls, found.rule.name
+def _order(agreement: RuleAgreement) -> tuple[float, int, str]:
+    return math.inf if agreement.kappa is None else -agreement.kappa, agreement.rule.calls, agreement.rule.name

@@ -39,35 +39,35 @@ class TableCorpus:
 
 
 class KeptCorpus:
-    """A corpus without some of its documents; every id in `removed` is one of its own."""
+    """A corpus without some of its documents; each id in `removed` must be in the corpus."""
 
     def __init__(self, corpus: Corpus, removed: frozenset[str]) -> None:
         self.corpus, self.removed = corpus, removed
 
     @property
     def digest(self) -> str:
-        """Return what identifies the texts that are left."""
+        """Return a digest of the corpus and the removed ids."""
         return digest(["kept", self.corpus.digest, sorted(self.removed)])
 
     def __len__(self) -> int:
-        """Return the number of documents that are left."""
+        """Return the number of remaining documents."""
         return len(self.corpus) - len(self.removed)
 
     def batches(self) -> Iterator[list[Document]]:
-        """Yield the documents that are left, in order."""
+        """Yield the remaining documents, in order; a batch may be empty."""
         for batch in self.corpus.batches():
             yield [document for document in batch if document.doc_id not in self.removed]
 
 
 class CountedCorpus:
-    """A corpus that says how far it is read, each time that it is."""
+    """A corpus that reports how many documents were read, on every pass over it."""
 
     def __init__(self, corpus: Corpus, progress: Progress, label: str) -> None:
         self.corpus, self._progress, self._label = corpus, progress, label
 
     @property
     def digest(self) -> str:
-        """Return what identifies ids and texts."""
+        """Return the digest of the corpus."""
         return self.corpus.digest
 
     def __len__(self) -> int:
@@ -76,23 +76,23 @@ class CountedCorpus:
 
     def batches(self) -> Iterator[Sequence[Document]]:
         """Yield the documents in order."""
-        done, total = 0, len(self)
-        self._progress(self._label, total, done)
+        completed, total = 0, len(self)
+        self._progress(self._label, total, completed)
         for batch in self.corpus.batches():
             yield batch
-            done += len(batch)
-            self._progress(self._label, total, done)
+            completed += len(batch)
+            self._progress(self._label, total, completed)
 
 
 class RenamedCorpus:
-    """A corpus whose ids carry a prefix, or are those of a map."""
+    """A corpus with other ids: `names` maps old to new, and the rest get the prefix."""
 
     def __init__(self, corpus: Corpus, prefix: str = "", names: Mapping[str, str] | None = None) -> None:
         self.corpus, self.prefix, self.names = corpus, prefix, names or {}
 
     @property
     def digest(self) -> str:
-        """Return what identifies texts and ids."""
+        """Return a digest of the corpus, the prefix and the new ids."""
         return digest(["prefixed", self.corpus.digest, self.prefix, *sorted(self.names.items())])
 
     def __len__(self) -> int:
@@ -102,4 +102,7 @@ class RenamedCorpus:
     def batches(self) -> Iterator[list[Document]]:
         """Yield the documents in order, with their new ids."""
         for batch in self.corpus.batches():
-            yield [replace(each, doc_id=self.names.get(each.doc_id, self.prefix + each.doc_id)) for each in batch]
+            yield [
+                replace(document, doc_id=self.names.get(document.doc_id, self.prefix + document.doc_id))
+                for document in batch
+            ]

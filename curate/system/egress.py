@@ -1,8 +1,8 @@
-"""Whether what a plugin is given may leave this house: one rule, by what is declared and never by a guess.
+"""Egress: whether texts given to a plugin may leave the user's control, decided by declarations and never by a guess.
 
-A server at an address of loopback may be a gateway that forwards (LiteLLM, one-api, an SSH tunnel, a model of Ollama's
-cloud). So a kind of plugin that sends nothing says so in its class, `egress = "local"`; of an address only the user can
-say that it keeps what it is sent, by `local: true` in the settings; and all else is remote.
+A server at a loopback address may be a gateway that forwards (LiteLLM, one-api, an SSH tunnel, a model of Ollama's
+cloud). So a plugin class that sends nothing declares `egress = "local"`; only the user can declare that a server keeps
+what it is sent, by `local: true` in the settings; and everything else is remote.
 """
 
 import socket
@@ -14,37 +14,37 @@ from urllib.request import getproxies, proxy_bypass
 from curate.core.errors import ConfigError
 
 Egress = Literal["local", "remote"]
-"""What a class of plugins says of itself; one that says nothing is remote."""
+"""Values of the class attribute `egress` of a plugin; without it a plugin is remote."""
 
 
 def declared(plugin: object) -> Egress:
-    """Return what a plugin says of itself."""
+    """Return the declared egress of a plugin; remote unless it is exactly "local"."""
     return "local" if getattr(plugin, "egress", None) == "local" else "remote"
 
 
 def understood(plugin: object) -> bool:
-    """Say whether what a plugin says of itself is one of the two words; a class that says nothing is remote."""
+    """Say whether the `egress` of a plugin is one of the two words, or missing."""
     return getattr(plugin, "egress", "remote") in get_args(Egress)
 
 
 def beyond(who: str, plugin: object) -> str | None:
-    """Return why texts that a plugin is given may leave; None if they stay. `who` is its place in the settings.
+    """Return why texts given to a plugin may leave; None if they stay. `who` is its path in the settings.
 
-    A class that sends to an address which the user chose has a method `beyond(who)` of its own, by `forwarded`.
+    A class that sends to an address of the user's choice has a method `beyond(who)`, which calls `forwarded`.
     """
     if declared(plugin) == "local":
         return None
-    own = getattr(plugin, "beyond", None)
-    if own is None:
+    method = getattr(plugin, "beyond", None)
+    if method is None:
         return f'the class of {who} does not say that it sends nothing; if so, its author writes egress = "local"'
-    why: str | None = own(who)
+    why: str | None = method(who)
     return why
 
 
 def forwarded(who: str, address: str | None, *, local: bool) -> str | None:
-    """Return why what is sent to an address may go further; None if the user says that it stays, and no proxy is there.
+    """Return why texts sent to an address may go further; None if `local` is declared and no proxy is set.
 
-    None as an address is a vendor's own.
+    `address` is None for a provider's own.
     """
     if not local:
         server = "a vendor's own address" if address is None else "a server, on this machine too, may pass texts on"
@@ -53,7 +53,7 @@ def forwarded(who: str, address: str | None, *, local: bool) -> str | None:
 
 
 def proxied(address: str) -> str | None:
-    """Return that the environment sends what goes to an address through a proxy, which goes where it likes; or None."""
+    """Return why an address is not reached directly: the environment sets a proxy for it; None without one."""
     host = urlsplit(address).hostname
     if proxy(address) is None:
         return None
@@ -61,9 +61,9 @@ def proxied(address: str) -> str | None:
 
 
 def outside(address: str) -> str | None:
-    """Return why an address is not this machine's own; None for 127.0.0.0/8, ::1 and localhost without a proxy.
+    """Return why an address is not this machine; None for 127.0.0.0/8, ::1 and localhost without a proxy.
 
-    Other spellings (0.0.0.0, ::ffff:127.0.0.1, 127.1) are not taken for it.
+    Other spellings of loopback (0.0.0.0, ::ffff:127.0.0.1, 127.1) count as another machine.
     """
     host = urlsplit(address).hostname or ""
     if not all(map(_loopback, _addresses(host))):
@@ -72,29 +72,29 @@ def outside(address: str) -> str | None:
 
 
 def proxy(address: str) -> str | None:
-    """Return the proxy that the environment names for an address, None for none; ConfigError unless it speaks HTTP."""
-    parts, named = urlsplit(address), getproxies()
-    found = named.get(parts.scheme) or named.get("all")
-    if not found or proxy_bypass(parts.hostname or ""):
+    """Return the proxy that the environment sets for an address, None without one; ConfigError unless it is HTTP(S)."""
+    url, proxies = urlsplit(address), getproxies()
+    proxy_url = proxies.get(url.scheme) or proxies.get("all")
+    if not proxy_url or proxy_bypass(url.hostname or ""):
         return None
-    if urlsplit(found).scheme not in ("http", "https"):
+    if urlsplit(proxy_url).scheme not in ("http", "https"):
         raise ConfigError(
-            f"{parts.scheme}_proxy: a proxy for {address} must be an http:// address; "
+            f"{url.scheme}_proxy: a proxy for {address} must be an http:// address; "
             "set that variable, or name the host in no_proxy"
         )
-    return found
+    return proxy_url
 
 
 def _addresses(host: str) -> list[str]:
-    """Return the addresses to check: for `localhost` those that the system resolves it to."""
+    """Return the addresses of a host to check; `localhost` is resolved by the system."""
     if host != "localhost":
         return [host]
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 def _loopback(host: str) -> bool:
     try:
-        found: IPv4Address | IPv6Address = ip_address(host)
+        parsed: IPv4Address | IPv6Address = ip_address(host)
     except ValueError:
         return False
-    return found.is_loopback if isinstance(found, IPv4Address) else host == "::1"
+    return parsed.is_loopback if isinstance(parsed, IPv4Address) else host == "::1"

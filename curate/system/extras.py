@@ -1,4 +1,4 @@
-"""Optional dependencies: which extra brings a module, and an error that says what to install."""
+"""Optional dependencies: the extra that installs a module, and an error that names it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class Extra:
     name: str
     purpose: str
     modules: Sequence[str]
-    """Top-level modules that it brings and the base does not."""
+    """Top-level modules that it installs and the base does not."""
 
     @property
     def absent(self) -> Sequence[str]:
@@ -38,7 +38,7 @@ class Extra:
 def extras() -> Mapping[str, Extra]:
     """Return extra by name, from `extras.yaml`."""
     table = safe_yaml.parse(safe_yaml.read(Path(__file__).with_suffix(".yaml")))
-    return {name: Extra(name, each["for"], each["modules"]) for name, each in table.items()}
+    return {name: Extra(name, entry["for"], entry["modules"]) for name, entry in table.items()}
 
 
 def installed(module: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside, then renamed; tables in batches; digests."""
+"""Files that are complete or absent: written under a temporary name, then renamed; tables in batches; digests."""
 
 import hashlib
 import json
@@ -18,30 +18,30 @@ from curate.core.records import TABLES
 from curate.core.scale import FIVE, Scale
 
 LABELS = "labels.json"
-"""In the folder of `ingest`, where it was told: from which score on a set's own labels mean relevant."""
+"""File in the folder of `ingest` with the lowest score of original labels that means relevant, if the user set one."""
 BATCH = 2_000
-"""Rows a batch when a table streams: about a megabyte of Chinese text."""
+"""Rows in a batch of a streamed table: about a megabyte of Chinese text."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to; it takes the place of `path` on success and is removed on failure."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Yield a temporary path to write to; it replaces `path` on success and is removed on failure."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        yield beside
-        beside.replace(path)
+        yield temporary
+        temporary.replace(path)
     except OSError as error:
-        if error.filename == str(beside):
+        if error.filename == str(temporary):
             error.filename = str(path)  # the name that the user knows
         raise
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one piece, UTF-8, lines ending in a line feed."""
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8", newline="\n")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, value: object) -> None:
@@ -52,12 +52,12 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; DataError if it is damaged."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); delete it and run again") from error
-    if not isinstance(value, dict):
+    if not isinstance(content, dict):
         raise DataError(f"{path}: expected a JSON object; delete it and run again")
-    return value
+    return content
 
 
 def read_scale(folder: Path) -> Scale:
@@ -70,26 +70,26 @@ def read_scale(folder: Path) -> Scale:
 
 
 def read_relevant_from(ingested: Path) -> int | None:
-    """Return the lowest score of a set's own labels that means relevant, as an `ingest` folder has it.
+    """Return the lowest score of original labels that means relevant, as an `ingest` folder holds it.
 
-    None where nobody has said so: then any above 0 does.
+    None where the user set none: then every score above 0 does.
     """
     path = ingested / LABELS
     return int(read_json(path)["relevant_from"]) if path.exists() else None
 
 
 def read_positives(qrels: pl.DataFrame, ingested: Path) -> pl.DataFrame:
-    """Return those of a set's own labels that mean relevant, by what the `ingest` folder says of their scores."""
+    """Return the original labels that mean relevant, by the threshold in the `ingest` folder."""
     return qrels.filter(pl.col("score") >= (read_relevant_from(ingested) or 1))
 
 
 def write_scale(folder: Path, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> None:
-    """Write the scale of the grades in a `judge` folder, and language -> grade -> what it means."""
+    """Write the scale of the grades in a `judge` folder, and `meanings`: language -> grade -> its meaning."""
     write_json(folder / "scale.json", {"scale": scale.to_json(), "meanings": meanings})
 
 
 def read_meanings(folder: Path) -> dict[str, dict[str, str]]:
-    """Return language -> grade -> what it means, of the grades in a `judge` folder; empty where none is written."""
+    """Return language -> grade -> its meaning from a `judge` folder; empty where none is written."""
     path = folder / "scale.json"
     return dict(read_json(path).get("meanings") or {}) if path.exists() else {}
 
@@ -101,13 +101,13 @@ def sha256(path: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return relative path -> SHA-256 of every file below a folder, sorted, hidden files left out."""
+    """Return relative path -> SHA-256 of every file below a folder, sorted, without hidden files."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
 
 
 def replace_folder(new: Path, old: Path) -> None:
-    """Put folder `new` in the place of `old`; a kill in between leaves `old` missing, never half."""
+    """Replace folder `old` by `new`; a kill in between leaves `old` missing, never incomplete."""
     grave = old.with_name(f".{old.name}.old")
     remove(grave)
     if old.exists():
@@ -117,7 +117,7 @@ def replace_folder(new: Path, old: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, or a file; of a link the link alone."""
+    """Remove a folder and its content, or a file; a link is removed, not its target."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     else:
@@ -131,7 +131,7 @@ def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
 
 
 class Gathered:
-    """Rows of the named table that come one by one, held in columns: a dict per row takes several times the memory."""
+    """Collect rows of the named table one by one, held in columns: a dict per row takes several times the memory."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -156,12 +156,12 @@ class Gathered:
 
 
 def write_table(folder: Path, name: str, table: pl.DataFrame, columns: Columns | None = None) -> None:
-    """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`, or the `columns` that are given."""
+    """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`, or `columns`."""
     import pyarrow.parquet as pq
 
-    whole = table.select(pl.col(column).cast(kind) for column, kind in (columns or TABLES[name]).items())
-    with replacing(folder / f"{name}.parquet") as beside:  # pyarrow says "disk full" as OSError, polars does not
-        pq.write_table(whole.to_arrow(), beside, compression="zstd", write_statistics=False)
+    typed = table.select(pl.col(column).cast(kind) for column, kind in (columns or TABLES[name]).items())
+    with replacing(folder / f"{name}.parquet") as temporary:  # pyarrow says "disk full" as OSError, polars does not
+        pq.write_table(typed.to_arrow(), temporary, compression="zstd", write_statistics=False)
 
 
 def there(folder: Path, name: str) -> bool:
@@ -172,7 +172,7 @@ def there(folder: Path, name: str) -> bool:
 def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.DataFrame:
     """Return the table `<name>.parquet` of a folder; DataError if it is missing or has other columns.
 
-    A table that is none of `TABLES` has the `columns` that are given.
+    Pass `columns` for a table that is none of `TABLES`.
     """
     path = folder / f"{name}.parquet"
     if not path.is_file():
@@ -192,7 +192,7 @@ def height(folder: Path, name: str) -> int:
 
 
 def column(folder: Path, name: str, key: str) -> pl.Series:
-    """Return one column of a table; the others, such as texts, are not read."""
+    """Return one column of a table, without reading the others, such as texts."""
     return pl.read_parquet(folder / f"{name}.parquet", columns=[key])[key]
 
 
@@ -202,24 +202,24 @@ def batches(folder: Path, name: str, size: int = BATCH) -> Iterator[pl.DataFrame
 
     with pq.ParquetFile(folder / f"{name}.parquet") as file:
         for batch in file.iter_batches(batch_size=size):
-            part = pl.from_arrow(batch)
-            assert isinstance(part, pl.DataFrame)
-            yield part.cast(dict(TABLES[name]))  # type: ignore[arg-type]
+            rows = pl.from_arrow(batch)
+            assert isinstance(rows, pl.DataFrame)
+            yield rows.cast(dict(TABLES[name]))  # type: ignore[arg-type]
 
 
 class TableWriter:
-    """Write a table batch by batch; the file appears under its name when the `with` block ends well."""
+    """Write a table in batches; the file appears under its name when the `with` block ends without an error."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name, self.path, self.rows = name, folder / f"{name}.parquet", 0
-        self._beside = self.path.with_name(f".{name}.parquet.{os.getpid()}")
+        self._temporary = self.path.with_name(f".{name}.parquet.{os.getpid()}")
         self._waiting: list[Mapping[str, object]] = []
 
     def __enter__(self) -> Self:
         import pyarrow.parquet as pq
 
         schema = frame(self.name).to_arrow().schema
-        self._writer = pq.ParquetWriter(self._beside, schema, compression="zstd", write_statistics=False)
+        self._writer = pq.ParquetWriter(self._temporary, schema, compression="zstd", write_statistics=False)
         return self
 
     def add(self, row: Mapping[str, object]) -> None:
@@ -247,6 +247,6 @@ class TableWriter:
             self._flush()
         self._writer.close()
         if kind is None:
-            self._beside.replace(self.path)
+            self._temporary.replace(self.path)
         else:
-            self._beside.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)

@@ -14,8 +14,8 @@ def find(kind: str, name: str) -> Path:
         path = folder / name
         if path.is_file():
             return path
-    wanted = Path(name).stem
-    raise ConfigError(f"no {kind[:-1]} named {wanted!r}: {suggestion(wanted, names(kind))}")
+    stem = Path(name).stem
+    raise ConfigError(f"no {kind[:-1]} named {stem!r}: {suggestion(stem, names(kind))}")
 
 
 def names(kind: str) -> list[str]:
@@ -24,12 +24,12 @@ def names(kind: str) -> list[str]:
 
 
 def folders(kind: str) -> list[Path]:
-    """Return where files of `kind` are looked for, first place first."""
+    """Return the folders that are searched for files of `kind`, in order."""
     return [Path(kind), _PACKAGE / _KINDS[kind], _PACKAGE.parent / kind]
 
 
 def packaged(path: Path) -> bool:
-    """Say whether `path` came with the package, not from the working directory."""
+    """Say whether `path` is in the package or the checkout."""
     return path.resolve().is_relative_to(_PACKAGE) or path.resolve().is_relative_to(_PACKAGE.parent)
 
 

@@ -15,13 +15,13 @@ _LOCK, _OWNER = ".lock", ".held"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep every other process out of a run folder; UserError names the one that is in it.
+    """Lock a run folder against other processes; UserError names the process that holds it.
 
-    A folder that was made for it and in which nothing was put is removed again, with the parents that were made.
+    If the folder is new and stays empty, it is removed again, with the parents that were made for it.
     """
     from filelock import FileLock, Timeout
 
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -30,12 +30,12 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         with lock.acquire(timeout=0):
             try:
-                owner.unlink(missing_ok=True)  # it may be a link
+                owner.unlink(missing_ok=True)  # a link would write to its target
                 owner.write_text(str(os.getpid()), encoding="ascii")
                 yield
             finally:
                 owner.unlink(missing_ok=True)
-                _remove(new)
+                _remove(new_folders)
     except Timeout as error:
         process = owner.read_text(encoding="ascii") if owner.exists() else "unknown"
         raise UserError(
@@ -43,44 +43,44 @@ def locked(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _remove(made: list[Path]) -> None:
-    """Remove folders that were made, innermost first, if the innermost holds its lock alone."""
-    if made and [each.name for each in made[0].iterdir()] == [_LOCK]:
-        (made[0] / _LOCK).unlink()
-        for each in made:
-            if any(each.iterdir()):
+def _remove(new_folders: list[Path]) -> None:
+    # innermost first, and only if that one holds nothing but the lock
+    if new_folders and [path.name for path in new_folders[0].iterdir()] == [_LOCK]:
+        (new_folders[0] / _LOCK).unlink()
+        for folder in new_folders:
+            if any(folder.iterdir()):
                 return
-            each.rmdir()
+            folder.rmdir()
 
 
 class PendingStages:
-    """Stages that are made and wait beside the finished ones, hidden, until they take their places together."""
+    """New stage folders, hidden in the run folder until `settle` puts all of them in place."""
 
     def __init__(self, run: Path, stages: Sequence[str]) -> None:
         self.run, self.stages = run, stages
         self.waiting: dict[str, Path] = {}
-        """Stage -> folder, in the order in which they were finished."""
+        """Stage -> its new folder, in the order in which they were finished."""
 
     def place(self, stage: str) -> Path:
-        """Return the folder of a stage: the one that waits, else the one in the run."""
+        """Return the folder of a stage: the new one if there is one, else the one in the run."""
         return self.waiting.get(stage, self.run / stage)
 
     def begin(self, stage: str, *, private: bool) -> Path:
-        """Return a new folder for a stage to write into."""
+        """Return an empty folder for a stage to write to; of a private stage only the user may read it."""
         folder = self.run / f".{stage}.new"
         remove(folder)
         folder.mkdir(mode=0o700 if private else 0o755)
         return folder
 
     def settle(self) -> list[str]:
-        """Put every stage that waits into the place of the old one; return their names."""
+        """Replace the folders of stages by their new ones; return the names of these stages."""
         names = list(self.waiting)
         for name in names:
             replace_folder(self.waiting.pop(name), self.run / name)
         return names
 
     def drop(self) -> None:
-        """Remove what waits, and what a killed process left half done; it may hold raw texts."""
+        """Remove new folders, and unfinished ones of a killed process, for they may hold raw texts."""
         self.waiting.clear()
         for stage in self.stages:
             for ending in ("new", "old"):
@@ -89,7 +89,7 @@ class PendingStages:
 
 @contextmanager
 def enough_space(folder: Path) -> Iterator[None]:
-    """Turn a full disk into a sentence; what was finished before it was full is kept."""
+    """Turn the OSError of a full disk into a UserError; what was finished before is kept."""
     try:
         yield
     except OSError as error:

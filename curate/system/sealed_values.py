@@ -1,4 +1,4 @@
-"""Values of `extra_body`: read from the environment where they name a variable, and written down as digests alone."""
+"""Values of `extra_body`: read from the environment where they are ${NAME}, and stored as digests only."""
 
 import os
 import re
@@ -15,115 +15,117 @@ _NAMED = re.compile(rf"\$\{{({VARIABLE})\}}")
 _SEALED = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[a-z_.-]+")
 _SHORT, _LONG = 8, 16
-"""A shorter value could not be told from words in a reply; a longer one is no word of a vendor's."""
+"""Characters: a shorter value cannot be told from words in a reply; one of `_LONG` or more is no provider's keyword."""
 Place = tuple[str, ...]
-"""The keys that lead to a value."""
+"""Keys from the top of a body to a value; items of a list count from "0"."""
 
 
 def leaves(value: Json, place: Place = ()) -> Iterator[tuple[Place, Json]]:
-    """Yield every value that is no list or mapping, with its place."""
+    """Yield every value that is no list or mapping, with its keys; `place` holds the keys of `value` itself."""
     if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from leaves(item, (*place, key))
+        for key, child in value.items():
+            yield from leaves(child, (*place, key))
     elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from leaves(item, (*place, str(number)))
+        for number, child in enumerate(value):
+            yield from leaves(child, (*place, str(number)))
     else:
         yield place, value
 
 
 def variable(value: Json) -> str | None:
-    """Return the environment variable that a value names as ${NAME}; None for any other value."""
-    named = _NAMED.fullmatch(value) if isinstance(value, str) else None
-    return named[1] if named else None
+    """Return NAME of a value ${NAME}; None for any other value."""
+    match = _NAMED.fullmatch(value) if isinstance(value, str) else None
+    return match[1] if match else None
 
 
 def problem(value: Json) -> str | None:
     """Return what is wrong with the variables of a body, None if nothing is."""
-    for place, leaf in leaves(value):
+    for keys, leaf in leaves(value):
         if isinstance(leaf, str) and "${" in leaf and variable(leaf) is None:
-            return f"{'.'.join(place)}: expected ${{NAME}} alone, where a value is read from the environment"
+            return f"{'.'.join(keys)}: expected ${{NAME}} alone, where a value is read from the environment"
     return None
 
 
 def opened(value: Json, where: str) -> Json:
-    """Return a body with the values of its variables; ConfigError if one holds nothing."""
-    return _mapped(value, lambda place, leaf: _read(leaf, f"{where}.{'.'.join(place)}"))
+    """Return a body with the values of its variables filled in; ConfigError if one is unset or empty."""
+    return _mapped(value, lambda keys, leaf: _read(leaf, f"{where}.{'.'.join(keys)}"))
 
 
 def need_values(value: Json, where: str) -> None:
-    """Raise ConfigError if a value was kept as a digest alone, so that the body cannot be sent."""
-    for place, leaf in leaves(value):
+    """Raise ConfigError if only the digest of a value is known, so that the body cannot be sent."""
+    for keys, leaf in leaves(value):
         if isinstance(leaf, str) and _SEALED.fullmatch(leaf):
             raise ConfigError(
-                f"{where}.{'.'.join(place)}: a run folder keeps a digest of this value alone; give the pipeline file "
+                f"{where}.{'.'.join(keys)}: a run folder keeps a digest of this value alone; give the pipeline file "
                 "again with --pipeline, or write ${NAME} there, which is read from the environment"
             )
 
 
 def sealed(value: Json) -> Json:
-    """Return a body as it is written down: keys, and digests of values.
+    """Return a body as it is stored: its keys, with digests of its values.
 
-    Plain stay true, false and null, of which a digest hides nothing, and what the packaged presets hold at that place.
+    true, false and null stay plain, for a digest would hide nothing, and so do values that a packaged preset has under
+    the same keys.
     """
     return _mapped(value, _digested)
 
 
 def frozen(settings: Settings) -> Settings:
-    """Return a pipeline's settings as a run folder keeps them: values of `extra_body` sealed, variables by name."""
+    """Return settings as a run folder stores them: values of `extra_body` sealed, variables by name."""
     judges = settings.get("judges")
     if not isinstance(judges, Mapping):
         return settings
-    return {**settings, "judges": {name: _kept(own) for name, own in judges.items()}}
+    return {**settings, "judges": {name: _with_sealed_body(judge) for name, judge in judges.items()}}
 
 
 def private(written: Json, sent: Json) -> list[str]:
-    """Return the texts of a body that nobody should read where a vendor repeats them: of variables, or no plain words.
+    """Return the texts of a body that must be hidden where a provider repeats them: of variables, or no keywords.
 
-    `written` names the variables that `sent` was read from.
+    `written` is the body with ${NAME} in it that `sent` was read from.
     """
-    spoken, found = dict(leaves(written)), list[str]()
-    for place, leaf in leaves(sent):
-        if isinstance(leaf, str) and len(leaf) >= _SHORT and _digested(place, leaf) != leaf:
-            plain = len(leaf) < _LONG and _WORD.fullmatch(leaf) and variable(spoken.get(place)) is None
-            found += [] if plain else [leaf]
-    return found
+    written_leaves, secrets = dict(leaves(written)), list[str]()
+    for keys, leaf in leaves(sent):
+        if isinstance(leaf, str) and len(leaf) >= _SHORT and _digested(keys, leaf) != leaf:
+            # a short lower-case word that is written in the file is a keyword, such as "json_object"
+            plain = len(leaf) < _LONG and _WORD.fullmatch(leaf) and variable(written_leaves.get(keys)) is None
+            secrets += [] if plain else [leaf]
+    return secrets
 
 
-def _mapped(value: Json, made: Callable[[Place, Json], Json], place: Place = ()) -> Json:
+def _mapped(value: Json, convert: Callable[[Place, Json], Json], keys: Place = ()) -> Json:
     if isinstance(value, Mapping):
-        return {key: _mapped(item, made, (*place, key)) for key, item in value.items()}
+        return {key: _mapped(child, convert, (*keys, key)) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_mapped(item, made, (*place, str(number))) for number, item in enumerate(value)]
-    return made(place, value)
+        return [_mapped(child, convert, (*keys, str(number))) for number, child in enumerate(value)]
+    return convert(keys, value)
 
 
 def _read(leaf: Json, where: str) -> Json:
     name = variable(leaf)
     if name is None:
         return leaf
-    if not (found := os.environ.get(name, "").strip()):
+    if not (content := os.environ.get(name, "").strip()):
         raise ConfigError(f"{where}: the environment variable {name} holds nothing; type `export {name}=...`")
-    return found
+    return content
 
 
-def _named(place: Place, leaf: Json) -> Json:
-    return leaf if variable(leaf) else _digested(place, leaf)
+def _named(keys: Place, leaf: Json) -> Json:
+    return leaf if variable(leaf) else _digested(keys, leaf)
 
 
-def _digested(place: Place, leaf: Json) -> Json:
+def _digested(keys: Place, leaf: Json) -> Json:
     if leaf is None or isinstance(leaf, bool) or (isinstance(leaf, str) and _SEALED.fullmatch(leaf)):
         return leaf
-    return leaf if (place, canonical(leaf)) in _public() else f"sha256:{digest(leaf)}"
+    return leaf if (keys, canonical(leaf)) in _public() else f"sha256:{digest(leaf)}"
 
 
-def _kept(own: Json) -> Json:
-    return {**own, KEY: _mapped(own[KEY], _named)} if isinstance(own, Mapping) and KEY in own else own
+def _with_sealed_body(judge: Json) -> Json:
+    return {**judge, KEY: _mapped(judge[KEY], _named)} if isinstance(judge, Mapping) and KEY in judge else judge
 
 
 @cache
 def _public() -> frozenset[tuple[Place, str]]:
-    """Return place and value of what the packaged presets send."""
+    """Return (keys, canonical value) of all values that packaged presets send."""
     presets = read_yaml(data_file("llm/providers/presets.yaml")).values()
-    bodies = [each[KEY] for each in presets if isinstance(each, Mapping) and KEY in each]
-    return frozenset((place, canonical(leaf)) for body in bodies for place, leaf in leaves(body))
+    bodies = [preset[KEY] for preset in presets if isinstance(preset, Mapping) and KEY in preset]
+    return frozenset((keys, canonical(leaf)) for body in bodies for keys, leaf in leaves(body))

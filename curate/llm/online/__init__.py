@@ -1,4 +1,4 @@
-"""The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
+"""Online requests, the only way to a model: send, retry, keep limits and budget, write each reply to the ledger."""
 
 from curate.llm.online.client import ask
 from curate.llm.online.judge_tally import (

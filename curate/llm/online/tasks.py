@@ -1,4 +1,4 @@
-"""What is asked, under what it is written down, how a vendor is treated, and what it came to."""
+"""Tasks and jobs of online requests, their ledger keys and rate limits, and the bill of a job."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,18 +16,18 @@ from curate.llm.online.rate_limit import RateLimit
 
 @dataclass(frozen=True)
 class ReplyResult:
-    """What a reply, or its failure, comes to: ratings to append, and smaller tasks for what is still missing."""
+    """Result of a reply or a failure: ratings to append, and smaller tasks for what is still missing."""
 
     ratings: tuple[Rating, ...] = ()
     again: tuple["Task", ...] = ()
     form: str = ""
-    """In which form the reply came: whole, partial, or why it gives nothing."""
+    """Form of the reply: whole, partial, or why it gives no rating."""
     foreign_labels: int = 0
     repeated_labels: int = 0
     fruitful: bool = True
-    """False if nothing of what was asked is settled by it."""
+    """False if it settles nothing of its task."""
     kept: str | None = None
-    """What the ledger keeps in place of the reply's words; None keeps them as they came."""
+    """Text that the ledger keeps instead of the reply's; None keeps the reply's."""
 
 
 @dataclass(frozen=True)
@@ -38,123 +38,124 @@ class Task:
     read: Callable[[Reply], ReplyResult]
     failed: Callable[[ProviderError], ReplyResult]
     weight: int = 1
-    """Items that are settled by it, for the progress bar."""
+    """Number of items that it settles, for the progress bar."""
     query_digest: str = ""
     slots: tuple[str, ...] = ()
-    """Digests of the texts that it is about, in the order of the prompt."""
+    """Digests of the texts in it, in the order of the prompt."""
     place: str = ""
-    """Names the prompt that it is, or is a part of, among those that several processes share."""
+    """Id of the prompt (or of the one that it is a part of) among those that several processes share."""
     purpose: str = ""
-    """What it is sent for, if not for what the account says."""
+    """Purpose, if another than the account's."""
     named: str = ""
-    """Its key, where a digest would give a short text away to a search through all numbers."""
+    """Key to use instead of a digest, which would reveal a short text to a search through all numbers."""
 
     @cached_property
     def key(self) -> str:
-        """Return the digest of the request, or what it is named: the same prompt has the same one."""
+        """Return `named`, or else the digest of the request, which equal prompts share."""
         return self.named or self.request.digest
 
 
 @dataclass(frozen=True)
 class Account:
-    """Under what calls are written down."""
+    """Ledger key of calls."""
 
     judge_digest: str
     rubric_digest: str = ""
     replicate: int = 0
     run: str = ""
-    """Id of the run that they are made for."""
+    """Id of the run that makes them."""
     purpose: str = "judge"
 
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """How a provider is asked."""
+    """Concurrency, retries, rate limits and price of a provider."""
 
     concurrency: int = 8
-    """Most calls at the same time; fewer while the vendor is overloaded."""
+    """Maximum calls at the same time; fewer while the provider is overloaded."""
     attempts: int = 6
-    """Tries a request has before its failure is written down."""
+    """Attempts per request before its failure is written to the ledger."""
     wait_s: float = 1.0
-    """First pause before a retry, in seconds; it doubles, with jitter, up to a minute, unless the vendor names one."""
+    """Seconds before the first retry; doubled each time, with jitter, up to 60, unless the provider names them."""
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-    """Prompt tokens by estimate and the bound of the answer, together."""
+    """Estimated prompt tokens plus the token limit of the answer."""
     minute_s: float = 60.0
     """Length of that minute, in seconds."""
     price: Price | None = None
     tokens_a_han: float | None = None
-    """What the model's tokenizer makes of a Han character; None is unknown."""
+    """Tokens that the model's tokenizer needs for a Han character; None is unknown."""
     mixed_models: bool = False
     """Go on though replies name several models."""
 
 
 def pace(limits: RequestLimits, ledger: Ledger, judge_digest: str) -> RateLimit:
-    """Return what keeps to the limits, with the calls counted that the ledger has of a judge's last minute."""
-    found = RateLimit(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
-    if found.limited:
-        now, ago = time.monotonic(), time.time()
-        for at, tokens in ledger.recent(judge_digest, ago - limits.minute_s):
-            found.count(now - max(ago - at, 0.0), tokens)
-    return found
+    """Return the rate limit of a judge, with its calls of the last minute in the ledger counted."""
+    rate_limit = RateLimit(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+    if rate_limit.limited:
+        # the ledger has wall-clock times, RateLimit monotonic ones; max for a clock that was set back
+        now, wall_now = time.monotonic(), time.time()
+        for sent, tokens in ledger.recent(judge_digest, wall_now - limits.minute_s):
+            rate_limit.count(now - max(wall_now - sent, 0.0), tokens)
+    return rate_limit
 
 
 class Watch(Protocol):
-    """Looks at the ratings of replies, for signs that asking on is worth nothing."""
+    """Checks the ratings of replies for signs that a judge should be stopped."""
 
     @property
     def undecided(self) -> bool:
-        """Say whether too few replies were seen for any finding; until then few are asked at a time."""
+        """Say whether there are too few replies for a finding; until then few requests are sent at a time."""
         ...
 
     def add(self, ratings: Sequence[Rating]) -> None:
-        """Take the ratings of one reply."""
+        """Add the ratings of one reply."""
         ...
 
     def finding(self) -> str:
-        """Return as a clause why asking should end; empty if nothing shows."""
+        """Return the reason to stop as a clause; empty without one."""
         ...
 
 
 async def always(_task: Task) -> bool:
-    """Allow every task: no other process asks them."""
+    """Allow every task, for no other process sends them."""
     return True
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that one judge is to be asked."""
+    """All tasks of one judge."""
 
     name: str
-    """What messages and progress call it."""
+    """Name in messages and progress."""
     tasks: Iterable[Task]
-    """Taken by a thread, as many as there are slots at a time: to make one may take a look at the ledger."""
+    """Iterated in a thread, as many at a time as there are slots, for making a task may read the ledger."""
     provider: Provider
     account: Account
     limits: RequestLimits = RequestLimits()
     total: int | None = None
-    """Items in the tasks, for the progress bar."""
+    """Number of items in the tasks, for the progress bar."""
     pace: RateLimit | None = None
-    """Counts requests and tokens per minute, where an earlier asking has sent some; None begins from the ledger."""
+    """Rate limit with the requests of an earlier job counted; None starts from the ledger's."""
     ours: Callable[[Task], Awaitable[bool]] = always
-    """Whether a task may still be sent, asked in front of every try; one that may not is dropped."""
+    """Called before every attempt: whether the task may still be sent; if not it is dropped."""
     unit: str = "questions"
-    """What `total` counts."""
+    """Unit of `total`."""
     watch: Watch | None = None
-    """Ends the asking of a judge that does not read what it is asked."""
+    """Check that stops a judge which does not read the texts."""
     canary: bool = True
-    """Whether a prompt with codes is sent once after tokens that cannot be true."""
+    """Whether a prompt with codes is sent once after a reply with an impossible token count."""
 
 
 @dataclass
 class Bill:
-    """What an asking came to."""
+    """Calls and cost of a job."""
 
     calls: int = 0
-    """Replies, all of them in the ledger."""
+    """Number of replies, all of them in the ledger."""
     failed: int = 0
-    """Requests that got no reply, in the ledger too."""
+    """Requests without a reply, in the ledger too."""
     lost: int = 0
-    """Tries that were sent and whose outcome is unknown, in the ledger too."""
+    """Attempts that were sent and whose outcome is unknown, in the ledger too."""
     spent: float = 0.0
-    """What replies and lost tries cost in the cap's currency, at their bound where that is unknown; 0 if unpriced."""
+    """Cost of replies and lost attempts in the budget's currency, or their upper bound; 0 if unpriced."""

@@ -1,7 +1,7 @@
-"""Say what in a text looks like an attack on a prompt: orders to a grader, role tokens, markers, hidden Unicode.
+"""Flag texts that look like prompt injection: orders to a grader, role tokens, markers, hidden Unicode.
 
-A flag is no verdict and no defence: nothing is left out or changed because of one, and who knows the words that are
-looked for writes around them. It is written down, so that a person can look.
+A flag is neither a verdict nor a defence: no text is left out or changed because of one, and an attacker who knows the
+words can avoid them. It is recorded so that a person can check.
 """
 
 import re
@@ -16,11 +16,11 @@ from curate.llm.prompt_injection.weighing import orders
 from curate.system.resources import data_file
 
 INSTRUCTION = "instruction"
-"""The flag of orders to a grader, which are weighed; the others are the keys of `flags` in marks.yaml."""
+"""Flag of orders to a grader, by a weighted score; other flags are the keys of `flags` in marks.yaml."""
 HIDDEN = "hidden"
-"""The flag of characters that show nothing."""
+"""Flag of invisible characters."""
 
-# NFKC costs a microsecond a character of Chinese, so it is kept for what ordinary Chinese does not use.
+# NFKC takes a microsecond per character of Chinese, so it is applied only to characters that ordinary Chinese lacks
 _COMMON = tuple(zip("，：；！？（）\u3000", ",:;!?() ", strict=True))
 _OTHERS = re.compile(r"[^\x00-\x7f\u3001-\u3011\u3400-\u9fff\u2018-\u201d]+")
 _TAGS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
@@ -44,36 +44,37 @@ class _File(Section):
 
 @dataclass(frozen=True)
 class Marks:
-    """What is looked for beside orders."""
+    """Patterns of all flags but orders."""
 
     names: tuple[str, ...]
     words: tuple[tuple[str, str, re.Pattern[str]], ...]
-    """Word, flag, pattern: the pattern is tried on texts that have the word."""
+    """(word, flag, pattern): the pattern is searched only in texts that contain the word."""
     hidden: re.Pattern[str]
     unseen: re.Pattern[str]
 
 
 def flags(text: str) -> tuple[str, ...]:
-    """Return the names of what is suspicious in a text: `instruction`, then as in marks.yaml, then `hidden`."""
-    known = marks()
+    """Return the flags of a text: `instruction`, then in the order of marks.yaml, then `hidden`."""
+    patterns = marks()
     plain, hidden = text, False
-    if known.unseen.search(text):
-        hidden = known.hidden.search(text) is not None
-        plain = known.unseen.sub("", text.translate(_TAGS))
-    found = {name for reading in readings(_narrow(plain)) for name in _found(reading, known)}
-    names = tuple(name for name in (INSTRUCTION, *known.names) if name in found)
+    if patterns.unseen.search(text):
+        hidden = patterns.hidden.search(text) is not None
+        plain = patterns.unseen.sub("", text.translate(_TAGS))
+    flagged = {name for reading in readings(_narrow(plain)) for name in _flagged(reading, patterns)}
+    names = tuple(name for name in (INSTRUCTION, *patterns.names) if name in flagged)
     return (*names, HIDDEN) if hidden else names
 
 
-def _found(reading: Reading, known: Marks) -> set[str]:
+def _flagged(reading: Reading, patterns: Marks) -> set[str]:
     small = reading.text.lower()
-    tried = {pattern: name for word, name, pattern in known.words if word in small}
-    found = {name for pattern, name in tried.items() if pattern.search(small)}
-    return found | {INSTRUCTION} if orders().found(reading.text, reading.runs, reading.said) else found
+    # keyed by pattern, so that one with several words is searched once
+    candidates = {pattern: name for word, name, pattern in patterns.words if word in small}
+    flagged = {name for pattern, name in candidates.items() if pattern.search(small)}
+    return flagged | {INSTRUCTION} if orders().found(reading.text, reading.runs, reading.said) else flagged
 
 
 def _narrow(text: str) -> str:
-    """Return a text in NFKC."""
+    """Return a text in NFKC, but for ordinary Chinese characters, which NFKC keeps."""
     if text.isascii():
         return text
     for wide, narrow in _COMMON:
@@ -83,7 +84,7 @@ def _narrow(text: str) -> str:
 
 @cache
 def marks() -> Marks:
-    """Return what is read from marks.yaml."""
+    """Return the compiled patterns of marks.yaml."""
     path = data_file("llm/prompt_injection/marks.yaml")
     file = check(_File, read_yaml(path), str(path))
     return Marks(

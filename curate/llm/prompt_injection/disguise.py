@@ -1,6 +1,6 @@
-"""Readings of a text whose words are disguised: letters apart, letters of other scripts, digits for letters, codes.
+"""Readings of a text with disguised words: spaced letters, letters of other scripts, digits for letters, codes.
 
-A reading is tried only where its mark is in the text (disguise.yaml), so plain texts have one.
+A reading is made only if its mark in disguise.yaml is found, so plain texts have one reading.
 """
 
 import base64
@@ -19,35 +19,35 @@ from curate.system.resources import data_file
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BOXES = (0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
-"""Where letters in boxes and letters of flags begin."""
+"""First code points of letters in boxes and circles, and of regional indicators (flags)."""
 _FENCED = r"(?<![^\W\d_]){}(?![^\W\d_])"
-"""What stands apart is no end of a word."""
+"""Spaced letters must not begin or end within a word."""
 _MOST = 64
-"""Codes of a text that are read at most."""
+"""Maximum codes of a text that are decoded."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One way of reading a text."""
+    """A text with one kind of disguise undone."""
 
     text: str
     runs: tuple[tuple[int, int], ...] = ()
-    """Where letters are that stood apart: nobody knows where their words end."""
+    """(start, end) of letters that were spaced, whose word boundaries are unknown."""
     said: tuple[str, ...] = ()
-    """What the disguise itself says: spaced or coded."""
+    """Concept of the disguise: `spaced` or `coded`."""
 
 
 class Disguises(Section):
-    """The file: how a disguise looks in any text, and what its letters stand for."""
+    """disguise.yaml: marks of disguises, and the letters that look-alikes and digits replace."""
 
     marks: Mapping[str, str]
     lookalikes: Mapping[str, str]
     digits: Mapping[str, str]
-    """What stands for a letter inside a word."""
+    """Digits and signs that replace a letter in a word -> the letter."""
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Tables:
     marks: Mapping[str, re.Pattern[str]]
     latin: Mapping[int, str]
     cyrillic: Mapping[int, str]
@@ -55,71 +55,70 @@ class _Known:
 
 
 def readings(text: str) -> Iterator[Reading]:
-    """Yield a text in NFKC as it stands, and then as what it may be meant to be read."""
+    """Yield a text in NFKC unchanged, and then its readings with disguises undone."""
     yield Reading(text)
-    known = _known()
-    ways: dict[str, Callable[[], Iterable[Reading]]] = {
-        "apart": lambda: [_joined(text, known.marks["apart"])],
-        "dense": lambda: [_joined(text, known.marks["dense"])],
-        "mixed": lambda: _one_script(text, known),
-        "boxed": lambda: _one_script(text, known),
-        "digits": lambda: [_spelled(text, known)],
-        "coded": lambda: _decoded(text, known),
+    tables = _tables()
+    decoders: dict[str, Callable[[], Iterable[Reading]]] = {
+        "apart": lambda: [_joined(text, tables.marks["apart"])],
+        "dense": lambda: [_joined(text, tables.marks["dense"])],
+        "mixed": lambda: _one_script(text, tables),
+        "boxed": lambda: _one_script(text, tables),
+        "digits": lambda: [Reading(re.sub(r"\S*[^\W\d_]\S*", lambda match: match[0].translate(tables.digits), text))],
+        "coded": lambda: _decoded(text, tables),
         "rotated": lambda: [Reading(codecs.decode(text, "rot13"), said=("coded",))],
         "reversed": lambda: [Reading(text[::-1], said=("coded",))],
     }
-    for name, way in ways.items():
-        if known.marks[name].search(text):
-            yield from way()
+    for name, decode in decoders.items():
+        if tables.marks[name].search(text):
+            yield from decode()
 
 
 def scans() -> list[str]:
-    """Return the patterns of all marks; they run in Rust, too."""
+    """Return the patterns of all marks, which Rust's regex engine can run too."""
     return list(disguises().marks.values())
 
 
 def _joined(text: str, apart: re.Pattern[str]) -> Reading:
-    """Return a text with letters that stand apart put together, at the commonest gap; another gap parts words."""
-    pieces, runs, done, length = [], [], 0, 0
+    """Return a text with spaced letters joined: the most common gap is removed, any other separates words."""
+    output, runs, copied, length = [], [], 0, 0
     for match in apart.finditer(text):
-        parts = re.split(r"([\W_]+)", match[0])
-        usual = Counter(parts[1::2]).most_common(1)[0][0]
-        word = "".join("" if part == usual else " " if at % 2 else part for at, part in enumerate(parts))
+        letters_and_gaps = re.split(r"([\W_]+)", match[0])
+        common_gap = Counter(letters_and_gaps[1::2]).most_common(1)[0][0]
+        word = "".join(
+            "" if piece == common_gap else " " if index % 2 else piece for index, piece in enumerate(letters_and_gaps)
+        )
+        # a capital after a small letter begins a word
         word = re.sub(r"(?<=[^\W\d_A-Z])(?=[A-Z])", " ", word)
-        pieces += [text[done : match.start()], " ", word, " "]
-        length += match.start() - done + 1
+        output += [text[copied : match.start()], " ", word, " "]
+        length += match.start() - copied + 1
         runs.append((length, length + len(word)))
-        length, done = length + len(word) + 1, match.end()
-    return Reading("".join([*pieces, text[done:]]), tuple(runs), ("spaced",))
+        length, copied = length + len(word) + 1, match.end()
+    return Reading("".join([*output, text[copied:]]), tuple(runs), ("spaced",))
 
 
-def _one_script(text: str, known: _Known) -> Iterator[Reading]:
-    yield Reading(text.translate(known.latin))
+def _one_script(text: str, tables: _Tables) -> Iterator[Reading]:
+    yield Reading(text.translate(tables.latin))
     if re.search("[\u0400-\u04ff]{2}", text):
-        mixed = re.compile(r"[^\W\d_]*[\u0400-\u04ff][^\W\d_]*")
-        yield Reading(mixed.sub(lambda match: match[0].translate(known.cyrillic), text))
+        mixed_word = re.compile(r"[^\W\d_]*[\u0400-\u04ff][^\W\d_]*")
+        yield Reading(mixed_word.sub(lambda match: match[0].translate(tables.cyrillic), text))
 
 
-def _spelled(text: str, known: _Known) -> Reading:
-    return Reading(re.sub(r"\S*[^\W\d_]\S*", lambda match: match[0].translate(known.digits), text))
-
-
-def _decoded(text: str, known: _Known) -> Iterator[Reading]:
+def _decoded(text: str, tables: _Tables) -> Iterator[Reading]:
     plain = unquote(html.unescape(text))
     plain = re.sub(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})", lambda match: chr(int(match[1] or match[2], 16)), plain)
     if plain != text:
         yield Reading(plain, said=("coded",))
-    for at, match in enumerate(known.marks["coded"].finditer(text)):
-        if at < _MOST and (said := _bytes(match[0])):
-            yield Reading(said, said=("coded",))
+    for index, match in enumerate(tables.marks["coded"].finditer(text)):
+        if index < _MOST and (decoded := _bytes(match[0])):
+            yield Reading(decoded, said=("coded",))
 
 
 def _bytes(code: str) -> str:
-    """Return what base64 or hexadecimal digits say, nothing if that is no text."""
-    pairs = re.sub("[ :]", "", code)
-    for decode in (bytes.fromhex, lambda each: base64.b64decode(each + "=" * (-len(each) % 4), validate=True)):
+    """Return the text in hexadecimal digits or base64; empty if it is no printable UTF-8."""
+    compact = re.sub("[ :]", "", code)
+    for decode in (bytes.fromhex, lambda digits: base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)):
         try:
-            text = decode(pairs.replace("-", "+").replace("_", "/").rstrip("=")).decode("utf-8")
+            text = decode(compact.replace("-", "+").replace("_", "/").rstrip("=")).decode("utf-8")
         except (ValueError, binascii.Error):
             continue
         if sum(letter.isprintable() or letter.isspace() for letter in text) == len(text):
@@ -129,20 +128,24 @@ def _bytes(code: str) -> str:
 
 @cache
 def disguises() -> Disguises:
-    """Return what is read from disguise.yaml."""
+    """Return the content of disguise.yaml."""
     path = data_file("llm/prompt_injection/disguise.yaml")
     return check(Disguises, read_yaml(path), str(path))
 
 
 @cache
-def _known() -> _Known:
+def _tables() -> _Tables:
     file = disguises()
-    latin = dict(file.lookalikes) | {other.upper(): letter.upper() for other, letter in file.lookalikes.items()}
-    boxes = {start + at: letter.upper() for start in _BOXES for at, letter in enumerate(_LETTERS)}
-    back = {letter: other for other, letter in latin.items() if "\u0400" <= other <= "\u04ff"}
-    return _Known(
-        {name: re.compile(_FENCED.format(mark) if name == "apart" else mark) for name, mark in file.marks.items()},
-        boxes | {ord(other): letter for other, letter in latin.items() if len(other) == 1},
-        {ord(letter): other for letter, other in back.items()},
-        {ord(digit): letter for digit, letter in file.digits.items()},
+    capitals = {lookalike.upper(): letter.upper() for lookalike, letter in file.lookalikes.items()}
+    latin = dict(file.lookalikes) | capitals
+    boxes = {start + index: letter.upper() for start in _BOXES for index, letter in enumerate(_LETTERS)}
+    cyrillic = {letter: lookalike for lookalike, letter in latin.items() if "\u0400" <= lookalike <= "\u04ff"}
+    return _Tables(
+        marks={
+            name: re.compile(_FENCED.format(mark) if name == "apart" else mark) for name, mark in file.marks.items()
+        },
+        # without capitals of two letters, which str.translate cannot replace
+        latin=boxes | {ord(lookalike): letter for lookalike, letter in latin.items() if len(lookalike) == 1},
+        cyrillic={ord(letter): lookalike for letter, lookalike in cyrillic.items()},
+        digits={ord(digit): letter for digit, letter in file.digits.items()},
     )

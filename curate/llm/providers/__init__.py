@@ -1,4 +1,4 @@
-"""Providers by name: what moves text to a model and back, and knows nothing of relevance."""
+"""Providers by name: they send requests to a model and return its replies."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -13,18 +13,18 @@ if TYPE_CHECKING:  # brings polars, which a list of models does without
     from curate.core.protocols import Provider
 
 Reader = Callable[[str], Reply | None]
-"""Reads a reply in a vendor's text; None if there is none in it."""
+"""Function that reads the reply in a provider's text; None if it contains none."""
 
 
 class Maker(Protocol):
-    """What is registered: a class of providers, which knows its identity before it is opened."""
+    """A registered class of providers, whose `identify` needs no key."""
 
     def __call__(self, config: ProviderConfig, /) -> "Provider":
         """Return a provider; ConfigError if its key is missing."""
         ...
 
     def identify(self, config: ProviderConfig, /) -> Mapping[str, Json]:
-        """Return the identity of the provider of these settings; needs no key."""
+        """Return the identity of the provider with these settings; needs no key."""
         ...
 
 
@@ -39,29 +39,29 @@ PROVIDERS: Registry[Maker] = Registry(
 
 
 def provider(config: ProviderConfig) -> "Provider":
-    """Return the provider that `config.kind` names; nothing is sent, but its key must be there."""
+    """Return the provider of `config.kind`; nothing is sent, but ConfigError if its key is missing."""
     return PROVIDERS.load(config.kind)(opened(config))
 
 
 def identity(config: ProviderConfig) -> Mapping[str, Json]:
-    """Return what can change the answers of the provider that `config.kind` names; needs no key."""
+    """Return all settings that can change answers of the provider of `config.kind`; needs no key."""
     return PROVIDERS.load(config.kind).identify(config)
 
 
 def reader(kind: str) -> Reader | None:
-    """Return what reads a reply that was kept; None for a kind of provider whose class has no function `reply`."""
+    """Return the function that reads a stored reply; None for a kind of provider whose class has no `reply`."""
     return getattr(PROVIDERS.load(kind), "reply", None)
 
 
 def beyond(who: str, config: ProviderConfig) -> str | None:
-    """Return why what a model is sent may leave; None if its kind sends nothing, or its settings say that it stays."""
+    """Return why texts sent to a model may leave; None if its kind sends nothing, or `local` is set and no proxy is."""
     if egress.declared(PROVIDERS.load(config.kind)) == "local":
         return None
     return egress.forwarded(who, config.base_url, local=config.local)
 
 
 def key_variable(config: ProviderConfig) -> str | None:
-    """Return the environment variable that the key is read from; None where none is sent."""
+    """Return the environment variable of the key; None where no key is sent."""
     if config.key_env is not None or config.base_url is not None:
         return config.key_env
     return getattr(PROVIDERS.load(config.kind), "usual_key", None)

@@ -1,4 +1,4 @@
-"""Batches: what is common to the vendors' APIs that answer thousands of requests within a day, for less money.
+"""Batches: the base of providers' batch APIs, which answer thousands of requests within a day at a lower price.
 
 A batch item gets the same body, and its reply is read by the same code, as a call of the online provider.
 """
@@ -29,29 +29,29 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "openai": ("curate.llm.providers.batch_openai", "OpenAIBatch"),
 }
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""JSON lets these stand in a string, and some who read JSONL take them for the end of a line."""
+"""Valid within JSON strings, but line ends for some readers of JSONL, so they are escaped."""
 _GATEWAY = frozenset({502, 504})
-"""Said by who stands between us and the vendor."""
+"""Statuses of a gateway: the provider may have accepted the request."""
 _NOT_SENT = frozenset({"ConnectError", "ConnectTimeout"})
 _SLOWEST_UPLOAD = 100_000
-"""Bytes a second below which an upload is given up."""
+"""Bytes per second below which an upload is aborted."""
 
 
 def batch_provider(config: ProviderConfig) -> BatchProvider | None:
-    """Return the provider of these settings with its batch API, None if it has none; ConfigError if no key is there."""
+    """Return the provider of these settings with its batch API, None if it has none; ConfigError without a key."""
     if not config.batch or config.kind not in _KINDS:
         return None
     module, name = _KINDS[config.kind]
-    made: BatchProvider = getattr(import_module(module), name)(config)
-    return made
+    provider: BatchProvider = getattr(import_module(module), name)(config)
+    return provider
 
 
 class NoAnswer(ProviderError):
-    """It is unknown whether the vendor did what it was asked for."""
+    """It is unknown whether the provider carried out the request."""
 
 
 class Batching(SdkProvider):
-    """What makes a provider one that takes batches; stands before the provider's class among the bases."""
+    """Mixin for a provider with a batch API; comes before the provider's class in the bases."""
 
     most_items: ClassVar[int]
     most_bytes: ClassVar[int]
@@ -65,43 +65,45 @@ class Batching(SdkProvider):
                     yield key, self._result(batch_id, row)
 
     def item(self, key: str, request: Request) -> bytes:
-        """Return one line, its end included: an item as it is sent."""
+        """Return an item as a line of JSON, with its line feed."""
         line = json.dumps(self._item(key, self.body(request)), ensure_ascii=False, separators=(",", ":"))
         return line.translate(_LINE_ENDS).encode() + b"\n"
 
     @abstractmethod
     def _item(self, key: str, body: dict[str, Json]) -> dict[str, Json]:
-        """Return an item as the vendor wants it."""
+        """Return an item in the provider's form."""
 
     @abstractmethod
     async def _bodies(self, batch_id: str) -> Sequence[AbstractAsyncContextManager[AsyncIterator[bytes]]]:
-        """Return the replies, not opened yet, that hold an ended batch's results."""
+        """Return the responses, not opened yet, that hold the results of an ended batch."""
 
     @abstractmethod
     def _result(self, batch_id: str, row: Mapping[str, object]) -> Reply | ProviderError:
-        """Return the reply in a line of results, or the error if there is none in it."""
+        """Return the reply in a line of results, or the error in its place."""
 
     def _http(self) -> "httpx2.AsyncClient":
-        """Return a client for few connections and large bodies, which it handles piece by piece."""
+        """Return a client for few connections and large bodies, which it streams."""
         import httpx2
 
         return httpx2.AsyncClient(timeout=None)
 
     @asynccontextmanager
     async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:
-        """Bound a step by the time a call may take, and one that sends much by its size; all errors become ours."""
+        """Limit the seconds of a step, more for an upload of `size` bytes; every error becomes a ProviderError."""
         seconds = self.config.timeout_s + size / _SLOWEST_UPLOAD
         try:
             async with asyncio.timeout(seconds):
                 with self._faults():
                     yield
             self._reached = True
-        except Rejected as no:
-            if batch_id and no.reply.status == 404:
+        except Rejected as rejection:
+            if batch_id and rejection.reply.status == 404:
                 raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
             variable = key_variable(self.config, self.usual_key)
-            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._secrets)), None, variable)
-            raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
+            error = rejected(
+                self.name, replace(rejection.reply, body=hidden(rejection.reply.body, self._secrets)), None, variable
+            )
+            raise (NoAnswer(str(error)) if rejection.reply.status in _GATEWAY else error) from None
         except Unreachable as fault:
             if nameless(fault):
                 raise silent(self.name, self.base_url, fault, str(fault), reached=self._reached) from None
@@ -113,39 +115,38 @@ class Batching(SdkProvider):
     async def _rows(
         self, batch_id: str, body: AbstractAsyncContextManager[AsyncIterator[bytes]]
     ) -> AsyncGenerator[Mapping[str, object], None]:
-        """Yield the JSON objects in the lines of a reply, which is never held as a whole; other lines are no items.
+        """Yield the JSON objects in the lines of a reply, which is streamed; other lines, and longer ones, are skipped.
 
-        Nor is a line longer than `reply_bytes`. Only a newline ends a line here: what the SDKs take for one may stand
-        in a text.
+        A line has at most `reply_bytes`. Only a line feed ends it: other line ends, which the SDKs split at, may be
+        within a text.
         """
         most = self.config.reply_bytes
         async with AsyncExitStack() as stack:
             async with self._bounded(batch_id):
                 pieces = await stack.enter_async_context(body)
-            rest, piece = b"", cast("bytes | None", b"")
+            unfinished, piece = b"", cast("bytes | None", b"")
             while piece is not None:
-                *whole, rest = (rest + piece).split(b"\n")
-                for row in filter(None, (_row(line) for line in whole if len(line) <= most)):
+                *lines, unfinished = (unfinished + piece).split(b"\n")
+                for row in filter(None, (_row(line) for line in lines if len(line) <= most)):
                     yield row
-                rest = rest[: most + 1]  # so long that the line is left out when it ends
+                unfinished = unfinished[: most + 1]  # one byte over the limit, so that the line is skipped when it ends
                 async with self._bounded(batch_id):
                     piece = await anext(pieces, None)
-            for row in filter(None, [_row(rest)] if len(rest) <= most else []):
+            for row in filter(None, [_row(unfinished)] if len(unfinished) <= most else []):
                 yield row
 
     def _answered(self, body: object) -> Reply | ProviderError:
-        """Return the reply in an item's body, or the error if there is none in it."""
         try:
             return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._secrets))
         except ProviderError as error:
             return error
 
     def _refused(self, status: int, body: object) -> Reply | ProviderError:
-        """Return what a refused item comes to; a content filter's refusal is a reply, as it is online."""
-        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._secrets))
-        if filtered(said):
-            return Reply(None, "refusal", model="", usage=None, raw=said.body)
-        return rejected(self.name, said, None, key_variable(self.config, self.usual_key))
+        """Return the error of a refused item; a content filter's refusal is a reply, as it is online."""
+        rejection = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._secrets))
+        if filtered(rejection):
+            return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
+        return rejected(self.name, rejection, None, key_variable(self.config, self.usual_key))
 
     def _unanswered(self, batch_id: str, why: str) -> ProviderError:
         return ProviderError(f"{self.name}: batch {batch_id} gave no answer to an item ({why})")

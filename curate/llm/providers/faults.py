@@ -1,4 +1,4 @@
-"""Turn what went wrong between us and a vendor into one ProviderError that gives no secret away."""
+"""Convert rejected calls of a provider to one ProviderError that contains no secret."""
 
 import datetime as dt
 import json
@@ -11,13 +11,13 @@ from curate.core.messages import Request
 from curate.system.retry_after import asked, may_pass
 
 _FATAL = frozenset({401, 402, 403, 404})
-"""Key, money, permission, model or address: no other request will pass either."""
+"""Key, money, permission, model or address: no other request will succeed either."""
 _OF_NO_TEXT = frozenset({401, 402, 404, 408, 425, 429, 499})
-"""Key, money, model or address, time or pace; any other refusal of who answers others may be for what is asked."""
+"""Key, money, model or address, time or pace; the reason of any other refusal may be the text of the request."""
 _OVERLOADED = frozenset({429, 503, 529})
 _DENIED = frozenset({401, 403})
 _UNKNOWN = frozenset({408, 499, 502, 504, 520, 524})
-"""Said by who stands between us and the vendor, and lost sight of it: it may have answered, and may bill it."""
+"""A gateway lost the connection to the provider, which may have answered, and may charge for it."""
 _NO_MONEY = frozenset(
     {
         "billing_error",
@@ -33,7 +33,7 @@ _NO_MONEY = frozenset(
 _FILTERED = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _TOO_LONG_WORDS = ("context length", "context limit", "input length", "prompt is too long", "token limit")
-"""Most vendors have no code for a prompt that exceeds the context, only words."""
+"""Most providers have no code for a prompt that exceeds the context, only a message."""
 _REMEDIES = {
     400: "check json_mode, token_field, temperature, extra_body and the length of the passages",
     401: "check the key{}",
@@ -44,11 +44,11 @@ _REMEDIES = {
 }
 _LONGEST_MESSAGE = 300
 _PLAIN_CODE = re.compile(r"[a-z_]{1,60}")
-"""A code of letters holds no number and no Chinese name; of a private request only such a one is repeated."""
+"""Codes that a message on a private request may repeat: letters only, so no number and no Chinese name."""
 _TAG = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _QUOTE = 12
 _SHORTEST_SECRET = 8
-"""A shorter key is a placeholder for a server that wants none: it could not be told from words and names in a reply."""
+"""A shorter key is a placeholder for a server without keys; it may be equal to a word in a reply."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +61,29 @@ class Rejection:
 
 
 def rejected(name: str, reply: Rejection, request: Request | None, variable: str | None) -> ProviderError:
-    """Return the error for a refused call: fatal if any call would be, else useless unless this one may pass later.
+    """Return the error for a rejected call: fatal if all calls would be, else useless unless a later one may succeed.
 
     `variable` is the environment variable of the key, None if none was sent; a key without permission is AccessError.
-    The vendor's words are left out where they quote the request, whose text is private, and where it is not at hand.
-    The body holds no key any more.
+    The provider's message is left out if it may quote the request, whose text is private, or if `request` is None.
+    Keys must be removed from the body before.
     """
     code, message = said(reply.body)
     broke = code in _NO_MONEY
-    passing = may_pass(reply.status)
-    hushed = request is None or quotes(message, [request])
-    words = "" if hushed else message
-    shown = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
-    detail = ": ".join(part for part in (shown, words[:_LONGEST_MESSAGE]) if part)
+    may_succeed_later = may_pass(reply.status)
+    is_withheld = request is None or quotes(message, [request])
+    words = "" if is_withheld else message
+    shown_code = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
+    detail = ": ".join(text for text in (shown_code, words[:_LONGEST_MESSAGE]) if text)
     remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
     cause = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "")
-    long = not broke and _too_long(reply.status, code, message)
+    too_long = not broke and _too_long(reply.status, code, message)
     fatal = (broke and reply.status not in _OVERLOADED) or reply.status in _FATAL  # a throttle has such words, too
     kind = AccessError if reply.status in _DENIED and not broke else ProviderError
     return kind(
         f"{cause}; {remedy}" if remedy else cause,
         fatal=fatal,
-        useless=not (fatal or passing),
-        too_long=long,
+        useless=not (fatal or may_succeed_later),
+        too_long=too_long,
         broke=broke,
         refused=400 <= reply.status < 500 and not (broke or reply.status in _OF_NO_TEXT),
         overloaded=reply.status in _OVERLOADED and not fatal,
@@ -95,7 +95,7 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
 
 
 def worded(error: ProviderError, requests: Sequence[Request]) -> ProviderError:
-    """Return an error that was made without its request, with the vendor's words unless they quote one of these."""
+    """Return an error made without its request, with the provider's message added unless it quotes a request."""
     if error.said and requests and not quotes(error.said, requests):
         cause = f"{error.cause}: {error.said}"
         error.args, error.cause = (str(error).replace(error.cause, cause, 1),), cause
@@ -103,17 +103,17 @@ def worded(error: ProviderError, requests: Sequence[Request]) -> ProviderError:
 
 
 def filtered(reply: Rejection) -> bool:
-    """Say whether a content filter refused this prompt: an answer of a kind, and no fault of ours."""
+    """Say whether a content filter refused this prompt, which counts as an answer."""
     return reply.status == 400 and said(reply.body)[0] in _FILTERED
 
 
 def said(body: str) -> tuple[str, str]:
-    """Return code (else type) and message of a vendor's error body; all its words where the form is unknown."""
+    """Return code (else type) and message of an error body; of an unknown form an empty code and all its text."""
     try:
-        data = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError):
         return "", " ".join(_TAG.sub(" ", body).split())
-    error = data.get("error", data) if isinstance(data, dict) else data
+    error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
     if not isinstance(error, dict):
         return "", error if isinstance(error, str) else _words(error)
     details, message = error.get("details"), error.get("message")
@@ -122,21 +122,23 @@ def said(body: str) -> tuple[str, str]:
     return code, message if isinstance(message, str) else _words(error)
 
 
-def _words(data: object) -> str:
+def _words(value: object) -> str:
     """Return the texts in a value of JSON, in its order."""
-    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
-    return data if isinstance(data, str) else " ".join(filter(None, map(_words, parts)))
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value if isinstance(value, str) else " ".join(filter(None, map(_words, children)))
 
 
 def told_status(raw: str) -> int | None:
-    """Return the status that an error in a successful reply stands for, 502 where it names none; None without error."""
+    """Return the status of an error in a reply with status 200; 502 if it names none, None without an error."""
     try:
-        data = json.loads(raw)
+        parsed = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    choices = data.get("choices") if isinstance(data, dict) else None
+    choices = parsed.get("choices") if isinstance(parsed, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
-    error = next((each["error"] for each in (data, choice) if isinstance(each, dict) and each.get("error")), None)
+    error = next(
+        (holder["error"] for holder in (parsed, choice) if isinstance(holder, dict) and holder.get("error")), None
+    )
     if error is None:
         return None
     status = as_status(error.get("code") if isinstance(error, dict) else None)
@@ -144,12 +146,12 @@ def told_status(raw: str) -> int | None:
 
 
 def as_status(code: object) -> int | None:
-    """Return an HTTP status that may be written as a text; None if it is none."""
+    """Return an HTTP status, which may be a text of digits, as a number; else None."""
     return int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else None
 
 
 def hidden(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with key and private values, however JSON writes them, replaced by three asterisks."""
+    """Return the text with secrets, in each of JSON's spellings, replaced by three asterisks."""
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
             for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
@@ -165,11 +167,15 @@ def _remedy(status: int, variable: str | None) -> str:
 
 def _too_long(status: int, code: str, message: str) -> bool:
     words = message.lower()
-    return status == 413 or (status == 400 and (code in _TOO_LONG or any(each in words for each in _TOO_LONG_WORDS)))
+    return status == 413 or (
+        status == 400 and (code in _TOO_LONG or any(phrase in words for phrase in _TOO_LONG_WORDS))
+    )
 
 
 def quotes(message: str, requests: Sequence[Request]) -> bool:
-    """Say whether a vendor's words may repeat the texts of a request; those of a private one always may."""
+    """Say whether a message may quote a request: `_QUOTE` characters in common; of a private request always True."""
     texts = [turn.content for request in requests for turn in request.messages if turn.role != "system"]
-    parts = {message[start : start + _QUOTE] for start in range(len(message) - _QUOTE + 1)}
-    return any(request.private for request in requests) or any(part in text for text in texts for part in parts)
+    fragments = {message[start : start + _QUOTE] for start in range(len(message) - _QUOTE + 1)}
+    return any(request.private for request in requests) or any(
+        fragment in text for text in texts for fragment in fragments
+    )

@@ -1,7 +1,7 @@
-"""What all providers over a vendor's SDK share: one call, one timeout, one place where foreign errors become ours.
+"""Base of providers that use an SDK: one call, one timeout, and conversion of its errors to ProviderError.
 
-SDK retries and timeouts are off. Who asks retries, and two layers of retries multiply; the timeout here is for a whole
-call, where theirs is for each read.
+SDK retries and timeouts are off. The caller retries, and two layers of retries multiply; the timeout here is for a
+complete call, where the SDK's is for each read.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     import httpx2
 
 KEPT = 256_000
-"""Characters of a reply that are read and kept, at most."""
+"""Maximum characters of a reply that are parsed and stored."""
 MOST_SAID = 2_000
-"""Characters that are kept of what cannot be read."""
+"""Maximum characters of an unreadable reply that are stored."""
 _LONGEST, _LONGEST_NAME, _MOST_PARTS, _DEEPEST = 64_000, 200, 50, 8
 JSON: Any = {"headers": {"content-type": "application/json"}}
-"""Options of a call whose body is JSON already."""
+"""Options of a call whose body is encoded already."""
 TEXTS = ("text", "output_text")
-"""Types of the parts of an answer that are not thoughts."""
+"""Types of content blocks that are the answer, not reasoning."""
 NO_KEY = "none"
-"""Sent where a server wants no key, because the SDKs insist on one."""
+"""Placeholder for a server without keys, because the SDKs require one."""
 
 
 class Rejected(Exception):
@@ -50,7 +50,7 @@ class Rejected(Exception):
 
 
 class Unreachable(Exception):
-    """No reply that can be read: the connection failed or broke, or the body is longer than it may be."""
+    """No readable reply: the connection failed or broke, or the body exceeds `reply_bytes`."""
 
     def __init__(self, error: BaseException) -> None:
         cause = error.__cause__ or error
@@ -59,19 +59,19 @@ class Unreachable(Exception):
 
 
 class SdkProvider(ABC):
-    """A provider; a subclass says how its vendor wants a request, and how it words a reply."""
+    """A provider; subclasses define the JSON of requests and replies."""
 
     egress: ClassVar[Egress] = "remote"
     sdk: ClassVar[str]
-    """Name of the vendor's package."""
+    """Name of the SDK's package."""
     address: ClassVar[str]
     path: ClassVar[str]
-    """Where requests go below the address."""
+    """Path of requests below the address."""
     usual_key: ClassVar[str]
     _client: Any = None
-    """The SDK's client, built at the first call: its connections belong to the event loop which uses them."""
+    """The SDK's client, made at the first call, for its connections belong to that event loop."""
     _reached = False
-    """Whether the host was ever found."""
+    """Whether the host ever answered."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.config = config = opened(config)
@@ -87,12 +87,12 @@ class SdkProvider(ABC):
         return identity(config, config.base_url or cls.address)
 
     async def answer(self, request: Request) -> Reply:
-        """Return the reply; ProviderError says whether asking again is useless and how long to wait.
+        """Return the reply; ProviderError tells whether a retry is useless and how long to wait.
 
-        An error by which a content filter refuses the prompt is a reply too: a refusal that names no model.
+        The error of a content filter is a reply too: a refusal without the name of a model.
         """
-        # `from None`: a foreign error can carry the key or the prompt into a traceback.
-        sending = SENDING.set(way := Way())
+        # `from None`: the SDK's error can carry the key or the prompt into a traceback
+        sending = SENDING.set(transfer := Way())
         try:
             async with asyncio.timeout(self.config.timeout_s):
                 text = await self._post(encoded(self.body(request)))
@@ -104,45 +104,45 @@ class SdkProvider(ABC):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key)) from None
         except Unreachable as fault:
-            raise self._unanswerable(fault, way) from None
+            raise self._unanswerable(fault, transfer) from None
         except TimeoutError:
             late = f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s"
-            raise ProviderError(late, overloaded=True, unknown=way.sent) from None
+            raise ProviderError(late, overloaded=True, unknown=transfer.sent) from None
         finally:
             SENDING.reset(sending)
         return self._reply(hidden(text, self._secrets), request)
 
-    def _unanswerable(self, fault: Unreachable, way: Way) -> ProviderError:
+    def _unanswerable(self, fault: Unreachable, transfer: Way) -> ProviderError:
         if fault.too_large:
             most = f"{self.config.reply_bytes / 1e6:g} MB"
-            long = f"{self.name}: {self.base_url} answered with more than {most}; raise reply_bytes if that is right"
-            return ProviderError(long, useless=True, unknown=True)
+            message = f"{self.name}: {self.base_url} answered with more than {most}; raise reply_bytes if that is right"
+            return ProviderError(message, useless=True, unknown=True)
         error = http.silent(self.name, self.base_url, fault, str(fault), reached=self._reached)
-        error.unknown = way.sent
+        error.unknown = transfer.sent
         return error
 
     async def close(self) -> None:
-        """Give the connections back; the next answer opens new ones."""
+        """Close the connections; the next answer opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     @abstractmethod
     def body(self, request: Request) -> dict[str, Json]:
-        """Return the JSON that is sent for a request."""
+        """Return the JSON body of a request."""
 
     @staticmethod
     @abstractmethod
     def read(data: Mapping[str, object], raw: str) -> Reply | None:
-        """Return the reply in a vendor's JSON, None if there is none in it."""
+        """Return the reply in a provider's JSON, None if it contains none."""
 
     async def _post(self, body: bytes) -> str:
         """Send a JSON body and return the text of the reply; Rejected or Unreachable otherwise."""
         import httpx2
 
-        place = f"{self.base_url}{self.path}"  # the SDK takes longer to join a path than to read an address
+        url = f"{self.base_url}{self.path}"  # joining a path in the SDK takes longer than parsing a complete URL
         with self._faults():
-            response = await self._open().post(place, content=body, options=JSON, cast_to=httpx2.Response)
+            response = await self._open().post(url, content=body, options=JSON, cast_to=httpx2.Response)
         text: str = response.text
         return text
 
@@ -151,7 +151,6 @@ class SdkProvider(ABC):
         """Return the SDK's client, made with `_options` unless there is one."""
 
     def _options(self) -> dict[str, Any]:
-        """Return how the SDK's client is made."""
         return {
             "api_key": self._key or NO_KEY,
             "base_url": self.base_url,
@@ -161,14 +160,14 @@ class SdkProvider(ABC):
         }
 
     def _http(self) -> "httpx2.AsyncClient":
-        """Return what sends a request beneath the SDK."""
+        """Return the HTTP client for the SDK."""
         from curate.llm.providers.transport import Client
 
         return Client(self.base_url, self.config.concurrency, self.config.reply_bytes)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        """Turn the SDK's errors into Rejected and Unreachable."""
+        """Convert the SDK's errors to Rejected and Unreachable."""
         import httpx2
 
         vendor = import_module(self.sdk)
@@ -181,49 +180,53 @@ class SdkProvider(ABC):
 
     @classmethod
     def reply(cls, raw: str) -> Reply | None:
-        """Return the reply in a vendor's text, fresh or kept, None if there is none in it."""
+        """Return the reply in a provider's text, new or from the ledger; None if it contains none."""
         try:
-            data = json.loads(raw, parse_int=_whole)
+            parsed = json.loads(raw, parse_int=_whole)
         except (ValueError, RecursionError):
             return None
-        return cls.read(data, raw) if isinstance(data, dict) else None
+        return cls.read(parsed, raw) if isinstance(parsed, dict) else None
 
     def _reply(self, raw: str, request: Request | None = None) -> Reply:
-        """Return the reply in a text that a vendor sent; of a long one no more is read than can be kept."""
+        """Return the reply in a provider's text, shortened as in the ledger; ProviderError if it contains none."""
         reply = self.reply(shortened(raw))
         if reply is not None:
             return reply
-        if (status := told_status(raw)) is not None:  # an error in the place of an answer, as a proxy passes it on
+        if (status := told_status(raw)) is not None:  # an error with status 200, as some proxies send it
             rejection = Rejection(status, {}, raw)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key))
         form = "with a web page" if raw.lstrip()[:1] == "<" else "in an unknown form"
-        wrong = f"{self.name}: {self.base_url} answered {form}; check kind and base_url"
-        empty = re.search(r'"choices"\s*:\s*(null|\[\s*\])', raw) is not None  # nothing was made that could be billed
+        message = f"{self.name}: {self.base_url} answered {form}; check kind and base_url"
+        # without a choice no answer was generated that could be charged
+        has_no_choice = re.search(r'"choices"\s*:\s*(null|\[\s*\])', raw) is not None
         raise ProviderError(
-            wrong, unknown=not empty, garbled=True, said="" if request and request.private else raw[:MOST_SAID]
+            message,
+            unknown=not has_no_choice,
+            garbled=True,
+            said="" if request and request.private else raw[:MOST_SAID],
         )
 
 
 def encoded(body: Mapping[str, Json]) -> bytes:
-    """Return the body as JSON; faster than the SDKs' own way, which allows for types that ours never holds."""
+    """Return the body as JSON; faster than the SDKs' encoder, which supports types that no body contains."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def merged(body: dict[str, Json], extra: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the body with further fields; where both hold a mapping, the mappings are joined."""
-    whole = dict(body)
-    for name, value in extra.items():
-        ours = whole.get(name)
-        both = isinstance(ours, Mapping) and isinstance(value, Mapping)
-        whole[name] = {**ours, **value} if both else value  # type: ignore[dict-item]
-    return whole
+    """Return the body with the fields of `extra`; where both have a mapping, these are merged, one level deep."""
+    fields = dict(body)
+    for name, extra_field in extra.items():
+        field = fields.get(name)
+        are_mappings = isinstance(field, Mapping) and isinstance(extra_field, Mapping)
+        fields[name] = {**field, **extra_field} if are_mappings else extra_field  # type: ignore[dict-item]
+    return fields
 
 
 def shortened(raw: str) -> str:
-    """Return the JSON of a reply as it is, or with its long strings cut and its long lists ended if it is over KEPT.
+    """Return the JSON of a reply unchanged, or, if it is longer than `KEPT`, with long strings and lists cut.
 
-    What is read is what the ledger keeps, so it gives the same ratings whenever it is read again. Empty if cutting does
-    not help, or if there is nothing to cut.
+    The ledger stores the same text, so reading it again gives the same ratings. Empty if it is too long after cutting
+    too, or if it is no JSON.
     """
     if len(raw) <= KEPT:
         return raw
@@ -234,43 +237,43 @@ def shortened(raw: str) -> str:
     return short if len(short) <= KEPT else ""
 
 
-def _cut(data: object, depth: int) -> object:
-    if isinstance(data, str):
-        return data[:_LONGEST]
-    if isinstance(data, dict) and depth:
-        return {name[:_LONGEST_NAME]: _cut(each, depth - 1) for name, each in islice(data.items(), _MOST_PARTS)}
-    if isinstance(data, list) and depth:
-        return [_cut(each, depth - 1) for each in data[:_MOST_PARTS]]
-    return None if isinstance(data, dict | list) else data
+def _cut(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    if isinstance(value, dict) and depth:
+        return {name[:_LONGEST_NAME]: _cut(child, depth - 1) for name, child in islice(value.items(), _MOST_PARTS)}
+    if isinstance(value, list) and depth:
+        return [_cut(child, depth - 1) for child in value[:_MOST_PARTS]]
+    return None if isinstance(value, dict | list) else value
 
 
 def _whole(digits: str) -> int | float:
-    """Read a whole number; one too long for any count stays a number, where `int` would raise."""
+    # `int` raises for too many digits
     return int(digits) if len(digits) < _LONGEST_NAME else float(digits)
 
 
 def model_id(data: Mapping[str, object]) -> str:
-    """Return the model that a reply names, empty if it names none."""
+    """Return the model that a reply names, at most `_LONGEST_NAME` characters; empty if it names none."""
     model = data.get("model")
     return model[:_LONGEST_NAME] if isinstance(model, str) else ""
 
 
 def inner(data: object, *names: str) -> object:
-    """Return what stands under a path of names in nested mappings, None where a step is missing."""
+    """Return the value at a path of names in nested mappings, None where a step is missing."""
     for name in names:
         data = data.get(name) if isinstance(data, Mapping) else None
     return data
 
 
 def spoken(blocks: Sequence[object]) -> str | None:
-    """Return the texts among the parts of an answer, joined, None if there are none; thoughts are no text."""
+    """Return the joined texts of an answer's content blocks, without reasoning; None if there are none."""
     texts = [inner(block, "text") for block in blocks if inner(block, "type") in TEXTS]
     return "".join(text for text in texts if isinstance(text, str)) if texts else None
 
 
 def count(data: object, *names: str) -> int | None:
-    """Return the count under a path of names: None where nothing stands there, -1 for what is no count of tokens."""
-    value = inner(data, *names)
-    if value is None:
+    """Return the token count at a path of names: None where it is missing, -1 for an impossible one."""
+    number = inner(data, *names)
+    if number is None:
         return None
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else -1
+    return number if type(number) is int and 0 <= number <= MOST_TOKENS else -1

@@ -1,4 +1,4 @@
-"""How a model is reached: the settings of a provider, its key, and its identity in the ledger."""
+"""Settings of a provider, its key, and its identity in the ledger."""
 
 import os
 from typing import Literal, Self
@@ -15,51 +15,51 @@ _OURS = frozenset({"max_completion_tokens", "max_tokens", "messages", "model", "
 
 
 class ProviderConfig(Section):
-    """One model behind one address; the quirks of vendors are settings and are never guessed from a host name."""
+    """One model at one address; quirks of providers are settings, never guessed from a host name."""
 
     kind: str = "openai"
-    """Which API it speaks: openai (and every API compatible with it) or anthropic."""
+    """API: openai (and every API compatible with it) or anthropic."""
     model: str = Field(min_length=1)
     base_url: str | None = Field(default=None, repr=False)
-    """Address of the API; None is the vendor's own."""
+    """Address of the API; None is the provider's own."""
     key_env: str | None = Field(default=None, pattern=f"^{sealed_values.VARIABLE}$", repr=False)
-    """Environment variable of the key; None is the usual one at the vendor's own address, and no key elsewhere."""
+    """Environment variable of the key; None is the usual one at the provider's own address, and no key elsewhere."""
     local: bool = False
-    """The user's word that the server at `base_url` keeps what it is sent; without it every address is remote."""
+    """The user declares that the server at `base_url` keeps what it is sent; without it any address is remote."""
     vendor: str | None = None
-    """Who serves the model, for the ledger; None is the address. Set it if the address may change and the model not."""
+    """Provider of the model, for the ledger; None is the address. Set it if the address may change, the model not."""
     json_mode: Literal["schema", "object", "none"] = "schema"
-    """How the form of a reply is enforced: by a JSON schema, as any JSON object, or by the prompt alone."""
+    """How the form of a reply is enforced: by a JSON schema, as any JSON object, or only by the prompt."""
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - a field's name
-    """Name of the bound of the answer; reasoning models of OpenAI want the second."""
+    """Field with the token limit of the answer; reasoning models of OpenAI require the second."""
     temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """None sends none: some models refuse it."""
+    """None sends no temperature, which some models refuse."""
     extra_body: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
-    """Further fields of the request's body, as the vendor names them; ${NAME} is read from the environment. Written
-    down are names and digests of values."""
+    """Further fields of the request's body, as the provider names them; ${NAME} is read from the environment. Run
+    folder and ledger store names, and digests of values."""
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
-    """Seconds for one whole call."""
+    """Maximum seconds of a complete call."""
     reply_bytes: int = Field(default=4_000_000, ge=1_000)
-    """Longest body of a reply, compressed or not; a longer one is not read to its end, and its request has failed."""
+    """Maximum bytes of a reply's body, compressed or not; a request with a longer one fails."""
     concurrency: int = Field(default=8, ge=1)
-    """Calls at the same time."""
+    """Maximum calls at the same time."""
     requests_per_minute: int | None = Field(default=None, ge=1)
-    """What the account may send; None is no limit that is known."""
+    """Rate limit of the account; None if no limit is known."""
     tokens_per_minute: int | None = Field(default=None, ge=1)
-    """Prompt and answer tokens; None is no limit that is known."""
+    """Rate limit of prompt and answer tokens together; None if no limit is known."""
     context_tokens: int | None = Field(default=None, ge=1)
-    """Longest prompt and answer together; None is unknown."""
+    """Maximum tokens of prompt and answer together; None is unknown."""
     batch: bool = False
     """Whether the address offers the batch API of its kind."""
     batch_items: int | None = Field(default=None, ge=1)
-    """Most requests in a batch; None is what the vendor allows in general, and less once it refuses a whole batch."""
+    """Maximum requests in a batch; None is the provider's usual limit, lowered when it refuses a batch."""
     price: Price | None = None
     """None: the cost is unknown."""
     tokens_a_han: float | None = Field(default=None, gt=0, le=5, allow_inf_nan=False)
-    """Tokens that the model's tokenizer makes of a Chinese character; None is unknown. Plans need it until ten answers
-    under the same rubric have told."""
+    """Tokens that the model's tokenizer needs for a Chinese character; None is unknown. Plans use it until there are
+    ten answers under the same rubric to estimate it from."""
     _written: dict[str, JsonValue] | None = PrivateAttr(default=None)
-    """What `extra_body` was before its variables were read; None where they were not."""
+    """`extra_body` with its ${NAME}; None until they are read."""
 
     @field_validator("base_url")
     @classmethod
@@ -67,21 +67,21 @@ class ProviderConfig(Section):
         if address is None:
             return None
         try:
-            parts = urlsplit(address)
-            whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # its words repeat what may be a password
-            whole = False
-        if not whole and "@" not in address:
+            url = urlsplit(address)
+            is_valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        except ValueError:  # its message may quote a password
+            is_valid = False
+        if not is_valid and "@" not in address:
             raise ValueError("expected an address such as https://api.example.com/v1")
-        if not whole or "@" in address or parts.query or parts.fragment:
+        if not is_valid or "@" in address or url.query or url.fragment:
             raise ValueError("an address holds no user, key or query; put the key into the variable of key_env")
         return address.rstrip("/")
 
     @field_validator("extra_body")
     @classmethod
     def _free_fields(cls, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        if taken := sorted(_OURS & fields.keys()):
-            raise ValueError(f"{', '.join(taken)} cannot be set here; use the settings of the same purpose")
+        if reserved := sorted(_OURS & fields.keys()):
+            raise ValueError(f"{', '.join(reserved)} cannot be set here; use the settings of the same purpose")
         if wrong := sealed_values.problem(fields):
             raise ValueError(wrong)
         return fields
@@ -98,20 +98,20 @@ class ProviderConfig(Section):
 def key(config: ProviderConfig, usual: str) -> str | None:
     """Return the key from the environment, or None where none is wanted.
 
-    ConfigError if it is missing, or stands in the settings themselves, whose identity is written down.
+    ConfigError if it is missing, or if the settings contain it, for their identity is stored in the ledger.
 
-    The vendor's usual variable is read for the vendor's own address alone: a key is never sent to another one unless
-    `key_env` says so.
+    The provider's usual variable is read only for the provider's own address: no key is sent to another one unless
+    `key_env` is set.
     """
     variable = key_variable(config, usual)
     if variable is None:
         return None
-    found, place = os.environ.get(variable, "").strip(), f"{config.kind} model {config.model!r}"
-    if not found:
-        raise ConfigError(f"{place}: the environment variable {variable} holds no key; type `export {variable}=...`")
-    if found in canonical([config.model, config.vendor, config.base_url, written(config)]):
-        raise ConfigError(f"{place}: its settings hold the key itself; take it out of them")
-    return found
+    secret, where = os.environ.get(variable, "").strip(), f"{config.kind} model {config.model!r}"
+    if not secret:
+        raise ConfigError(f"{where}: the environment variable {variable} holds no key; type `export {variable}=...`")
+    if secret in canonical([config.model, config.vendor, config.base_url, written(config)]):
+        raise ConfigError(f"{where}: its settings hold the key itself; take it out of them")
+    return secret
 
 
 def key_variable(config: ProviderConfig, usual: str) -> str | None:
@@ -120,13 +120,13 @@ def key_variable(config: ProviderConfig, usual: str) -> str | None:
 
 
 def opened(config: ProviderConfig) -> ProviderConfig:
-    """Return settings whose `extra_body` is as it is sent; ConfigError if a value of it is not to be had."""
+    """Return settings with the variables of `extra_body` read; ConfigError if a value is missing or only a digest."""
     if config._written is not None:  # noqa: SLF001
         return config
     sealed_values.need_values(config.extra_body, _body(config))
-    made = config.model_copy(update={"extra_body": sealed_values.opened(config.extra_body, _body(config))})
-    made._written = config.extra_body  # noqa: SLF001
-    return made
+    with_values = config.model_copy(update={"extra_body": sealed_values.opened(config.extra_body, _body(config))})
+    with_values._written = config.extra_body  # noqa: SLF001
+    return with_values
 
 
 def _body(config: ProviderConfig) -> str:
@@ -134,18 +134,19 @@ def _body(config: ProviderConfig) -> str:
 
 
 def written(config: ProviderConfig) -> dict[str, JsonValue]:
-    """Return `extra_body` as it was given, with the variables that it names."""
+    """Return `extra_body` before its ${NAME} were read."""
     return config.extra_body if config._written is None else config._written  # noqa: SLF001
 
 
 def secrets(config: ProviderConfig, key: str | None) -> list[str]:
-    """Return what must not be read in a reply, longest first: the key, and private values of an opened `extra_body`."""
-    found = [*([key] if key else []), *sealed_values.private(written(config), config.extra_body)]
-    return sorted(found, key=len, reverse=True)
+    """Return the texts to hide in replies, longest first: the key, and private values of an opened `extra_body`."""
+    hidden_texts = [*([key] if key else []), *sealed_values.private(written(config), config.extra_body)]
+    # longest first, so that a text within a longer one does not leave the rest of that to be seen
+    return sorted(hidden_texts, key=len, reverse=True)
 
 
 def identity(config: ProviderConfig, address: str) -> dict[str, Json]:
-    """Return what can change an answer: who serves which model with which parameters, values of `extra_body` sealed."""
+    """Return all settings that can change an answer, with values of `extra_body` sealed."""
     return {
         "kind": config.kind,
         "vendor": config.vendor or address,

@@ -1,4 +1,4 @@
-"""Judges by name: what rates passages, offline or by asking a model."""
+"""Judges by name: they rate passages, offline or by a model."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A server that speaks the OpenAI embeddings protocol: a vendor, vLLM, Ollama, text-embeddings-inference."""
+"""Encoder on a server with the OpenAI embeddings protocol: a provider, vLLM, Ollama, text-embeddings-inference."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -16,14 +16,14 @@ from curate.system import http, retries
 from curate.system.egress import Egress, forwarded
 
 _SHORTEST = 1e-18
-"""The squares of smaller numbers are 0 in float32, and those of numbers above its inverse are infinite."""
+"""Squares of smaller numbers are 0 in float32; squares of numbers above its inverse are infinite."""
 
 _NO_MATTER = {"key_env", "batch_size", "local", "timeout_s", "attempts"}
 """Settings that change no vector."""
 
 
 class Config(Section):
-    """Where the server is and how it is asked."""
+    """Address, model and limits of the server."""
 
     base_url: str = Field(pattern=http.ADDRESS, repr=False)
     """Address that `/embeddings` is added to, for example https://api.example.com/v1."""
@@ -33,15 +33,15 @@ class Config(Section):
     key_env: str | None = None
     """Name of the environment variable that holds the key; None for a server without keys."""
     query_prompt: str = ""
-    """Put in front of every query."""
+    """Prefix of every query."""
     document_prompt: str = ""
-    """Put in front of every document."""
+    """Prefix of every document."""
     batch_size: int = Field(default=64, ge=1)
     local: bool = False
-    """The user vouches that the server at `base_url` keeps what it is sent; without it every address is remote."""
+    """The user declares that the server at `base_url` keeps what it is sent; without it every address is remote."""
     timeout_s: float = Field(default=60.0, gt=0)
     attempts: int = Field(default=5, ge=1)
-    """How often a batch is sent before its error is raised."""
+    """Attempts per batch before its error is raised."""
 
 
 class Api:
@@ -61,11 +61,11 @@ class Api:
 
     @property
     def prompts(self) -> Mapping[Role, str]:
-        """Return what is put in front of texts of a role."""
+        """Return role -> prefix of its texts."""
         return {"query": self.config.query_prompt, "document": self.config.document_prompt}
 
     def beyond(self, who: str) -> str | None:
-        """Return why texts may leave; None if the user says that they stay."""
+        """Return why texts may leave; None if `local` is set and no proxy is."""
         return forwarded(who, self.config.base_url, local=self.config.local)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
@@ -77,13 +77,9 @@ class Api:
         rows = np.empty((len(texts), self.dim), dtype=np.float32)
         with httpx.Client(headers=self._headers, timeout=self.config.timeout_s) as client:
             for start in range(0, len(texts), self.config.batch_size):
-                part = [prompt + text for text in texts[start : start + self.config.batch_size]]
-                rows[start : start + len(part)] = self._batch(client, part)
+                batch = [prompt + text for text in texts[start : start + self.config.batch_size]]
+                rows[start : start + len(batch)] = retries.again(self.config.attempts)(self._post, client, batch)
         return unit(rows)
-
-    def _batch(self, client: httpx.Client, texts: Sequence[str]) -> Vectors:
-        rows: Vectors = retries.again(self.config.attempts)(self._post, client, texts)
-        return rows
 
     def _post(self, client: httpx.Client, texts: Sequence[str]) -> Vectors:
         # `from None`: a foreign error can carry the key or a text into a traceback.
@@ -104,18 +100,19 @@ class Api:
 
     def _read(self, response: httpx.Response, count: int) -> Vectors:
         try:
-            items = sorted(response.json()["data"], key=lambda item: item["index"])
-            places = [item["index"] for item in items]
-            rows = np.asarray([item["embedding"] for item in items], dtype=np.float32)
+            entries = sorted(response.json()["data"], key=lambda entry: entry["index"])
+            indices = [entry["index"] for entry in entries]
+            rows = np.asarray([entry["embedding"] for entry in entries], dtype=np.float32)
         except (ValueError, KeyError, TypeError):
-            places, rows = [], np.empty(0, dtype=np.float32)
-        if rows.ndim != 2 or places != list(range(count)) or not np.isfinite(rows).all():
+            indices, rows = [], np.empty(0, dtype=np.float32)
+        if rows.ndim != 2 or indices != list(range(count)) or not np.isfinite(rows).all():
             raise ProviderError(
                 f"encoders.{self.name}: the reply of {self._url} does not hold {count} embeddings; check base_url",
                 fatal=True,
             )
         if rows.shape[1] != self.dim:
             raise ConfigError(f"encoders.{self.name}.dim: found vectors of length {rows.shape[1]}, expected {self.dim}")
+        # such rows cannot be divided by their length in float32
         largest = np.abs(rows).max(axis=1)
         if empty := int(((largest < _SHORTEST) | (largest > 1 / _SHORTEST)).sum()):
             raise ProviderError(

@@ -1,4 +1,4 @@
-"""Two encoders of one width: queries by one model, documents by another whose space it was trained to share."""
+"""Two encoders of one vector space: one model for queries, and another for documents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -20,9 +20,9 @@ SIDES: tuple[Role, ...] = ("query", "document")
 
 
 class Config(Section):
-    """Which encoder each role has: the name of one with its defaults, such as `use`, or its kind and settings.
+    """Encoder of each role: a kind with its defaults, such as `use`, or its kind and settings.
 
-    Where a pipeline is at hand, a name may be that of another encoder of it: see `with_named_sides`.
+    In a pipeline it may also be the name of another of its encoders: see `with_named_sides`.
     """
 
     query: str | dict[str, JsonValue]
@@ -34,23 +34,23 @@ class Config(Section):
 class Asymmetric:
     """Encode queries by one encoder and documents by another.
 
-    The revision is made of both sides' revisions; `revisions` has each one's, so that vectors of documents outlive a
-    change of the query model. Texts leave this machine if either side sends them.
+    `revision` is a digest of both sides' revisions; caches use `revisions`, one per role, so that vectors of documents
+    stay valid when the query model changes. Texts leave this machine if either side sends them.
     """
 
     sts_route: Role = "query"
-    """The side that encodes sentences of STS, which are neither queries nor documents."""
+    """Role whose encoder encodes sentences of STS, which are neither queries nor documents."""
 
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.config = name, config
-        made = {role: _side(f"{name}.{role}", getattr(config, role)) for role in SIDES}
-        self.sides = {role: side for role, (_, side) in made.items()}
-        self.revisions = {role: digest([kind, side.revision])[:16] for role, (kind, side) in made.items()}
+        kinds_and_sides = {role: _side(f"{name}.{role}", getattr(config, role)) for role in SIDES}
+        self.sides = {role: side for role, (_, side) in kinds_and_sides.items()}
+        self.revisions = {role: digest([kind, side.revision])[:16] for role, (kind, side) in kinds_and_sides.items()}
         self.revision = digest(self.revisions)[:16]
 
     @property
     def egress(self) -> Egress:
-        """Return `local` if both sides send nothing; why texts may leave, `beyond` says."""
+        """Return `local` if both sides send nothing; `beyond` gives the reason of `remote`."""
         return "remote" if any(egress.declared(side) == "remote" for side in self.sides.values()) else "local"
 
     def side(self, role: Role) -> Encoder:
@@ -78,18 +78,18 @@ class Asymmetric:
 
     @property
     def lanes(self) -> int:
-        """Return how many threads may call `encode` at once: as many as the wider side takes."""
+        """Return the number of threads that may call `encode` at once: the larger of the sides' numbers."""
         return max(map(_lanes, self.sides.values()))
 
     @property
     def step(self) -> int | None:
-        """Return the smaller batch of two sides on a processor; None if either has no such size."""
+        """Return the smaller of the sides' batch sizes on a CPU; None if either has none."""
         steps: list[int | None] = [getattr(side, "step", None) for side in self.sides.values()]
-        known = [step for step in steps if step is not None]
-        return min(known) if len(known) == len(steps) else None
+        sizes = [step for step in steps if step is not None]
+        return min(sizes) if len(sizes) == len(steps) else None
 
     def load(self) -> None:
-        """Load both models and compare their widths, before hours go into the documents."""
+        """Load both models and compare their vector lengths, before documents are encoded for hours."""
         for side in self.sides.values():
             if (load := getattr(side, "load", None)) is not None:
                 load()
@@ -102,35 +102,35 @@ class Asymmetric:
             return self.sides[role].encode(texts, role)
 
     def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
-        """Return what encodes texts of a role by a copy of that side in float32; None if the side needs none."""
+        """Return a function that encodes texts of a role by a float32 copy of its side; None if the side needs none."""
         find = getattr(self.sides[role], "float32_rows", None)
         return None if find is None else find(role)
 
     @cached_property
     def _gates(self) -> dict[Role, Semaphore]:
-        """Return what keeps more threads out of a side than it takes."""
+        # as many threads may encode by a side as its model takes, though `lanes` is the larger number of both
         return {role: Semaphore(_lanes(side)) for role, side in self.sides.items()}
 
 
 def with_named_sides(settings: Settings, definitions: Mapping[str, Settings]) -> Settings:
-    """Return an encoder's settings; sides of an `asymmetric` that name another of the definitions have its settings."""
+    """Return an encoder's settings; in an `asymmetric`, names in `definitions` are replaced by their settings."""
     if settings.get("kind") != KIND:
         return settings
-    named = {role: side for role in SIDES if isinstance(side := settings.get(role), str) and side in definitions}
-    return {**settings, **{role: {"kind": name, **definitions[name]} for role, name in named.items()}}
+    names = {role: side for role in SIDES if isinstance(side := settings.get(role), str) and side in definitions}
+    return {**settings, **{role: {"kind": name, **definitions[name]} for role, name in names.items()}}
 
 
 def _lanes(side: Encoder) -> int:
     return int(getattr(side, "lanes", 1))
 
 
-def _side(place: str, given: str | dict[str, JsonValue]) -> tuple[str, Encoder]:
+def _side(path: str, declared: str | dict[str, JsonValue]) -> tuple[str, Encoder]:
     """Return the kind of a side and its encoder; ConfigError for a kind that is unknown, missing, or this one."""
-    settings = {"kind": given} if isinstance(given, str) else dict(given)
+    settings = {"kind": declared} if isinstance(declared, str) else dict(declared)
     kind = settings.pop("kind", None)
-    if kind not in (known := [name for name in ENCODERS.names() if name != KIND]):
-        found = "nothing" if kind is None else repr(kind)
-        raise ConfigError(f"encoders.{place}.kind: found {found}; {suggestion(str(kind), known)}", choices=known)
+    if kind not in (kinds := [name for name in ENCODERS.names() if name != KIND]):
+        description = "nothing" if kind is None else repr(kind)
+        raise ConfigError(f"encoders.{path}.kind: found {description}; {suggestion(str(kind), kinds)}", choices=kinds)
     make = ENCODERS.load(str(kind))
-    config = check(import_module(make.__module__).Config, settings, f"encoders.{place}")
-    return str(kind), make(place, config)
+    config = check(import_module(make.__module__).Config, settings, f"encoders.{path}")
+    return str(kind), make(path, config)

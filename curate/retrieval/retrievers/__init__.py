@@ -14,4 +14,4 @@ RETRIEVERS: Registry[Callable[..., Retriever]] = Registry(
         "runfile": "curate.retrieval.retrievers.runfile:RunFile",
     },
 )
-"""Kinds of retrievers; every encoder's name stands for `dense` with that encoder."""
+"""Kinds of retrievers; the name of an encoder means `dense` with that encoder."""

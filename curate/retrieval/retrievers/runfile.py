@@ -1,4 +1,4 @@
-"""Rankings made elsewhere: a TREC run, or the predictions that mteb writes."""
+"""Rankings from a file: a TREC run, or predictions of mteb."""
 
 import json
 import math
@@ -16,32 +16,32 @@ from curate.system.files import sha256
 
 FIELDS = 6
 META = "mteb_model_meta"
-"""What mteb writes beside its runs."""
+"""Key of mteb's file that holds no run."""
 
 Run = dict[str, dict[str, float]]
 """Query -> document -> score."""
 
 
 class Config(Section):
-    """Where the run is."""
+    """File of the run, and which run of it."""
 
     path: Path
     """A TREC run, or `<task>_predictions.json` of mteb."""
     subset: str | None = None
-    """Which subset of an mteb file; None where there is only one."""
+    """Subset of an mteb file; may be None if there is only one."""
     split: str | None = None
-    """Which split of an mteb file; None where there is only one."""
+    """Split of an mteb file; may be None if there is only one."""
 
 
 class RunFile:
-    """Give back the rankings of a file: lines `qid Q0 docid rank score tag`, or mteb's JSON."""
+    """Retriever that returns the rankings of a file: lines `qid Q0 docid rank score tag`, or mteb's JSON."""
 
     egress: ClassVar[Egress] = "local"
     orders_ties: ClassVar[bool] = True
-    """Documents of one score stay in this order, whatever their ids are by now."""
+    """Documents of equal score keep this order, even if their ids were replaced since."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
-        self.name, self.config, self._named = name, config, kit.named
+        self.name, self.config, self._run_id = name, config, kit.named
         if not config.path.is_file():
             raise DataError(
                 f"retrievers.{name}.path: {config.path}: no such file; "
@@ -52,48 +52,50 @@ class RunFile:
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:  # noqa: ARG002
         """Yield each query's documents by the file's scores, all of them, ties by the file's ids, the greater first.
 
-        That is how trec_eval reads a run. The ids are the file's: it may rank the raw corpus, of which some documents
-        were merged or dropped, so only the pool can cut at a depth. Queries of the file that are not asked for are
-        passed over; one it lacks has no hits.
+        trec_eval reads a run in this order. The file may rank the raw corpus, of which some documents were merged or
+        dropped, so `depth` is ignored here, and the pool cuts. Queries of the file that are not in `queries` are left
+        out; a query without lines has no hits.
         """
-        named, query_ids = self._named, {query.query_id for query in queries}
+        run_id, query_ids = self._run_id, {query.query_id for query in queries}
 
-        def wanted(query_id: str) -> bool:
-            return named(query_id) in query_ids
+        def is_searched(query_id: str) -> bool:
+            return run_id(query_id) in query_ids
 
         is_json = self.config.path.suffix == ".json"
-        found = _predictions(self.name, self.config, wanted) if is_json else _trec(self.config.path, wanted)
+        scores_by_query = (
+            _predictions(self.name, self.config, is_searched) if is_json else _trec(self.config.path, is_searched)
+        )
         run = {
-            named(query): sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True)
-            for query, scores in found.items()
+            run_id(query): sorted(scores.items(), key=lambda hit: (hit[1], hit[0]), reverse=True)
+            for query, scores in scores_by_query.items()
         }
         for query in counting(queries, progress, StepLabel(f"reading, {self.name}", "queries"), len(queries)):
             ranked = enumerate(run.get(query.query_id, ()), start=1)
-            yield [Hit(named(doc_id), rank, score) for rank, (doc_id, score) in ranked]
+            yield [Hit(run_id(doc_id), rank, score) for rank, (doc_id, score) in ranked]
 
 
-def _predictions(name: str, config: Config, wanted: Callable[[str], bool]) -> Run:
-    """Read what mteb writes with `prediction_folder`: subset -> split -> query -> document -> score."""
+def _predictions(name: str, config: Config, is_searched: Callable[[str], bool]) -> Run:
+    """Read a file of mteb's `prediction_folder`: subset -> split -> query -> document -> score."""
     path = config.path
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError(f"{path}: not valid JSON ({error}); give mteb's <task>_predictions.json") from error
     runs = {
         (subset, split): run
-        for subset, splits in _mapping(data, path).items()
+        for subset, splits in _mapping(content, path).items()
         if subset != META and config.subset in (None, subset)
         for split, run in _mapping(splits, path).items()
         if config.split in (None, split)
     }
     if len(runs) != 1:
-        found = ", ".join("/".join(place) for place in runs) or "none"
-        raise DataError(f"{path}: expected one run, found {found}; set retrievers.{name}.subset and .split to choose")
+        names = ", ".join("/".join(keys) for keys in runs) or "none"
+        raise DataError(f"{path}: expected one run, found {names}; set retrievers.{name}.subset and .split to choose")
     (run,) = runs.values()
     return {
         query_id: {doc_id: _number(score, f"{path}: {query_id}") for doc_id, score in _mapping(scores, path).items()}
         for query_id, scores in _mapping(run, path).items()
-        if wanted(query_id)
+        if is_searched(query_id)
     }
 
 
@@ -103,35 +105,37 @@ def _mapping(value: object, path: Path) -> Mapping[str, object]:
     return value
 
 
-def _number(value: object, place: str) -> float:
+def _number(value: object, location: str) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"{place}: found the score {value!r}, expected a finite number")
+        raise DataError(f"{location}: found the score {value!r}, expected a finite number")
     return number
 
 
-def _trec(path: Path, wanted: Callable[[str], bool]) -> Run:
+def _trec(path: Path, is_searched: Callable[[str], bool]) -> Run:
     run: Run = {}
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    _add(run, line.split(), f"{path}:{number}", wanted)
+                    _add(run, line.split(), f"{path}:{number}", is_searched)
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text; give a TREC run in UTF-8") from error
     return run
 
 
-def _add(run: Run, fields: Sequence[str], place: str, wanted: Callable[[str], bool]) -> None:
+def _add(run: Run, fields: Sequence[str], location: str, is_searched: Callable[[str], bool]) -> None:
     if len(fields) != FIELDS:
-        raise DataError(f"{place}: found {len(fields)} fields, expected 6 (qid Q0 docid rank score tag)")
+        raise DataError(f"{location}: found {len(fields)} fields, expected 6 (qid Q0 docid rank score tag)")
     query_id, _, doc_id, _, score, _ = fields
-    if not wanted(query_id):
+    if not is_searched(query_id):
         return
     scores = run.setdefault(query_id, {})
     if doc_id in scores:
-        raise DataError(f"{place}: document {doc_id!r} stands twice in the ranking of query {query_id!r}; remove one")
-    scores[doc_id] = _number(score, place)
+        raise DataError(
+            f"{location}: document {doc_id!r} stands twice in the ranking of query {query_id!r}; remove one"
+        )
+    scores[doc_id] = _number(score, location)

@@ -1,7 +1,7 @@
 """Leakage between a training and a test split: similar queries, and positives of such queries.
 
-Splits share a corpus (METHOD: so that training sees what a system is asked in, never what it is asked), so a document
-of both is no leak by itself. It is one if the queries it answers are near to one another too.
+Splits share a corpus (METHOD: training may see the documents of the test, never its queries), so a document that is
+positive in both splits is no leak by itself. It is one if the two queries are similar too.
 """
 
 import unicodedata
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 BLOCK, CHUNK = 1024, 8192
 """Texts compared at once: a matrix of similarities has at most BLOCK x CHUNK x 4 bytes."""
 QUERY_RUN, DOCUMENT_RUN = 2, 4
-"""Signs in a run: of long texts shorter runs are in all of them, and make the comparison slow."""
+"""Characters in an n-gram: shorter ones occur in every long text and make the comparison slow."""
 
 
 def form(text: str) -> str:
-    """Return a text's letters and digits alone, in one width and one case: what two copies of a text have in common."""
+    """Return only the letters and digits of a text, in one width and case, for comparing copies of a text."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in plain if sign.isalnum()) or plain.strip()
 
@@ -58,9 +58,9 @@ class LeakSplit:
 
 @dataclass(frozen=True)
 class Rule:
-    """When texts are alike: similarity above a threshold, which belongs to an encoder, or so many signs in common.
+    """When texts are alike: similarity above a threshold (specific to the encoder), or enough n-grams in common.
 
-    `overlap` is the Jaccard index of the runs of 2 signs of two queries' forms, and of 4 signs of two documents'. An
+    `overlap` is the Jaccard index of the character n-grams of two forms: 2-grams of queries, 4-grams of documents. An
     encoder alone misses edits of short texts.
     """
 
@@ -68,41 +68,41 @@ class Rule:
     documents: float
     overlap: float
     related: float
-    """Two queries whose similarity is above it may share no positive."""
+    """Queries of the two splits with a similarity above it must not share a positive."""
 
 
 def find(train: LeakSplit, test: LeakSplit, rule: Rule) -> pl.DataFrame:
-    """Return the `leaks` table: what of a training split is known from a test split, sorted.
+    """Return the `leaks` table of a training split against a test split, sorted by query and document.
 
-    A row of kind `query` names the most similar test query of a training query that has one alike. A row of kind
-    `document` is a further training pair whose document is alike to a positive of a test query, the nearest such query
-    being named; it is a leak (`removed`) if the similarity of the two queries is above `related`. An overlap is null
-    where it is below the rule's.
+    A row of kind `query` is a training query that is alike to a test query; it names the most similar one. A row of
+    kind `document` is another training pair whose document is alike to a positive of a test query; it names the most
+    similar such query, and is a leak (`removed`) if the similarity of the two queries is above `related`. An overlap
+    below the rule's is null.
     """
-    asked = (
+    query_leaks = (
         alike(train.queries, test.queries, rule.queries, rule.overlap, QUERY_RUN)
         .sort("similarity", "overlap", "right", descending=[True, True, False], nulls_last=True)
         .unique("left", keep="first", maintain_order=True)
         .select("similarity", "overlap", query_id="left", test_query_id="right")
         .with_columns(kind=pl.lit("query"), removed=pl.lit(value=True))
     )
-    found = pl.concat([asked, _documents(train, test, asked, rule)], how="diagonal_relaxed")
-    return found.select(*TABLES["leaks"]).cast(dict(TABLES["leaks"])).sort("query_id", "doc_id")  # type: ignore[arg-type]
+    leaks = pl.concat([query_leaks, _documents(train, test, query_leaks, rule)], how="diagonal_relaxed")
+    return leaks.select(*TABLES["leaks"]).cast(dict(TABLES["leaks"])).sort("query_id", "doc_id")  # type: ignore[arg-type]
 
 
-def _documents(train: LeakSplit, test: LeakSplit, asked: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    """Return the rows of kind `document`."""
-    left = train.pairs.select("query_id", "doc_id").join(asked, on="query_id", how="anti")
-    right = test.pairs.select(test_query_id="query_id", test_doc_id="doc_id")
-    same = alike(train.documents, test.documents, rule.documents, rule.overlap, DOCUMENT_RUN).select(
+def _documents(train: LeakSplit, test: LeakSplit, query_leaks: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Return the rows of kind `document`; pairs of queries that leak themselves are left out."""
+    train_pairs = train.pairs.select("query_id", "doc_id").join(query_leaks, on="query_id", how="anti")
+    test_pairs = test.pairs.select(test_query_id="query_id", test_doc_id="doc_id")
+    alike_documents = alike(train.documents, test.documents, rule.documents, rule.overlap, DOCUMENT_RUN).select(
         doc_id="left", test_doc_id="right", doc_similarity="similarity", doc_overlap="overlap"
     )
-    both = left.join(same, on="doc_id").join(right, on="test_doc_id")
-    rows, others = _places(train.queries, both["query_id"]), _places(test.queries, both["test_query_id"])
-    near = np.round(pair_products(train.queries.vectors, rows, test.queries.vectors, others), DIGITS)
+    pairs = train_pairs.join(alike_documents, on="doc_id").join(test_pairs, on="test_doc_id")
+    train_rows, test_rows = _places(train.queries, pairs["query_id"]), _places(test.queries, pairs["test_query_id"])
+    similarity = np.round(pair_products(train.queries.vectors, train_rows, test.queries.vectors, test_rows), DIGITS)
     order = ["similarity", "doc_similarity"]
     return (
-        both.with_columns(similarity=pl.Series(near, dtype=pl.Float64))
+        pairs.with_columns(similarity=pl.Series(similarity, dtype=pl.Float64))
         .sort(*order, "test_query_id", "test_doc_id", descending=[True, True, False, False])
         .unique(["query_id", "doc_id"], keep="first", maintain_order=True)
         .with_columns(kind=pl.lit("document"), removed=pl.col("similarity") > round(rule.related, DIGITS))
@@ -112,56 +112,59 @@ def _documents(train: LeakSplit, test: LeakSplit, asked: pl.DataFrame, rule: Rul
 def alike(left: SplitTexts, right: SplitTexts, t: float, overlap: float, run: int) -> pl.DataFrame:
     """Return all pairs of texts that are alike: left, right (ids), similarity, and overlap, null where it is lower.
 
-    The similarity is above t, or the overlap of runs of so many signs not below `overlap`. A float32 product screens;
-    what it finds is decided by the float64 product of the stored vectors, rounded to 5 digits.
+    The similarity is above `t`, or the overlap of n-grams of `run` characters is at least `overlap`. A float32 product
+    selects candidates; the float64 product of the stored vectors, rounded to 5 digits, decides.
     """
     by_vector = pl.DataFrame(_above(left.vectors, right.vectors, t), {"l": pl.Int64, "r": pl.Int64})
     by_signs = pl.DataFrame(
         overlapping(left.forms, right.forms, overlap, run), {"l": pl.Int64, "r": pl.Int64, "overlap": pl.Float64}
     )
-    found = by_vector.join(by_signs, on=["l", "r"], how="full", coalesce=True).sort("l", "r")
-    near = pair_products(left.vectors, found["l"].to_numpy(), right.vectors, found["r"].to_numpy())
-    return found.select(
-        left=pl.Series(left.ids, dtype=pl.String).gather(found["l"]),
-        right=pl.Series(right.ids, dtype=pl.String).gather(found["r"]),
-        similarity=pl.Series(np.round(near, DIGITS), dtype=pl.Float64),
+    pairs = by_vector.join(by_signs, on=["l", "r"], how="full", coalesce=True).sort("l", "r")
+    similarity = pair_products(left.vectors, pairs["l"].to_numpy(), right.vectors, pairs["r"].to_numpy())
+    return pairs.select(
+        left=pl.Series(left.ids, dtype=pl.String).gather(pairs["l"]),
+        right=pl.Series(right.ids, dtype=pl.String).gather(pairs["r"]),
+        similarity=pl.Series(np.round(similarity, DIGITS), dtype=pl.Float64),
         overlap="overlap",
     )
 
 
 def overlapping(left: Sequence[str], right: Sequence[str], least: float, run: int) -> tuple[Rows, Rows, Scores]:
-    """Return the rows of all pairs whose runs of signs overlap by `least` or more, and by how much.
+    """Return rows, columns and Jaccard index of all pairs whose n-grams of `run` characters overlap by `least` or more.
 
-    Only the runs of `right` are kept in memory.
+    Only the n-grams of `right` are kept in memory.
     """
-    known: dict[str, int] = {}
-    other, others = _runs(right, run, known, learn=True)
-    turned = other.T.tocsr()
-    found: list[tuple[Rows, Rows, Scores]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    numbers: dict[str, int] = {}
+    right_ngrams, right_sizes = _ngrams(right, run, numbers, learn=True)
+    transposed = right_ngrams.T.tocsr()
+    blocks: list[tuple[Rows, Rows, Scores]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for start in range(0, len(left), BLOCK):
-        one, sizes = _runs(left[start : start + BLOCK], run, known, learn=False)
-        common = (one @ turned).tocoo()
-        share = np.round(common.data / (sizes[common.row] + others[common.col] - common.data), DIGITS)
+        left_ngrams, left_sizes = _ngrams(left[start : start + BLOCK], run, numbers, learn=False)
+        common = (left_ngrams @ transposed).tocoo()
+        share = np.round(common.data / (left_sizes[common.row] + right_sizes[common.col] - common.data), DIGITS)
         enough = share >= round(least, DIGITS)
-        found.append((common.row[enough].astype(np.int64) + start, common.col[enough].astype(np.int64), share[enough]))
-    rows, columns, shares = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        blocks.append((common.row[enough].astype(np.int64) + start, common.col[enough].astype(np.int64), share[enough]))
+    rows, columns, shares = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
     return rows, columns, shares
 
 
-def _runs(forms: Sequence[str], run: int, known: dict[str, int], *, learn: bool) -> tuple["csr_matrix", Rows]:
-    """Return which known runs of signs each form has, a row per form, and how many runs it has, known or not."""
+def _ngrams(forms: Sequence[str], run: int, numbers: dict[str, int], *, learn: bool) -> tuple["csr_matrix", Rows]:
+    """Return the numbered n-grams of each form as a sparse 0/1 matrix, a row per form, and the count of all of them.
+
+    With `learn` every n-gram gets a number; without it those that have none are in no column.
+    """
     from scipy.sparse import csr_matrix
 
     ends, columns, sizes = [0], [], np.empty(len(forms), np.int64)
-    for place, text in enumerate(forms):
-        runs = {text[at : at + run] for at in range(max(1, len(text) - run + 1))}
+    for row, text in enumerate(forms):
+        ngrams = {text[start : start + run] for start in range(max(1, len(text) - run + 1))}
         if learn:
-            for each in sorted(runs):
-                known.setdefault(each, len(known))
-        columns += sorted(known[each] for each in runs if each in known)
+            for ngram in sorted(ngrams):
+                numbers.setdefault(ngram, len(numbers))
+        columns += sorted(numbers[ngram] for ngram in ngrams if ngram in numbers)
         ends.append(len(columns))
-        sizes[place] = len(runs)
-    return csr_matrix((np.ones(len(columns), np.int32), columns, ends), (len(forms), len(known))), sizes
+        sizes[row] = len(ngrams)
+    return csr_matrix((np.ones(len(columns), np.int32), columns, ends), (len(forms), len(numbers))), sizes
 
 
 def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:
@@ -171,22 +174,25 @@ def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:
     if left.shape[1] != right.shape[1]:
         raise DataError(f"vectors of one split have {left.shape[1]} dimensions, of the other {right.shape[1]}")
     longest = [float(lengths(vectors, name).max()) for vectors, name in ((left, "training"), (right, "test"))]
-    least = round(t, DIGITS) + HALF - single(left.shape[1], *longest)
-    found: list[tuple[Rows, Rows]] = []
+    # every pair that the float64 product, rounded, may put above t
+    lowest = round(t, DIGITS) + HALF - single(left.shape[1], *longest)
+    blocks: list[tuple[Rows, Rows]] = []
     for start in range(0, len(left), BLOCK):
         for first in range(0, len(right), CHUNK):
-            rows, columns = np.nonzero(left[start : start + BLOCK] @ right[first : first + CHUNK].T > least)
+            rows, columns = np.nonzero(left[start : start + BLOCK] @ right[first : first + CHUNK].T > lowest)
             rows, columns = rows + start, columns + first
             above = np.round(pair_products(left, rows, right, columns), DIGITS) > round(t, DIGITS)
-            found.append((rows[above], columns[above]))
-    one, other = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return one, other
+            blocks.append((rows[above], columns[above]))
+    left_rows, right_rows = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    return left_rows, right_rows
 
 
 def _places(texts: SplitTexts, ids: pl.Series) -> Rows:
-    """Return the rows of ids, each of which is one of the texts'."""
-    known = pl.DataFrame({"id": list(texts.ids)}, {"id": pl.String}).with_row_index("at")
-    found = ids.to_frame("id").join(known, on="id", how="left", maintain_order="left")["at"]
-    if found.null_count():
-        raise DataError(f"{found.null_count():,} pairs of a split name queries that are not in it; write the set again")
-    return found.cast(pl.Int64).to_numpy()
+    """Return the row of each id in `texts`; DataError if one is missing."""
+    rows = pl.DataFrame({"id": list(texts.ids)}, {"id": pl.String}).with_row_index("at")
+    positions = ids.to_frame("id").join(rows, on="id", how="left", maintain_order="left")["at"]
+    if positions.null_count():
+        raise DataError(
+            f"{positions.null_count():,} pairs of a split name queries that are not in it; write the set again"
+        )
+    return positions.cast(pl.Int64).to_numpy()
