@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import completing, stopping
+from curate.cli import completing
 from curate.cli.options import Assign, Language
+from curate.system import interrupts
 
 if TYPE_CHECKING:
     from curate.runs.init import DataSources, Doubt, InitRequest
@@ -112,12 +113,12 @@ def _settled(found: "DataSources", unsure: "Doubt") -> "InitRequest":
 
 def _prompt(text: str, default: str | None = None) -> str:
     """Return what a person types; KeyboardInterrupt for Ctrl-C, ConfigError where the input ends."""
-    stopping.interrupt_reading()
+    interrupts.interrupt_reading()
     try:
         return str(typer.prompt(text, default=default, show_default=bool(default), err=True))
     except typer.Abort:
         typer.echo(err=True)
-        stopping.check()
+        interrupts.check()
         from curate.core.errors import ConfigError
 
         raise ConfigError("init: the input ended before an answer; nothing was written") from None

@@ -4,21 +4,21 @@ import math
 import shlex
 import sys
 
-from curate.cli import stopping
+from curate.system import interrupts
 
 
 def main() -> None:
     """Run the command line; a user's mistake is a sentence, not a traceback."""
-    stopping.listen()  # first of all, for what is imported takes a third of a second
+    interrupts.listen()  # first of all, for what is imported takes a third of a second
     from curate.cli.group import STOPPED, Stopped
 
     try:
         code = _ended()
-        stopping.end()
+        interrupts.end()
     except KeyboardInterrupt:  # while an error was reported
-        stopping.end()
+        interrupts.end()
         code = None
-    if stopping.pressed() and code != stopping.EXIT:  # a library swallowed it, or made another error of it
+    if interrupts.pressed() and code != interrupts.EXIT:  # a library swallowed it, or made another error of it
         code = complain(Stopped(STOPPED))
     sys.exit(code)
 
@@ -36,7 +36,7 @@ def _ended() -> int | str | None:
     from curate.cli.group import STOPPED, Stopped
     from curate.core.errors import CurateError
 
-    stopping.begin()
+    interrupts.begin()
     envelope.begin(None)
     try:
         with envelope.alone():
@@ -46,12 +46,12 @@ def _ended() -> int | str | None:
     except (CurateError, Stopped, OSError, TyperException, Abort) as error:
         return complain(error)
     except KeyboardInterrupt:
-        code = stopping.EXIT
+        code = interrupts.EXIT
     except Exception as error:  # noqa: BLE001 - a mistake in the program, whose traceback is printed
-        if stopping.pressed():  # a library that was interrupted may raise an error of its own
+        if interrupts.pressed():  # a library that was interrupted may raise an error of its own
             return None
         return complain(error)
-    return complain(Stopped(STOPPED)) if code == stopping.EXIT else code  # before a command has begun
+    return complain(Stopped(STOPPED)) if code == interrupts.EXIT else code  # before a command has begun
 
 
 def _allowing(error: BaseException) -> list[str]:

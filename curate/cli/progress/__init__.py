@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from curate.cli import output_mode, stopping
+from curate.cli import output_mode
 from curate.cli.progress.board import Clock, ShownStep, StepBoard
 from curate.core.protocols import PaidProgress
+from curate.system import interrupts
 
 
 class ProgressScreen(Protocol):
@@ -40,7 +41,7 @@ def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
     Both look whether Ctrl-C was pressed.
     """
     if output_mode.quiet():
-        yield lambda *_: stopping.check(), lambda _line: stopping.check()
+        yield lambda *_: interrupts.check(), lambda _line: interrupts.check()
         return
     shown = ProgressReporter(_screen())
     try:
@@ -65,7 +66,7 @@ class ProgressReporter:
 
     def progress(self, label: str, total: int, done: int, money: str = "", /) -> None:
         """Take note of how far a step is."""
-        stopping.check()
+        interrupts.check()
         self._mend()
         ended = self._board.report(label, total, done, money)
         if ended is not None:
@@ -76,7 +77,7 @@ class ProgressReporter:
 
     def tell(self, line: str) -> None:
         """Print a line of news."""
-        stopping.check()
+        interrupts.check()
         self._mend()
         self._screen.tell(line)
 
