@@ -21,7 +21,6 @@ from curate.core.duplicates import follow_qrels, same_text
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Vectors, quiet
-from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
 from curate.retrieval.similarity.contradictions import Contradictions
 from curate.retrieval.similarity.copies import copies
 from curate.retrieval.similarity.devices import screen_for_pairs
@@ -37,6 +36,7 @@ from curate.retrieval.similarity.diversity import (
     threshold,
     twins,
 )
+from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
 from curate.stages.asking import build
 from curate.stages.context import Context, Report, Stage
 from curate.stages.diversify.config import Config, DiversityRule

@@ -11,10 +11,10 @@ from filelock import FileLock
 from curate.core.errors import DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Vectors
-from curate.retrieval.approximate_search import index_files
-from curate.retrieval.approximate_search.recipe import SEED, IndexRecipe, library
-from curate.retrieval.similarity.approximate import Rows
+from curate.retrieval.engines import faiss_files
+from curate.retrieval.engines.faiss_recipe import SEED, IndexRecipe, library
 from curate.retrieval.similarity.exact_search import longest
+from curate.retrieval.similarity.screening import Rows
 from curate.system.processes import cores
 
 BLOCK = 16_384
@@ -35,10 +35,10 @@ def opened(place: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | No
     """
     faiss = library()
     place.mkdir(parents=True, exist_ok=True)
-    if not (whole := index_files.newest(place, len(vectors))):
+    if not (whole := faiss_files.newest(place, len(vectors))):
         with FileLock(place / ".lock"), threads_of_faiss(threads):
-            index_files.sweep(place)
-            whole = index_files.newest(place, len(vectors)) or _built(place, recipe, vectors, progress)
+            faiss_files.sweep(place)
+            whole = faiss_files.newest(place, len(vectors)) or _built(place, recipe, vectors, progress)
     index = faiss.read_index(str(whole[0]), faiss.IO_FLAG_MMAP if recipe.kind == "ivf" else faiss.IO_FLAG_MMAP_IFC)
     if recipe.kind == "ivf":
         index.invlists.prefetch_nthread = 0  # threads that read every list ahead, to no use once it is in memory
@@ -56,7 +56,7 @@ def _built(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progres
             index.hnsw.rng = library().RandomGenerator(SEED + start)
         index.add(_loaded(vectors, rows, recipe))
         if index.ntotal == len(vectors) or index.ntotal >= max(saved * GROWTH, saved + FIRST):
-            whole, saved = index_files.write(index, place), index.ntotal
+            whole, saved = faiss_files.write(index, place), index.ntotal
         progress(label, len(vectors), index.ntotal)
     assert whole is not None
     return whole, saved
@@ -64,7 +64,7 @@ def _built(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progres
 
 def _begun(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
     """Return the last checkpoint, or a trained index without vectors, and its file."""
-    if found := index_files.newest(place):
+    if found := faiss_files.newest(place):
         return library().read_index(str(found[0])), found[0]
     index = recipe.empty()
     if not recipe.to_learn_from:
@@ -72,7 +72,7 @@ def _begun(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progres
     with waiting(progress, StepLabel(f"training the index, {recipe.kind}")):
         drawn = np.random.default_rng(SEED).choice(len(vectors), recipe.to_learn_from, replace=False)
         index.train(_loaded(vectors, np.sort(drawn), recipe))
-    return index, index_files.write(index, place)
+    return index, faiss_files.write(index, place)
 
 
 def _loaded(vectors: Vectors, rows: Rows, recipe: IndexRecipe) -> Vectors:

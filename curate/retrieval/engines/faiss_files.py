@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from curate.retrieval.approximate_search.recipe import library
+from curate.retrieval.engines.faiss_recipe import library
 from curate.system.files import sha256
 
 NEW = ".new"

@@ -13,9 +13,9 @@ from curate.core.config import Json
 from curate.core.errors import CheckFailed
 from curate.core.protocols import Engine, Progress, Vectors
 from curate.core.sampling import generator
-from curate.retrieval.similarity.approximate import Rows
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import Best, check, longest, places, products, top_k
+from curate.retrieval.similarity.screening import Rows
 from curate.system.processes import cores
 
 BLOCK = 256
