@@ -18,7 +18,7 @@ from curate.formats.readers.cells import header, opened, texts
 from curate.formats.readers.raters import Layout, RaterGroups, RatingsLayout
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
-from curate.pii.people import is_name
+from curate.pii.person_names.people import is_name
 from curate.report.page import strings
 from curate.stats.tally import Ints
 
