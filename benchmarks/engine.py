@@ -8,7 +8,7 @@ from pathlib import Path
 from curate.core.config import canonical, read_yaml
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import client
 from curate.llm.prompts import rubric
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
@@ -71,6 +71,6 @@ def _judge(url: str, concurrency: int) -> tuple[OpenAIProvider, LlmJudge]:
 def _ask(
     llm: LlmJudge, provider: OpenAIProvider, ledger: Ledger, key: Key, jobs: Iterator[Work], concurrency: int
 ) -> None:
-    account = online.Account(key.judge_digest, key.rubric_digest, run="bench")
-    limits = online.RequestLimits(concurrency=concurrency)
-    online.ask([online.Job("m", rating.tasks(llm, jobs, key), provider, account, limits)], ledger)
+    account = client.Account(key.judge_digest, key.rubric_digest, run="bench")
+    limits = client.RequestLimits(concurrency=concurrency)
+    client.ask([client.Job("m", rating.tasks(llm, jobs, key), provider, account, limits)], ledger)

@@ -17,7 +17,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, NotFound, UserError
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
-from curate.llm.online import Unreadable
+from curate.llm.client import Unreadable
 from curate.panel import cascade, rating
 from curate.panel.voting import PAIR, loaded
 from curate.review import Desk, Sample

@@ -19,8 +19,8 @@ from curate.core.sampling import chunks, halves
 from curate.core.scale import Scale
 from curate.ledger import Ledger, Rating
 from curate.ledger.records import PassageRow as Noted
+from curate.llm.client import ReplyResult, Task
 from curate.llm.cost import tokens
-from curate.llm.online import ReplyResult, Task
 from curate.llm.parse import Parsed
 from curate.llm.passages import ShownText
 from curate.panel.judges.llm import LlmJudge

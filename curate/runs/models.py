@@ -96,7 +96,7 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
 
 def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, context: "Context") -> tuple[Reply, float]:
     from curate.ledger import Ledger, default_path
-    from curate.llm.online import Account, Job, ReplyResult, RequestLimits, Task, ask
+    from curate.llm.client import Account, Job, ReplyResult, RequestLimits, Task, ask
 
     replies: list[Reply] = []
     errors: list[ProviderError] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from curate.ledger import Ledger
-from curate.llm.batch import client
+from curate.llm.client.batch import client
 from curate.stages.asking import sharing
 from tests.support.batching import FAST
 from tests.support.pools import step

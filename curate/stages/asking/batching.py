@@ -9,8 +9,9 @@ from curate.core.errors import RunFailed, UserError
 from curate.ledger import Ledger
 from curate.ledger.batches import Batch, Batches
 from curate.ledger.claims import Claims
-from curate.llm import batch, online
-from curate.llm.online.tasks import Task
+from curate.llm import client
+from curate.llm.client import batch
+from curate.llm.client.requests import Task
 from curate.llm.providers.batch import batch_provider
 from curate.panel import rating
 from curate.stages.asking import sharing
@@ -105,7 +106,7 @@ def _order(run: PanelRun, seat: LlmState) -> batch.BatchJob:
         return table.tasks(seat, table.again(seat).work)
 
     read = partial(rating.reading, seat.judge, seat.key)
-    account = online.Account(**vars(seat.key), run=run.context.run_id)
+    account = client.Account(**vars(seat.key), run=run.context.run_id)
     failed, settings = partial(rating.failure, seat.key), seat.settings
     return batch.BatchJob(
         tasks,

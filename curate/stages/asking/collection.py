@@ -5,8 +5,8 @@ from functools import partial
 import polars as pl
 
 from curate.ledger.claims import Claims
-from curate.llm import online
-from curate.llm.online.rate_limit import RateLimit
+from curate.llm import client
+from curate.llm.client.rate_limit import RateLimit
 from curate.llm.providers import provider
 from curate.panel import rating
 from curate.stages.asking import batching, consent, sharing
@@ -54,10 +54,10 @@ def _online(run: PanelRun) -> None:
             Share(table.ledger, claims, seat.key, seat.work, table.since, check)
             for seat, check in zip(seats, checks, strict=True)
         ]
-        paces = [online.pace(_limits(run, seat), table.ledger, seat.key.judge_digest) for seat in seats]
+        paces = [client.pace(_limits(run, seat), table.ledger, seat.key.judge_digest) for seat in seats]
         watches = [run.watch(seat) for seat in seats]
         while shares:
-            online.ask(
+            client.ask(
                 [_job(run, *each) for each in zip(seats, shares, paces, watches, strict=True)],
                 table.ledger,
                 budget=context.consent.budget,
@@ -68,12 +68,12 @@ def _online(run: PanelRun) -> None:
             shares = sharing.rest(shares, context.tell)
 
 
-def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit, watch: online.Watch | None) -> online.Job:
-    return online.Job(
+def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit, watch: client.Watch | None) -> client.Job:
+    return client.Job(
         name=f"judges.{seat.label}",
         tasks=run.table.tasks(seat, share),
         provider=provider(seat.settings),
-        account=online.Account(**vars(seat.key), run=run.context.run_id),
+        account=client.Account(**vars(seat.key), run=run.context.run_id),
         limits=_limits(run, seat),
         total=sum(len(each.passages) for each in share.work),
         pace=pace,
@@ -84,5 +84,5 @@ def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit, watch: on
     )
 
 
-def _limits(run: PanelRun, seat: LlmState) -> online.RequestLimits:
+def _limits(run: PanelRun, seat: LlmState) -> client.RequestLimits:
     return consent.limits(seat.settings, mixed_models=run.config.mixed_models)

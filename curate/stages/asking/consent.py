@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from curate.core.errors import BudgetError, UserError
-from curate.llm import online
+from curate.llm import client
 from curate.llm.budget import CostEstimate, plan, together
 from curate.llm.cost import batch_price, estimate
 from curate.llm.providers.settings import ProviderConfig
@@ -123,9 +123,9 @@ def need_masked(panel: Sequence[JudgeState], context: Context) -> None:
             privacy_guard.ask(who, egress.beyond(who, seat.judge), context)
 
 
-def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> online.RequestLimits:
+def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> client.RequestLimits:
     """Return how a provider is asked."""
-    return online.RequestLimits(
+    return client.RequestLimits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,

@@ -12,7 +12,7 @@ from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.model_family import family
 from curate.ledger import Ledger
-from curate.llm import online, recorded_votes
+from curate.llm import client, recorded_votes
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
@@ -67,17 +67,17 @@ class Ask(Generic[Answer]):
     slots: tuple[str, ...] = ()
     """Digests of the other texts that it is about."""
 
-    def task(self) -> online.Task:
+    def task(self) -> client.Task:
         """Return it as the door to a model takes it."""
-        return online.Task(self.request, self._reading, _failed, query_digest=self.query_digest, slots=self.slots)
+        return client.Task(self.request, self._reading, _failed, query_digest=self.query_digest, slots=self.slots)
 
-    def _reading(self, reply: Reply) -> online.ReplyResult:
+    def _reading(self, reply: Reply) -> client.ReplyResult:
         status = self.read(reply).status
-        return online.ReplyResult(form=status, fruitful=status not in NONE)
+        return client.ReplyResult(form=status, fruitful=status not in NONE)
 
 
-def _failed(_error: ProviderError) -> online.ReplyResult:
-    return online.ReplyResult(form="failed", fruitful=False)
+def _failed(_error: ProviderError) -> client.ReplyResult:
+    return client.ReplyResult(form="failed", fruitful=False)
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ class QuestionClient:
         calls = self.ledger.generations(judge, talk.digest, talk.replicate)
         return recorded_votes.answers(calls, talk.model.settings.kind, reads, talk.none)
 
-    def _left(self, talk: Talk[Answer], named: Mapping[str, str], known: Mapping[str, Answer]) -> list[online.Task]:
+    def _left(self, talk: Talk[Answer], named: Mapping[str, str], known: Mapping[str, Answer]) -> list[client.Task]:
         again = NONE if self.context.consent.retry else NONE[:1]
         wanted = {key: talk.asks[name] for name, key in named.items()}
         return [each.task() for key, each in wanted.items() if key not in known or known[key].status in again]
 
-    def _plan(self, left: Sequence[tuple[Talk[Answer], Sequence[online.Task]]]) -> None:
+    def _plan(self, left: Sequence[tuple[Talk[Answer], Sequence[client.Task]]]) -> None:
         for talk, tasks in left:
             settings, judge = talk.model.settings, digest(talk.model.identity)
             rate = token_rate(self.ledger, judge, talk.digest, settings.tokens_a_han)
@@ -190,18 +190,18 @@ class QuestionClient:
             self.plans[talk.label] = self.plans[talk.label].plus(found) if talk.label in self.plans else found
             self.models[talk.label] = talk.model
 
-    def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[online.Task]]]) -> None:
+    def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[client.Task]]]) -> None:
         context = self.context
         for talk, _ in left:
             privacy_guard.may_ask(f"judges.{talk.model.name}", talk.model.settings, context)
         jobs = [self._job(talk, tasks) for talk, tasks in left]
         budget = context.consent.budget
-        bills = online.ask(jobs, self.ledger, budget=budget, progress=context.progress, tell=context.tell)
+        bills = client.ask(jobs, self.ledger, budget=budget, progress=context.progress, tell=context.tell)
         self.spent += sum(bill.spent for bill in bills.values())
 
-    def _job(self, talk: Talk[Answer], tasks: Sequence[online.Task]) -> online.Job:
+    def _job(self, talk: Talk[Answer], tasks: Sequence[client.Task]) -> client.Job:
         model = talk.model
         judge = self.ledger.register(model.identity)
-        account = online.Account(judge, talk.digest, talk.replicate, self.context.run_id, model.purpose)
+        account = client.Account(judge, talk.digest, talk.replicate, self.context.run_id, model.purpose)
         limits = consent.limits(model.settings, mixed_models=self.mixed_models)
-        return online.Job(talk.label, tasks, provider(model.settings), account, limits, len(tasks))
+        return client.Job(talk.label, tasks, provider(model.settings), account, limits, len(tasks))

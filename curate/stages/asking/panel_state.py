@@ -10,7 +10,7 @@ from curate.core.config import Json
 from curate.core.protocols import Judge
 from curate.core.scale import FIVE
 from curate.ledger import Ledger, Rating
-from curate.llm.online import Task
+from curate.llm.client import Task
 from curate.llm.prompts import Rubric
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.token_rate import TokenRate, token_rate

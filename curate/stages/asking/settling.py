@@ -8,7 +8,7 @@ import polars as pl
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
-from curate.llm import online
+from curate.llm import client
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import provider
 from curate.panel import grade_sums, rating
@@ -101,7 +101,7 @@ def settle(name: str, contested: pl.DataFrame, context: Context) -> Settled:
         for seat in run.paid():
             models = ledger.models(seat.key.judge_digest, seat.key.rubric_digest)
             if not run.config.mixed_models:
-                online.refuse_mixture(f"judges.{name}", models)
+                client.refuse_mixture(f"judges.{name}", models)
         batching.refuse_open(run)
         consent.need_masked(run.seats, context)
         consent.need_consent(run)

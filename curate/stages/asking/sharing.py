@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from curate.core.sampling import chunks
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
-from curate.llm.online import Task
+from curate.llm.client import Task
 from curate.panel.rating import TEXTS, Key, Work, settled, shown_digest
 from curate.system.owners import gone, owner
 

@@ -17,8 +17,8 @@ from curate.core.progress import StepLabel, waiting
 from curate.core.records import STATUSES, STOPPED
 from curate.core.scale import FIVE
 from curate.ledger import Ledger, default_path
-from curate.llm import online
-from curate.llm.online.canary import CANARY, CUT
+from curate.llm import client
+from curate.llm.client.canary import CANARY, CUT
 from curate.llm.providers import provider
 from curate.panel import cascade, rating, sanity, voting
 from curate.panel.controls import Accuracy
@@ -44,9 +44,9 @@ def run(config: Config, context: Context) -> Report:
         panel = seated(config, context, ledger)
         _refuse_mixtures(panel)
         for seat in panel.paid():
-            online.refuse_unread(f"judges.{seat.name}", panel.watch(seat))
+            client.refuse_unread(f"judges.{seat.name}", panel.watch(seat))
             if panel.watched and ledger.last_form(seat.key.judge_digest, CANARY) == CUT:
-                online.refuse_cut(f"judges.{seat.name}")
+                client.refuse_cut(f"judges.{seat.name}")
         left = panel.narrowed()
         batching.refuse_open(left)
         tried = trial(panel)
@@ -190,7 +190,7 @@ def _models(seat: LlmState, ledger: Ledger) -> list[str]:
 def _refuse_mixtures(panel: PanelRun) -> None:
     """Stop before anything is asked or reused if a judge's ratings come from several models."""
     for seat in () if panel.config.mixed_models else panel.paid():
-        online.refuse_mixture(f"judges.{seat.name}", _models(seat, panel.table.ledger))
+        client.refuse_mixture(f"judges.{seat.name}", _models(seat, panel.table.ledger))
 
 
 def _guesses(panel: PanelRun) -> list[str]:

@@ -18,7 +18,7 @@ from curate.core.errors import ConfigError, ProviderError, RunFailed
 from curate.core.messages import Reply
 from curate.core.records import Span
 from curate.ledger import Ledger, default_path
-from curate.llm import online
+from curate.llm import client
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
@@ -183,12 +183,12 @@ class _Spotter:
         spent = self.send(texts, left, account) if left else 0.0
         return self.summed(self.known(account, wanted) if left else known, account, spent)
 
-    def account(self) -> online.Account:
+    def account(self) -> client.Account:
         """Return what calls are booked on."""
         judge = self.ledger.register(_identity(self.settings))
-        return online.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
+        return client.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
 
-    def looked_up(self, account: online.Account, texts: Texts) -> tuple[dict[str, Spotted], set[str], set[str]]:
+    def looked_up(self, account: client.Account, texts: Texts) -> tuple[dict[str, Spotted], set[str], set[str]]:
         """Return what the ledger has of the windows of all texts, the keys of these, and of those that are left."""
         wanted = {self.key(window) for text in texts() for _, window in windows(text)}
         known, retry = self.known(account, wanted), self.context.consent.retry
@@ -203,7 +203,7 @@ class _Spotter:
             self.secret, f"{PURPOSE}\0{window}".encode("utf-8", "surrogatepass"), hashlib.sha256
         ).hexdigest()
 
-    def known(self, account: online.Account, wanted: set[str]) -> dict[str, Spotted]:
+    def known(self, account: client.Account, wanted: set[str]) -> dict[str, Spotted]:
         """Return window -> what the ledger has of it: the first that was read, else what came last."""
         found: dict[str, Spotted] = {}
         for key, finish, raw, _ in self.ledger.generations(account.judge_digest, account.rubric_digest):
@@ -211,11 +211,11 @@ class _Spotter:
                 found[key] = Spotted("failed") if finish == "error" else Spotted.restored(raw)
         return found
 
-    def tasks(self, texts: Texts, left: set[str]) -> Iterator[online.Task]:
+    def tasks(self, texts: Texts, left: set[str]) -> Iterator[client.Task]:
         """Yield one task per window that is left, equal ones once."""
         for key, window in self.windows(texts, left):
             request = reading.build(self.prompt, window, self.settings.thinking_tokens)
-            yield online.Task(request, partial(_read, window), _failed, named=key)
+            yield client.Task(request, partial(_read, window), _failed, named=key)
 
     def windows(self, texts: Texts, left: set[str]) -> Iterator[tuple[str, str]]:
         """Yield the key and the text of every window that is left, equal ones once."""
@@ -245,9 +245,9 @@ class _Spotter:
         rate = token_rate(self.ledger, account.judge_digest, account.rubric_digest, self.settings.tokens_a_han)
         return {f"mask.model={self.name}": plan(requests, self.settings.price, rate)}
 
-    def send(self, texts: Texts, left: set[str], account: online.Account) -> float:
+    def send(self, texts: Texts, left: set[str], account: client.Account) -> float:
         """Ask for what is left; return what was spent."""
-        job = online.Job(
+        job = client.Job(
             f"mask.model={self.name}",
             self.tasks(texts, left),
             provider(self.settings),
@@ -257,9 +257,9 @@ class _Spotter:
             unit="texts",
         )
         budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell
-        return online.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent
+        return client.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent
 
-    def summed(self, known: Mapping[str, Spotted], account: online.Account, spent: float) -> Spots:
+    def summed(self, known: Mapping[str, Spotted], account: client.Account, spent: float) -> Spots:
         statuses, rejected = Counter(each.status for each in known.values()), Counter[str]()
         for each in known.values():
             rejected.update(each.rejected)
@@ -276,10 +276,10 @@ class _Spotter:
         return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, paid, spent)
 
 
-def _read(window: str, reply: Reply) -> online.ReplyResult:
+def _read(window: str, reply: Reply) -> client.ReplyResult:
     found = reading.read(reply, window)
-    return online.ReplyResult(form=found.status, fruitful=found.status == "read", kept=found.kept)
+    return client.ReplyResult(form=found.status, fruitful=found.status == "read", kept=found.kept)
 
 
-def _failed(_error: ProviderError) -> online.ReplyResult:
-    return online.ReplyResult(form="failed", fruitful=False)
+def _failed(_error: ProviderError) -> client.ReplyResult:
+    return client.ReplyResult(form="failed", fruitful=False)

@@ -14,7 +14,7 @@ from curate.core.config import text_digest
 from curate.core.errors import ProviderError
 from curate.core.records import Query
 from curate.ledger import Ledger
-from curate.llm.online.rate_limit import TRAVEL
+from curate.llm.client.rate_limit import TRAVEL
 from curate.panel.rating import Work
 from tests import vendor as fake
 from tests.support.asking import FAST, judged, passages, script, standing

@@ -16,7 +16,7 @@ from curate.core.protocols import Encoder, Judge, Kit, Vectors
 from curate.core.records import Document, Outcome, Query, Role
 from curate.core.scale import FIVE
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import client
 from curate.llm.prompts import rubric
 from curate.panel import rating
 from curate.panel.judges import JUDGES
@@ -116,7 +116,7 @@ def outcomes(judge: Judge | LlmJudge, documents: Sequence[Document], server: Ven
     with Ledger(folder / f"{len(list(folder.iterdir()))}.db") as ledger:
         asked = llm(server, key_env="TEST_KEY")[1]
         tasks = rating.tasks(judge, work if documents else [], key)
-        online.ask([online.Job("m", tasks, asked, online.Account(**vars(key)))], ledger)
+        client.ask([client.Job("m", tasks, asked, client.Account(**vars(key)))], ledger)
         rows = ledger.ratings(key.judge_digest, key.rubric_digest).sort("slot").rows(named=True)
     return [Outcome(row["grade"], row["status"]) for row in rows]
 

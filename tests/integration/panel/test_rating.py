@@ -13,7 +13,7 @@ from curate.core.messages import Reply
 from curate.core.records import Document, Outcome, Query
 from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
-from curate.llm.online import Task
+from curate.llm.client import Task
 from curate.llm.parse import Parsed, parse
 from curate.panel.judges import llm
 from curate.panel.judges.llm import LlmJudge

@@ -17,7 +17,7 @@ from curate.llm.cost import Price
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider
 from curate.llm.providers.batch_openai import OpenAIBatch
-from curate.llm.providers.faults import as_status
+from curate.llm.providers.errors import as_status
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.panel.judges.llm import LlmJudge

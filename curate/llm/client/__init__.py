@@ -1,7 +1,6 @@
 """The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
 
-from curate.llm.online.client import ask
-from curate.llm.online.judge_tally import (
+from curate.llm.client.judge_tally import (
     MOST_FRUITLESS,
     MOST_UNREADABLE,
     JudgeTally,
@@ -10,7 +9,8 @@ from curate.llm.online.judge_tally import (
     refuse_mixture,
     refuse_unread,
 )
-from curate.llm.online.tasks import Account, Bill, Job, ReplyResult, RequestLimits, Task, Watch, pace
+from curate.llm.client.online import ask
+from curate.llm.client.requests import Account, Bill, Job, ReplyResult, RequestLimits, Task, Watch, pace
 
 __all__ = [
     "MOST_FRUITLESS",

@@ -7,8 +7,8 @@ from curate.core.errors import RunFailed
 from curate.core.messages import Reply, Request, Usage
 from curate.ledger import Ledger
 from curate.llm.budget import Budget, Hold, Meter
+from curate.llm.client.requests import Account, Bill, ReplyResult, Watch
 from curate.llm.cost import EstimatedUsage, Price, cost
-from curate.llm.online.tasks import Account, Bill, ReplyResult, Watch
 from curate.llm.reply_faults import REFUSED, ReplyFault, fault, sample
 from curate.llm.token_rate import token_rate
 

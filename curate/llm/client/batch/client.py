@@ -8,15 +8,15 @@ from curate.core.errors import Interrupted
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.batch.judge_batches import JudgeBatches
-from curate.llm.batch.records import BatchJob, PollingPolicy
-from curate.llm.batch.session import Session
 from curate.llm.budget import Budget
-from curate.llm.online import Bill
-from curate.llm.online.halting import Halted
-from curate.llm.online.heartbeat import Beat, beating
-from curate.llm.online.interrupt import complete, interruptible
-from curate.llm.online.purse import Purse
+from curate.llm.client import Bill
+from curate.llm.client.batch.judge_batches import JudgeBatches
+from curate.llm.client.batch.records import BatchJob, PollingPolicy
+from curate.llm.client.batch.session import Session
+from curate.llm.client.halting import Halted
+from curate.llm.client.heartbeat import Beat, beating
+from curate.llm.client.interrupt import complete, interruptible
+from curate.llm.client.purse import Purse
 
 _NAMED = 5
 """Batches that a message names at most."""

@@ -5,7 +5,7 @@ are written one at a time, each with its ratings in one transaction. What a batc
 a few times; what is left then, the caller asks online.
 """
 
-from curate.llm.batch.client import ask_batches, no_batch
-from curate.llm.batch.records import BatchJob, PollingPolicy, Reader
+from curate.llm.client.batch.client import ask_batches, no_batch
+from curate.llm.client.batch.records import BatchJob, PollingPolicy, Reader
 
 __all__ = ["BatchJob", "PollingPolicy", "Reader", "ask_batches", "no_batch"]

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from curate.core.errors import ProviderError
 from curate.core.messages import BatchState, Request
-from curate.llm.batch.records import BatchJob, Flight
-from curate.llm.batch.session import Session
-from curate.llm.online import Task
-from curate.llm.online.call_rows import failure_row
-from curate.llm.providers.faults import quotes, worded
+from curate.llm.client import Task
+from curate.llm.client.batch.records import BatchJob, Flight
+from curate.llm.client.batch.session import Session
+from curate.llm.client.call_rows import failure_row
+from curate.llm.providers.errors import quotes, worded
 
 MOST_HALVED = 10
 """Times that batches are made half as large because the vendor refused one as a whole: from 50,000 requests to 49."""

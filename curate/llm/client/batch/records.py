@@ -10,8 +10,8 @@ from curate.core.errors import ProviderError
 from curate.core.messages import BatchState, Reply
 from curate.core.protocols import BatchProvider
 from curate.llm.budget import Budget, Hold
+from curate.llm.client import Account, ReplyResult, Task, Watch
 from curate.llm.cost import EstimatedUsage, Price
-from curate.llm.online import Account, ReplyResult, Task, Watch
 from curate.system.retry_after import LONGEST_S
 
 Reader = Callable[[str, Sequence[str], Reply], ReplyResult]

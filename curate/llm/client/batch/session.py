@@ -8,10 +8,10 @@ from typing import TypeVar
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.batch.records import PollingPolicy
 from curate.llm.budget import Budget
-from curate.llm.online.halting import Haltable, Halted
-from curate.llm.online.purse import Purse
+from curate.llm.client.batch.records import PollingPolicy
+from curate.llm.client.halting import Haltable, Halted
+from curate.llm.client.purse import Purse
 from curate.system.retries import insist
 
 Result = TypeVar("Result")

@@ -10,8 +10,8 @@ from curate.core.errors import BudgetError, DataError
 from curate.ledger import Ledger
 from curate.ledger.caps import LEASE_S, Caps
 from curate.llm.budget import Budget, Hold
-from curate.llm.online.halting import Halted
-from curate.llm.online.heartbeat import beating
+from curate.llm.client.halting import Halted
+from curate.llm.client.heartbeat import beating
 from curate.system.owners import gone, owner
 
 PAUSE_S = 0.25

@@ -7,12 +7,12 @@ from curate.core.errors import Interrupted, ProviderError, RunFailed
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.llm.budget import Budget
-from curate.llm.online.dispatcher import JudgeDispatcher
-from curate.llm.online.heartbeat import Beat, beating
-from curate.llm.online.interrupt import complete, interruptible
-from curate.llm.online.judge_tally import Unreadable
-from curate.llm.online.purse import Purse
-from curate.llm.online.tasks import Bill, Job
+from curate.llm.client.dispatcher import JudgeDispatcher
+from curate.llm.client.heartbeat import Beat, beating
+from curate.llm.client.interrupt import complete, interruptible
+from curate.llm.client.judge_tally import Unreadable
+from curate.llm.client.purse import Purse
+from curate.llm.client.requests import Bill, Job
 
 
 def ask(

@@ -6,8 +6,8 @@ A server whose context window is too small cuts prompts and says nothing; what i
 from curate.core.config import digest
 from curate.core.errors import ProviderError
 from curate.core.messages import Message, Reply, Request
+from curate.llm.client.requests import ReplyResult, Task
 from curate.llm.cost import estimate, tokens
-from curate.llm.online.tasks import ReplyResult, Task
 from curate.llm.prompts import json_object
 
 CANARY = "canary"

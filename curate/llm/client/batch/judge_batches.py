@@ -11,14 +11,14 @@ from curate.core.config import digest
 from curate.core.errors import BatchGone, ProviderError, RunFailed
 from curate.core.messages import BatchState, Reply
 from curate.core.progress import StepLabel
-from curate.llm.batch.division import Division
-from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
-from curate.llm.batch.session import Session
 from curate.llm.budget import Hold
+from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
+from curate.llm.client.batch.division import Division
+from curate.llm.client.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
+from curate.llm.client.batch.session import Session
+from curate.llm.client.call_rows import lost_row, read, reply_row
 from curate.llm.cost import batch_price, believed, estimate
 from curate.llm.exchange_rates import shown
-from curate.llm.online import Bill, JudgeTally, Task, refuse_unread
-from curate.llm.online.call_rows import lost_row, read, reply_row
 
 KEPT = dt.timedelta(days=29)
 """How long vendors keep the results of a batch."""

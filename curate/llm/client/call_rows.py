@@ -10,8 +10,8 @@ from curate.core.errors import ProviderError
 from curate.core.messages import Reply
 from curate.ledger import Call
 from curate.ledger.records import LOST
+from curate.llm.client.requests import Account, ReplyResult
 from curate.llm.cost import EstimatedUsage, Price, cost
-from curate.llm.online.tasks import Account, ReplyResult
 
 
 class SentRequest(Protocol):
