@@ -31,14 +31,14 @@ if TYPE_CHECKING:
         Vectors,
     )
     from curate.core.records import Document, Hit, Outcome, Query, Role, Span
-    from curate.formats.exporters.loading import load_task, load_tasks
-    from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.runs.pipeline import Pipeline
     from curate.runs.planning.plan import RunPlan
     from curate.runs.run import Run
     from curate.stats.agreement import Agreement, measure
+    from curate.tables.exporters.loading import load_task, load_tasks
+    from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
 
 __version__ = "0.2.0"
 
@@ -55,8 +55,8 @@ _NAMES = {
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Document Hit Outcome Query Role Span",
-    "formats.exporters.loading": "load_task load_tasks",
-    "formats.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
+    "tables.exporters.loading": "load_task load_tasks",
+    "tables.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
     "runs.pipeline": "Pipeline",

@@ -176,7 +176,7 @@ def agree(
     and what was expected there, ConfigError what does not fit together.
     """
     from curate.evaluation.agreement.ratings_file import measure
-    from curate.formats.readers.raters import Layout
+    from curate.tables.readers.raters import Layout
 
     layout = Layout(
         item=_names(item),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
-    from curate.formats.readers.raters import Layout
+    from curate.tables.readers.raters import Layout
 
 COUNTS = {
     "items": "items",

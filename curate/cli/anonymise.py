@@ -75,9 +75,9 @@ def anonymise(
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; all else in it stays unchanged."""
     from curate.core.errors import ConfigError
-    from curate.formats.readers.encoding import Encoding
     from curate.pii.files import Fields, MaskRequest
     from curate.pii.files.request import Format, listed, masking
+    from curate.tables.readers.encoding import Encoding
 
     if output_mode.json_lines() and target == "-":
         raise ConfigError("--json-lines: both the events and OUT would go to standard output; give a file for OUT")

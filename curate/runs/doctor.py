@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from curate.core.errors import ConfigError, CurateError, MissingExtra
-from curate.formats.exporters import EXPORTERS
 from curate.ledger import Ledger
 from curate.llm.providers.presets import presets
 from curate.panel.judges import JUDGES
@@ -24,6 +23,7 @@ from curate.retrieval.vectors import default_folder
 from curate.runs.ledger_check import check
 from curate.system.extras import NAME, extras, installed
 from curate.system.processes import cores
+from curate.tables.exporters import EXPORTERS
 
 OFFLINE = ("e5", "use")
 GB = 10**9

@@ -13,12 +13,12 @@ from curate import stages
 from curate.core import config
 from curate.core.config import Section, Settings
 from curate.core.errors import ConfigError, CurateError, suggestion
-from curate.formats.readers.language import OTHER, spoken
-from curate.formats.readers.settings import Input
 from curate.llm.exchange_rates import Code, Worth
 from curate.runs.foreign_files import is_run
 from curate.runs.tables import SETTINGS
 from curate.system import resources, sealed_values
+from curate.tables.readers.language import OTHER, spoken
+from curate.tables.readers.settings import Input
 
 _OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
 

@@ -22,7 +22,6 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
 from curate.core.records import Query
-from curate.formats.exporters import EXPORTERS, manifest
 from curate.label_audit import effects
 from curate.label_audit import labels as audit
 from curate.ledger import Ledger, default_path
@@ -40,6 +39,7 @@ from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
+from curate.tables.exporters import EXPORTERS, manifest
 
 NAMED = 20
 """Labels of unknown texts that are named."""

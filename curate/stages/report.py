@@ -18,8 +18,6 @@ from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
-from curate.formats import kinds
-from curate.formats.kinds.lengths import tokeniser
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.report import run_figures
@@ -36,6 +34,8 @@ from curate.stages.facts.pooled import pooled
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
+from curate.tables import kinds
+from curate.tables.kinds.lengths import tokeniser
 
 ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
 OPTIONAL = ("resolve", *kinds.stages(), "export")

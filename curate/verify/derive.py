@@ -11,17 +11,17 @@ from curate.core.config import check, digest
 from curate.core.errors import DataError
 from curate.core.records import STOPPED, TABLES
 from curate.core.scale import FIVE, Scale
-from curate.formats.exporters import candidates as reranking
-from curate.formats.exporters.candidates import Rerank
-from curate.formats.exporters.graded import Gain, gains
-from curate.formats.exporters.reading import RETRIEVAL_QUERIES
-from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
 from curate.panel import grade_sums, voting
 from curate.panel.judges.replay import Config as Recorded
 from curate.panel.judges.replay import Replay
 from curate.panel.rating import TEXTS
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
+from curate.tables.exporters import candidates as reranking
+from curate.tables.exporters.candidates import Rerank
+from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters.reading import RETRIEVAL_QUERIES
+from curate.tables.kinds.checks import listed
 from curate.verify.differences import names
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from curate.core.config import text_digest
-from curate.formats.kinds.checks import SHOWN, listed
 from curate.panel.voting import PAIR
+from curate.tables.kinds.checks import SHOWN, listed
 
 
 def differences(place: str, found: pl.DataFrame, wanted: pl.DataFrame) -> Iterator[str]:

@@ -11,9 +11,6 @@ from curate.checks.pool import label_stage
 from curate.core.config import check, digest
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, Scale
-from curate.formats.exporters import reading
-from curate.formats.exporters.graded import Gain
-from curate.formats.exporters.reading import ExportContents
 from curate.panel.voting import PAIR
 from curate.runs.foreign_files import is_run
 from curate.runs.pipeline import Pipeline
@@ -22,6 +19,9 @@ from curate.stages.export import graded_labels
 from curate.stages.export.config import Config as ExportConfig
 from curate.stages.facts.pooled import pooled
 from curate.system.files import batches, read_json, read_table, there
+from curate.tables.exporters import reading
+from curate.tables.exporters.graded import Gain
+from curate.tables.exporters.reading import ExportContents
 from curate.verify.derive import replaced
 
 READERS = {"mteb": reading.mteb, "beir": reading.beir, "trec": reading.trec}

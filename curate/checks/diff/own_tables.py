@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from curate.core.config import Json
-from curate.formats.exporters.reading import own_kinds
 from curate.runs.foreign_files import is_run
+from curate.tables.exporters.reading import own_kinds
 
 Rows = Mapping[tuple[str, str], Counter[str]]
 """Kind and table -> its rows as text, each with how often it stands there."""

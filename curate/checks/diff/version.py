@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from curate.core.scale import Scale
-from curate.formats.exporters.graded import Gain
 from curate.panel.voting import PAIR
 from curate.stages.context import Context
 from curate.stages.export import graded_labels
 from curate.stages.export.stage import NO_GAIN
 from curate.stages.facts.reckoning import NO_POSITIVE
+from curate.tables.exporters.graded import Gain
 
 
 @dataclass(frozen=True)

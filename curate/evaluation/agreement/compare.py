@@ -13,7 +13,6 @@ from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
 from curate.core.scale import Scale
 from curate.evaluation.agreement.ratings_file import checked_rows
-from curate.formats.exporters.graded import Gain, gains
 from curate.panel import agreement_figures, policies, system_orders
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import EXPERTS, PAIR, Policy
@@ -24,6 +23,7 @@ from curate.review.judge_errors import dependence
 from curate.runs.run import Run
 from curate.stages.configs import ConsensusConfig
 from curate.system.files import read_json, read_scale, read_table
+from curate.tables.exporters.graded import Gain, gains
 
 GRADED = "graded, lower median"
 """Labels that are the gain of the lower median of the judges' grades, contested pairs among them."""

@@ -13,14 +13,14 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Progress, quiet
 from curate.evaluation.agreement import suspect_ratings
-from curate.formats.readers import counts, raters
-from curate.formats.readers.cells import header, opened, texts
-from curate.formats.readers.raters import Layout, RaterGroups, RatingsLayout
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
 from curate.pii.person_names.people import is_name
 from curate.report.page import strings
 from curate.stats.tally import Ints
+from curate.tables.readers import counts, raters
+from curate.tables.readers.cells import header, opened, texts
+from curate.tables.readers.raters import Layout, RaterGroups, RatingsLayout
 
 MOST = 50
 """Different ratings that a scale may have; a column with more holds something else."""

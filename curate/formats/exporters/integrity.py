@@ -11,8 +11,8 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
-from curate.formats.kinds import kinds
-from curate.formats.kinds.checks import sentence
+from curate.tables.kinds import kinds
+from curate.tables.kinds.checks import sentence
 
 _KEYS = ["query_id", "doc_id"]
 

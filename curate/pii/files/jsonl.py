@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from curate.core.config import kind_of
 from curate.core.errors import DataError
-from curate.formats.readers import Problem
 from curate.pii.files.raw_lines import FIX, RawLine, Script
 from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
+from curate.tables.readers import Problem
 
 Path = tuple[str | int, ...]
 """Keys of objects and places in lists, from 0, that lead to a value."""

@@ -15,7 +15,6 @@ from typing import BinaryIO, Protocol, TypeVar
 from curate.core.errors import DataError, RunFailed, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.formats.readers import Problem
 from curate.pii import residual
 from curate.pii.files import jsonl, plain, table
 from curate.pii.files.done import Done, WithheldError
@@ -28,6 +27,7 @@ from curate.pii.workers import Batch, mask_batches
 from curate.system.files import BATCH, replacing
 from curate.system.processes import cores
 from curate.system.run_lock import FULL
+from curate.tables.readers import Problem
 
 _CHARACTERS = 1 << 20
 """Characters from which on a part is full."""

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from curate.core.errors import DataError
-from curate.formats.readers.text import shown_names
 from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
 from curate.system.files import BATCH
+from curate.tables.readers.text import shown_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

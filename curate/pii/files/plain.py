@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from curate.formats.readers import Problem
 from curate.pii.files.raw_lines import RawLine, Script
 from curate.pii.masking import Masked
+from curate.tables.readers import Problem
 
 END = "\r\n"
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
 from curate.core.errors import DataError
-from curate.formats.readers import Problem
-from curate.formats.readers.encoding import CODECS, Encoding, guess
 from curate.pii.masking import Masked
 from curate.pii.text import script
+from curate.tables.readers import Problem
+from curate.tables.readers.encoding import CODECS, Encoding, guess
 
 HEAD = 1 << 24
 """Bytes that are looked at first, for the encoding; what is not longer is masked by one process."""

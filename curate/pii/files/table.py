@@ -9,13 +9,13 @@ from itertools import chain
 from typing import Literal
 
 from curate.core.errors import DataError
-from curate.formats.readers import Problem
-from curate.formats.readers.csv_rows import unquoted
-from curate.formats.readers.encoding import OLD_MAC
-from curate.formats.readers.text import shown_names
 from curate.pii.files.raw_lines import FIX, RawLine, Script
 from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
+from curate.tables.readers import Problem
+from curate.tables.readers.csv_rows import unquoted
+from curate.tables.readers.encoding import OLD_MAC
+from curate.tables.readers.text import shown_names
 
 DELIMITERS = {"csv": (",", ";", "\t", "|"), "tsv": ("\t",)}
 """What may stand between the cells; of several the one under which the header has the fields."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from curate.core.config import Json, check, parse_yaml
 from curate.core.errors import ConfigError
-from curate.formats.readers import Table
-from curate.formats.readers.language import OTHER
 from curate.runs.init.edit import assigned, flow
 from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.runs.init.looking import DataSources
@@ -21,6 +19,8 @@ from curate.stages.configs import PoolConfig
 from curate.stages.ingest.config import Config as IngestConfig
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.resources import template
+from curate.tables.readers import Table
+from curate.tables.readers.language import OTHER
 
 TRIAL = 50
 """Queries of a first trial, where there are more than twice as many."""

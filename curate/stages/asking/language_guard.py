@@ -5,11 +5,11 @@ from pathlib import Path
 
 from curate.core.config import check
 from curate.core.errors import ConfigError, CurateError
-from curate.formats.readers.language import OTHER, Spoken, base, spoken
-from curate.formats.readers.settings import Input
 from curate.llm.prompts import Rubric
 from curate.stages.context import Context
 from curate.system import resources
+from curate.tables.readers.language import OTHER, Spoken, base, spoken
+from curate.tables.readers.settings import Input
 
 
 def rubric_name(language: str) -> str:

@@ -5,9 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.formats.exporters.candidates import Rerank
-from curate.formats.exporters.graded import Gain, Labels
-from curate.formats.exporters.task_metadata import MtebMetadata
+from curate.tables.exporters.candidates import Rerank
+from curate.tables.exporters.graded import Gain, Labels
+from curate.tables.exporters.task_metadata import MtebMetadata
 
 
 class Shortcuts(Section):

@@ -2,9 +2,9 @@
 
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import Benchmark
-from curate.formats.exporters.task_metadata import block, licence_problem, missing
-from curate.formats.kinds import kinds
 from curate.stages.export.config import Config
+from curate.tables.exporters.task_metadata import block, licence_problem, missing
+from curate.tables.kinds import kinds
 
 
 def refuse(config: Config) -> None:

@@ -8,12 +8,12 @@ import polars as pl
 from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.protocols import Benchmark
-from curate.formats.exporters.graded import Gain, gains
 from curate.panel import grade_sums
 from curate.stages.asking import settling
 from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.stages.judge.config import Config as JudgeConfig
+from curate.tables.exporters.graded import Gain, gains
 
 
 def made(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:

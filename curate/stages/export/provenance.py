@@ -7,14 +7,14 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
-from curate.formats.exporters.ids import PublishedIds
-from curate.formats.kinds import kinds
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.stages.asking.panel import ASKED
 from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.stages.facts.judged_labels import made_by_panel
 from curate.system.files import read_json
+from curate.tables.exporters.ids import PublishedIds
+from curate.tables.kinds import kinds
 
 
 def made_from(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.formats.exporters.ids import COLUMNS, PublishedIds, numbered
-from curate.formats.readers import irds
 from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.system.files import column
+from curate.tables.exporters.ids import COLUMNS, PublishedIds, numbered
+from curate.tables.readers import irds
 
 KEY = "export.ids.tsv"
 TELLING = r"\d{5}"

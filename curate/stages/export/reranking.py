@@ -8,13 +8,13 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
-from curate.formats.exporters.candidates import candidates
-from curate.formats.exporters.ids import PublishedIds
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.system.files import frame
+from curate.tables.exporters.candidates import candidates
+from curate.tables.exporters.ids import PublishedIds
 
 
 def drawn(

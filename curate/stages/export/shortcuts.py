@@ -12,8 +12,6 @@ from curate.core import config as core
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark, Encoder
-from curate.formats.kinds import kinds
-from curate.formats.kinds.kind import TEST, BenchmarkKind
 from curate.stages.asking import build
 from curate.stages.asking.privacy_guard import Guarded
 from curate.stages.configs import PoolConfig
@@ -22,6 +20,8 @@ from curate.stages.export.config import Shortcuts
 from curate.stats.shortcut_scores import Encode, ShortcutScores, of_classes, of_clusters, of_pairs
 from curate.stats.tally import Floats
 from curate.system.extras import installed
+from curate.tables.kinds import kinds
+from curate.tables.kinds.kind import TEST, BenchmarkKind
 
 TRAIN = "train"
 DIGITS = 6

@@ -16,10 +16,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
-from curate.formats.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, integrity, manifest
-from curate.formats.exporters.ids import PublishedIds, published
-from curate.formats.exporters.triples import alone
-from curate.formats.kinds import kinds, stages
+from curate.formats.exporters import integrity
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
@@ -31,6 +28,10 @@ from curate.stages.facts.pooled import pooled
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
+from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
+from curate.tables.exporters.ids import PublishedIds, published
+from curate.tables.exporters.triples import alone
+from curate.tables.kinds import kinds, stages
 
 NO_GAIN = "no graded label gains anything"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json
-from curate.formats.exporters import mteb_tasks
 from curate.report.shown import ShownCheck
 from curate.stages.context import Context
 from curate.stages.facts.freshness import current, rated
 from curate.system.files import read_json, sha256
+from curate.tables.exporters import mteb_tasks
 
 ABSENT, NEEDLESS = ShownCheck("absent", {}), ShownCheck("needless", {})
 _CHECKS = {"judge": "judge.json", "pool": "pool.json", "mask": "mask.json", "analyze": "analyze.json"}

@@ -6,8 +6,6 @@ from typing import Any, cast
 import polars as pl
 
 from curate.core.config import Json
-from curate.formats import kinds
-from curate.formats.exporters.contributors import parts
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.report import run_figures, scale_words
@@ -20,6 +18,8 @@ from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context
 from curate.stages.facts import circularity, legacy, looked_up, synthetic_queries
 from curate.system.files import read_json
+from curate.tables import kinds
+from curate.tables.exporters.contributors import parts
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""

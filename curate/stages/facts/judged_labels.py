@@ -9,11 +9,11 @@ from curate.core.config import Json, digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
-from curate.formats.exporters.ids import AS_THEY_ARE, PublishedIds
 from curate.panel import voting
 from curate.panel.voting import FITTED, PAIR
 from curate.stages.context import Context
 from curate.system.files import read_json
+from curate.tables.exporters.ids import AS_THEY_ARE, PublishedIds
 
 
 def made_by_panel(

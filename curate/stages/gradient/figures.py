@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from curate.core.config import Json
-from curate.formats.kinds.mixing import LEVELS
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
 from curate.stages.edits.confirmation import CHANGED
@@ -16,6 +15,7 @@ from curate.stages.gradient.editing import EditPair
 from curate.stats.gradients import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import alike_in_length, overlap
 from curate.stats.tally import Floats, Ints
+from curate.tables.kinds.mixing import LEVELS
 
 Rows = Sequence[Mapping[str, Any]]
 MEASURES = {"overlap": overlap, "length": alike_in_length}

@@ -14,8 +14,6 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError
-from curate.formats.kinds import mixing
-from curate.formats.kinds.mixing import MIX
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
@@ -34,6 +32,8 @@ from curate.stages.gradient.editing import EDIT, SAME, EditPair
 from curate.stages.gradient.grades import CONSENSUS
 from curate.system import resources
 from curate.system.files import frame, read_json, sha256, write_json, write_table
+from curate.tables.kinds import mixing
+from curate.tables.kinds.mixing import MIX
 
 PURPOSE = "gradient"
 

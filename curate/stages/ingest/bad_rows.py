@@ -7,10 +7,10 @@ from functools import partial
 import polars as pl
 
 from curate.core.errors import DataError
-from curate.formats.readers import Problem, Source, Table
-from curate.formats.readers.items import plain
 from curate.stages.ingest.config import Config
 from curate.system.files import Gathered
+from curate.tables.readers import Problem, Source, Table
+from curate.tables.readers.items import plain
 
 LISTED = 10
 """Problems of one file, or reasons of one table, that are shown together."""

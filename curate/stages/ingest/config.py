@@ -6,10 +6,10 @@ from pydantic import Field
 
 from curate.core.config import Section
 from curate.core.sampling import generator
-from curate.formats.readers import Table
-from curate.formats.readers.items import Names
-from curate.formats.readers.settings import Input, LabelsFile
 from curate.retrieval.similarity.leaks import form
+from curate.tables.readers import Table
+from curate.tables.readers.items import Names
+from curate.tables.readers.settings import Input, LabelsFile
 
 
 class SampledSplit(Section):

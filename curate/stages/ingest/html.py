@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from curate.formats.readers import Table
-from curate.formats.readers.items import Item
-from curate.formats.readers.markup import is_html, strip
+from curate.tables.readers import Table
+from curate.tables.readers.items import Item
+from curate.tables.readers.markup import is_html, strip
 
 
 @dataclass

@@ -7,14 +7,14 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.formats.readers import Problem, Source
-from curate.formats.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted
-from curate.formats.readers.settings import LabelsFile, Sources, files_of
-from curate.formats.readers.text import shown_names
 from curate.stages.ingest.bad_rows import BadRows
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.read_texts import WORDS, ReadTexts
 from curate.system.files import frame, write_table
+from curate.tables.readers import Problem, Source
+from curate.tables.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted
+from curate.tables.readers.settings import LabelsFile, Sources, files_of
+from curate.tables.readers.text import shown_names
 
 
 def sources(section: LabelsFile, config: Config, texts: Sources) -> list[Source]:

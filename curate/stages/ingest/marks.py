@@ -1,8 +1,8 @@
 """The mark of queries that a model wrote, as a row of any file of queries may carry it."""
 
 from curate.core import synthetic
-from curate.formats.readers import Problem, Row, Table
-from curate.formats.readers.items import Names, reached
+from curate.tables.readers import Problem, Row, Table
+from curate.tables.readers.items import Names, reached
 
 _PLACES = ("source", "metadata.source")
 

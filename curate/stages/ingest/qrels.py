@@ -7,14 +7,14 @@ import polars as pl
 
 from curate.core.duplicates import follow_qrels
 from curate.core.errors import ConfigError
-from curate.formats.readers import Problem, Source
-from curate.formats.readers.guess import first_columns
-from curate.formats.readers.items import LabelledPair, shown
-from curate.formats.readers.settings import Sources
-from curate.formats.readers.text import FIX
 from curate.stages.ingest.bad_rows import BadRows
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.read_texts import WORDS, ReadTexts
+from curate.tables.readers import Problem, Source
+from curate.tables.readers.guess import first_columns
+from curate.tables.readers.items import LabelledPair, shown
+from curate.tables.readers.settings import Sources
+from curate.tables.readers.text import FIX
 
 PAIR = ("query_id", "doc_id")
 _COLUMNS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32, "line": pl.Int64, "source": pl.Int64}

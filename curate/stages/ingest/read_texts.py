@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from curate.formats.readers.items import integer_form, shown
-from curate.formats.readers.text import FIX
+from curate.tables.readers.items import integer_form, shown
+from curate.tables.readers.text import FIX
 
 WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus": "document"}
 

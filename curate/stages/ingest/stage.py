@@ -22,12 +22,6 @@ from curate.core.duplicates import Firsts, follow_aliases
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
-from curate.formats.readers import Problem, Row, Source, Table
-from curate.formats.readers.file import BINARY, File
-from curate.formats.readers.items import Item, LabelledPair, check_header, integer_form, item, pair, shown, wanted
-from curate.formats.readers.language import spoken
-from curate.formats.readers.settings import Sources, sources
-from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import legacy
 from curate.stages.ingest import labels, marks, scores
@@ -37,6 +31,12 @@ from curate.stages.ingest.html import HtmlTexts
 from curate.stages.ingest.qrels import ReadLabels, check_pairs
 from curate.stages.ingest.read_texts import ReadTexts
 from curate.system import files
+from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers.file import BINARY, File
+from curate.tables.readers.items import Item, LabelledPair, check_header, integer_form, item, pair, shown, wanted
+from curate.tables.readers.language import spoken
+from curate.tables.readers.settings import Sources, sources
+from curate.tables.readers.text import FIX
 
 _EVERY = 2_000
 

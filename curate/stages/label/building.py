@@ -7,11 +7,11 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.formats.kinds.labelled import TEST_TEXTS, TRAIN_TEXTS, divisible
 from curate.stages.label.config import Config
 from curate.stages.label.groups import draw, grouped
 from curate.stages.label.leaking import LeakWords, figures, learned
 from curate.stages.label.texts import LabelledTexts
+from curate.tables.kinds.labelled import TEST_TEXTS, TRAIN_TEXTS, divisible
 
 BEYOND = "beyond label.texts"
 LEAKING = "it holds a word that gives a class away"

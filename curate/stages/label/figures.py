@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from curate.core.config import Json
-from curate.formats.kinds.labelled import confirmed
 from curate.llm.recorded_votes import NONE
 from curate.stages.label.building import LabelSet
 from curate.stats.agreement import measure
 from curate.system.files import frame
+from curate.tables.kinds.labelled import confirmed
 
 VERDICTS = ("confirmed", "contested", "rejected", "incomplete", "unconfirmed")
 

@@ -12,7 +12,6 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
-from curate.formats.kinds.labelled import QUESTION
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
@@ -24,6 +23,7 @@ from curate.stages.label import asking, figures, texts
 from curate.stages.label.building import LabelSet, build
 from curate.stages.label.config import Config
 from curate.system.files import frame, write_json, write_table
+from curate.tables.kinds.labelled import QUESTION
 
 Votes = Mapping[str, Mapping[str, str]]
 """Item -> judge -> class, none, several, or the status of what is no answer."""

@@ -14,7 +14,6 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError
-from curate.formats.exporters.contributors import parts
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
@@ -27,6 +26,7 @@ from curate.stages.paraphrase.figures import SPLITS
 from curate.stages.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
 from curate.stages.paraphrase.pairs import NEIGHBOUR
 from curate.system.files import frame, write_json, write_table
+from curate.tables.exporters.contributors import parts
 
 ASKED = "asked.json"
 

@@ -10,12 +10,12 @@ from pydantic import model_validator
 from curate.core.config import check, digest, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.messages import Reply, Request
-from curate.formats.readers.language import base
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
 from curate.stages.context import Context
 from curate.system import resources
+from curate.tables.readers.language import base
 
 KEY = "query"
 WRITE, FILTER = "queries-write", "queries-filter"

@@ -7,13 +7,13 @@ the query, and whether a person would ask it so, a rule cannot see; the filters 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from curate.formats.readers.language import LETTERS, OTHER, base, language
 from curate.retrieval.similarity.leaks import form
 from curate.stages.asking.personal_data import PersonalData
 from curate.stages.context import Context
 from curate.stages.queries.config import Config
 from curate.stages.queries.drawing import DrawnDocument
 from curate.stages.queries.prompts import QueryRule
+from curate.tables.readers.language import LETTERS, OTHER, base, language
 
 SPARE = 4
 """Characters by which a query may always differ from the length asked for."""

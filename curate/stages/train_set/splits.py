@@ -12,12 +12,12 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Encoder
 from curate.core.records import Document, Role
-from curate.formats.readers import Problem, Row, Source, Table
-from curate.formats.readers.items import Item, LabelledPair, Names, check_header, item, pair, wanted
-from curate.formats.readers.settings import Input, sources
 from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_table, sha256
+from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers.items import Item, LabelledPair, Names, check_header, item, pair, wanted
+from curate.tables.readers.settings import Input, sources
 
 LABELS = ("train_set", "resolve", "consensus")
 """Stages of a run that write qrels, the last word first."""

@@ -17,7 +17,6 @@ from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
-from curate.formats.exporters import manifest, triples
 from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
 from curate.report import run_figures
@@ -32,6 +31,7 @@ from curate.stages.train_set import mining, splits
 from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
+from curate.tables.exporters import manifest, triples
 
 UNCHECKED = "none"
 """In place of a test set: there is none."""

@@ -11,7 +11,6 @@ from curate.core.errors import UserError
 from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
 from curate.evaluation.models.tasks import in_folder
-from curate.formats.exporters.candidates import Rerank, candidates
 from curate.ledger import Ledger
 from curate.report.run_figures import ranged
 from curate.retrieval.ranking import mean_ndcg
@@ -20,6 +19,7 @@ from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.stages.export.stage import STAGE
 from curate.system.files import frame, read_table, write_json, write_table
+from curate.tables.exporters.candidates import Rerank, candidates
 from curate.verify.verify import verify
 from tests.support.runs import curate, tiny
 

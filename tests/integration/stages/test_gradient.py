@@ -17,13 +17,13 @@ import pytest
 from curate.core.config import Settings, check
 from curate.core.errors import BudgetError, ConfigError, UserError
 from curate.core.protocols import Benchmark
-from curate.formats.kinds import kind
-from curate.formats.kinds.mixing import LEVELS, mixed
 from curate.ledger import Ledger
 from curate.stages.context import Consent, Context, Report
 from curate.stages.gradient.config import Config
 from curate.stages.gradient.stage import planned
 from curate.system.files import digests, frame, read_json, write_json, write_table
+from curate.tables.kinds import kind
+from curate.tables.kinds.mixing import LEVELS, mixed
 from curate.verify.verify import verify
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate, load

@@ -391,7 +391,7 @@ def test_a_pipeline_without_labels_is_refused_before_anything_runs(tmp_path: Pat
 
 
 def test_the_chinese_page_says_why_a_class_is_left_out() -> None:
-    words = parse_yaml(resources.template("formats/kinds/templates/labelled.yaml"))["zh"]["left_out"]
+    words = parse_yaml(resources.template("tables/kinds/labelled.yaml"))["zh"]["left_out"]
     assert words.keys() == TOLD.keys()
     cases = {"texts": {"found": 1, "needed": 16}, "groups": {"found": 3, "needed": 8}, "split": {"train": 9, "test": 4}}
     for rule, numbers in cases.items():

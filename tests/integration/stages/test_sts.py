@@ -584,7 +584,7 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     shown = curate(tmp_path, "show", "pairs", "--run", "runs/tiny")
     assert shown.returncode == 0, shown.stderr
     page = (tmp_path / "runs/tiny/report.html").read_text(encoding="utf-8")
-    words: Any = read_yaml(resources.data_file("formats/kinds/templates/sts.yaml"))["zh"]
+    words: Any = read_yaml(resources.data_file("tables/kinds/sts.yaml"))["zh"]
     read = Read(page)
     assert read.row("测试集：正例")[0] == "1"
     assert [read.row(words[name])[0] for name in ("pairs", "positive_share")] == ["2", "0.500"]

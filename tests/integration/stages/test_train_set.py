@@ -10,12 +10,12 @@ import pytest
 
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
-from curate.formats.exporters.triples import export
 from curate.stages.ingest.config import SampledSplit
 from curate.stages.train_set.config import Negatives
 from curate.stages.train_set.mining import mined
 from curate.stages.train_set.stage import train_set
 from curate.system.files import frame
+from curate.tables.exporters.triples import export
 from curate.testing import ListCorpus
 from tests.support import machine
 from tests.support.pools import table

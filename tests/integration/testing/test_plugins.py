@@ -16,7 +16,6 @@ from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError
 from curate.core.protocols import Judge
 from curate.core.records import Document, Query
-from curate.formats.exporters import EXPORTERS
 from curate.panel.judges.llm import LlmJudge
 from curate.pii import RECOGNISERS
 from curate.retrieval.retrievers import RETRIEVERS
@@ -25,6 +24,7 @@ from curate.runs.pipeline import Pipeline
 from curate.stages.asking import build
 from curate.stages.asking.seating import load_rubric
 from curate.stages.judge.config import Config
+from curate.tables.exporters import EXPORTERS
 from curate.testing import (
     CORPUS,
     ListCorpus,

@@ -9,9 +9,9 @@ import pytest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
-from curate.formats.exporters.ids import prefixed
 from curate.formats.exporters.integrity import check, problems
 from curate.system.files import frame
+from curate.tables.exporters.ids import prefixed
 
 
 class Memory:
