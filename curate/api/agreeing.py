@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import polars as pl
 
-from curate.api import html
 from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.evaluation.agreement import levels
 from curate.evaluation.agreement.levels import MeasuredLevels
+from curate.view import html
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
@@ -101,7 +101,7 @@ class AgreementResult:
 
     def _repr_html_(self) -> str:
         from curate.report.page import strings
-        from curate.report.run_figures import stated
+        from curate.view.run_figures import stated
 
         words, known = strings("en"), self.levels.figures
         titles = words["measures"] | words["further_measures"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from curate.api import html
 from curate.api.opened import PathLike, RunView
 from curate.api.plans import consenting
 from curate.api.running import Settings, Tell, assignments
@@ -16,6 +15,7 @@ from curate.core.protocols import PaidProgress, quiet
 from curate.runs import opening
 from curate.runs.tables import newest_when_done
 from curate.system.files import read_json
+from curate.view import html
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,10 +7,10 @@ from typing import Literal
 
 import polars as pl
 
-from curate.api import html
 from curate.core.config import check
 from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
+from curate.view import html
 
 SPANS = {"text": pl.Int64, "start": pl.Int64, "end": pl.Int64, "kind": pl.String, "recogniser": pl.String}
 RESIDUAL = {"text": pl.Int64, "start": pl.Int64, "end": pl.Int64, "reason": pl.String}

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from curate import stages
-from curate.api import html
 from curate.api.agreeing import AgreementResult, of_run
 from curate.api.plans import CostPlan
 from curate.api.tables import MissingTable, StageTable, located, remedy
@@ -22,6 +21,7 @@ from curate.stages.context import Context
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.mark import Mark
 from curate.system.files import frame
+from curate.view import html
 
 PathLike = str | os.PathLike[str]
 STATUS: dict[str, Any] = {

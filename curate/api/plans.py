@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import polars as pl
 
-from curate.api import html
 from curate.core.config import Json
 from curate.core.errors import BudgetError
 from curate.llm.exchange_rates import shown
+from curate.view import html
 
 WORDS = {"--max-cost AMOUNT": "max_cost=AMOUNT", "--yes": "yes=True"}
 """Options of the commands -> the arguments that they are here."""

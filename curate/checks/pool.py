@@ -17,13 +17,13 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.panel.voting import PAIR
-from curate.report.run_figures import only_heuristics
 from curate.runs.pipeline import Pipeline
 from curate.stages.configs import PoolConfig
 from curate.stages.context import Context, home
 from curate.stages.facts.freshness import MADE_FROM, made_from
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, write_json
+from curate.view.run_figures import only_heuristics
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from curate.cli import agree_lines
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Folder
 from curate.cli.running import open_run
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.tables.readers.raters import Layout
@@ -101,8 +101,8 @@ def agree(
 
 
 def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
-    from curate.cli.progress import bars
     from curate.evaluation.agreement.ratings_file import measure
+    from curate.view.progress import bars
 
     with bars() as (progress, _):
         figures = measure(file, layout, seed, progress)
@@ -113,8 +113,8 @@ def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
 def _of_run(
     run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
 ) -> None:
-    from curate.cli.progress import bars
     from curate.evaluation.agreement.compare import compared
+    from curate.view.progress import bars
 
     work = open_run(None, run)
     with bars() as (progress, _):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curate.cli.tables import as_table, too_few
+from curate.view.text import as_table, too_few
 
 if TYPE_CHECKING:
     from curate.tables.readers.raters import Layout
@@ -56,7 +56,7 @@ def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield measures, ratings and pairs of raters, a column per level."""
     from curate.report.page import strings
-    from curate.report.run_figures import stated
+    from curate.view.run_figures import stated
 
     words, first = strings("en"), next(iter(levels.values()))
     titles = words["measures"] | words["further_measures"]
@@ -171,7 +171,7 @@ def _table(title: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
 
 
 def _with(found: Mapping[str, Any], name: str) -> str:
-    from curate.report.run_figures import stated
+    from curate.view.run_figures import stated
 
     return stated(found, name, {"undefined": "not defined"})
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli import output_mode
-from curate.cli.envelope import answer
 from curate.cli.group import Stopped
 from curate.cli.options import AsJson
-from curate.cli.output_mode import reporting
+from curate.view import output_mode
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
 
 if TYPE_CHECKING:
     from curate.pii.files import Done, MaskRequest
@@ -109,10 +109,10 @@ def anonymise(
 
 def _mask(order: "MaskRequest", *, context: bool) -> None:
     """Carry a request out, and say on standard error what was masked and what may have been missed."""
-    from curate.cli.progress import bars
     from curate.pii.files import WithheldError, anonymise
     from curate.pii.secret import secret
     from curate.stages.context import home
+    from curate.view.progress import bars
 
     key = secret(home()) if order.masking.mode == "pseudonym" else b""
     try:

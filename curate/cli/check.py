@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import check_circular, check_leaks, check_mask, check_pool
-from curate.cli.envelope import answer
 from curate.cli.group import CommandGroup
 from curate.cli.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
 from curate.cli.running import allowed, open_run, print_plan
-from curate.cli.tables import as_table, too_few
+from curate.view.answers import answer
+from curate.view.text import as_table, too_few
 
 if TYPE_CHECKING:
     from curate.core.errors import CheckFailed
@@ -56,7 +56,7 @@ def judge(
     """Measure the judges: controls, position bias, repeatability, strictness, shared errors; sends nothing unasked."""
     from curate.checks import judge as checks
     from curate.checks.warnings import effective, tables
-    from curate.cli.progress import bars
+    from curate.view.progress import bars
 
     work = open_run(pipeline, run, assign or [])
     work.consent = allowed(max_cost, yes, offline=offline)

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from curate.cli.check_pool import ranged
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Folder
 from curate.cli.running import open_run
-from curate.cli.tables import as_table, caveats
+from curate.view.answers import answer
+from curate.view.text import as_table, caveats
 
 Figures = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ def circular(
 ) -> None:
     """Measure how much a ranking by each judge's grades gains by the judge being on the panel; nothing is sent."""
     from curate.checks.circular import CircularityOptions, check
-    from curate.cli.progress import bars
+    from curate.view.progress import bars
 
     work = open_run(None, run)
     with bars() as (work.progress, work.tell):

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Assign
 from curate.cli.running import assigned
-from curate.cli.tables import as_table
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 
 def leaks(
@@ -26,9 +26,9 @@ def leaks(
 ) -> None:
     """Find training queries and positives that resemble a test set's; exit code 1 if there are any."""
     from curate.checks.leaks import check
-    from curate.cli.progress import bars
     from curate.cli.train_set import leaking
     from curate.core.errors import CheckFailed
+    from curate.view.progress import bars
 
     given = {"leaks.encoder": encoder, "leaks.queries": t}
     with bars() as (progress, _):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import check_residual
-from curate.cli.envelope import answer, notice
 from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.cli.running import run_folder
-from curate.cli.tables import as_table
+from curate.view.answers import answer, notice
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.checks.mask import MaskResult

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Folder
 from curate.cli.running import run_folder
-from curate.cli.tables import HEURISTIC, as_table, caveats, too_few
+from curate.view.answers import answer
+from curate.view.text import HEURISTIC, as_table, caveats, too_few
 
 Figures = Mapping[str, Any]
 NAMED = 20
@@ -35,7 +35,7 @@ def pool(
 ) -> None:
     """Measure what each retriever alone contributes, what the pool misses, and how far a run file is judged."""
     from curate.checks.pool import PoolOptions, check
-    from curate.cli.progress import bars
+    from curate.view.progress import bars
 
     folder = run_folder(run)
     asked = PoolOptions(run_file or (), subset, split, below or (), depth)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.core.errors import ConfigError
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.checks.residual import Listing, ResidualPlace

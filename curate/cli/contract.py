@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from curate import stages
-from curate.cli.envelope import listed
 from curate.core import safe_yaml
 from curate.core.errors import NotFound, suggestion
+from curate.view.answers import listed
 
 SCHEMAS = Path(__file__).with_name("schemas")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

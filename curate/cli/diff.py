@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from curate.cli import completing
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson
-from curate.cli.tables import as_table, too_few
+from curate.view.answers import answer
+from curate.view.text import as_table, too_few
 
 Figures = Mapping[str, Any]
 SIDE = "A run folder, or an export."

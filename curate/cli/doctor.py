@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.runs.doctor import Finding

@@ -4,7 +4,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from curate.cli import envelope
+from curate.view import answers
 
 STOPPED = "stopped; what was finished is kept, and the same command goes on from there"
 
@@ -27,7 +27,7 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
         """Find the command that is meant, and remember its name for the envelope."""
         name, command, rest = super().resolve_command(ctx, args)
-        envelope.begin(f"{ctx.command_path} {name}".removeprefix(f"{ctx.find_root().command_path} "))
+        answers.begin(f"{ctx.command_path} {name}".removeprefix(f"{ctx.find_root().command_path} "))
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401

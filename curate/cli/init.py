@@ -42,9 +42,9 @@ def init(
     file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
-    from curate.cli.progress import bars
     from curate.cli.running import announce_presets
     from curate.runs.init import InitRequest, doubt, draft, lines, look, need_free, write
+    from curate.view.progress import bars
 
     more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
     request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.core.config import Json

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import completing
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson, File, Folder
 from curate.cli.running import open_run
-from curate.cli.tables import as_table
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     import polars as pl

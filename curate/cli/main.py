@@ -31,15 +31,15 @@ def _ended() -> int | str | None:
     from typer import Abort
     from typer.exceptions import TyperException
 
-    from curate.cli import envelope
     from curate.cli.app import app
     from curate.cli.group import STOPPED, Stopped
     from curate.core.errors import CurateError
+    from curate.view import answers
 
     interrupts.begin()
-    envelope.begin(None)
+    answers.begin(None)
     try:
-        with envelope.alone():
+        with answers.alone():
             code: int | None = app(prog_name="curate", standalone_mode=False)
     except SystemExit as done:
         return done.code
@@ -74,9 +74,9 @@ def complain(error: BaseException) -> int:
     """
     import typer
 
-    from curate.cli import envelope
+    from curate.view import answers
 
-    found = envelope.failure(error)
+    found = answers.failure(error)
     if found["code"] == "INTERNAL":
         _trace(error)
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
@@ -84,7 +84,7 @@ def complain(error: BaseException) -> int:
     else:
         for line in [*str(found["message"]).splitlines(), *_allowing(error)]:
             typer.echo(f"curate: {line}", err=True)
-    envelope.refuse(found)
+    answers.refuse(found)
     return int(found["exit"])
 
 

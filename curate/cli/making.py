@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from curate import stages
-from curate.cli.envelope import only_plans
 from curate.cli.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
-from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
+from curate.view.answers import only_plans
+from curate.view.output_mode import reporting
 
 Confirming = Annotated[
     str | None, typer.Option("--panel", help="Models that confirm what was made, separated by commas.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from curate.cli import completing
-from curate.cli.envelope import answer, notice
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, File, Folder
 from curate.cli.running import announce_presets, load_head, load_pipeline
+from curate.view.answers import answer, notice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

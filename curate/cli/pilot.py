@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import completing
-from curate.cli.envelope import answer
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, Assessors, Assign, File, Folder, Formats, MaxCost, Offline, Plan, Seed, Yes
 from curate.cli.running import allowed, open_run, print_plan
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,8 +111,8 @@ def report(
     """
     from curate.checks import pilot
     from curate.cli.pilot_lines import lines
-    from curate.cli.progress import bars
     from curate.runs import pipeline_edit
+    from curate.view.progress import bars
 
     file = _target(pipeline) if accept else None
     work = open_run(pipeline, run, assign or [])

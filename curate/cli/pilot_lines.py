@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curate.cli.tables import as_table
 from curate.runs.pipeline_edit import lines as typed
+from curate.view.text import as_table
 
 SHOWN = 12
 """Rules in the table, the best first; all of them are in checks/pilot.json."""

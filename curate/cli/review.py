@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer, notice
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.cli.running import open_run
-from curate.cli.tables import as_table, too_few
+from curate.view.answers import answer, notice
+from curate.view.text import as_table, too_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from curate.cli.envelope import answer
 from curate.cli.running import open_run
-from curate.cli.tables import as_table
 from curate.core.errors import ConfigError
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from pathlib import Path

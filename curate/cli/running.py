@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from curate.cli import output_mode
-from curate.cli.envelope import answer
-from curate.cli.tables import as_table
+from curate.view import output_mode
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.core.config import Json
@@ -32,7 +32,7 @@ def print_plan(
     as_json: bool = False,
 ) -> None:
     """Print what a command would send and cost, with totals in the currency of its cap; nothing is sent."""
-    from curate.cli.progress import bars
+    from curate.view.progress import bars
 
     work.consent = consent
     with bars() as (work.progress, work.tell):
@@ -58,7 +58,7 @@ def go(
     consent: "Consent | None" = None,
 ) -> Path:
     """Run the named stages, or all, with progress bars, say what was made, and return the run folder."""
-    from curate.cli.progress import bars
+    from curate.view.progress import bars
 
     work = open_run(pipeline, folder, assign)
     if consent is not None:
@@ -160,9 +160,9 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
 
     A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
     """
-    from curate.cli.progress import bars
     from curate.runs.opening import quoted
     from curate.runs.tables import newest_when_done
+    from curate.view.progress import bars
 
     with bars() as (work.progress, work.tell):
         if not plan:

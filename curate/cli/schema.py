@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.cli.options import AsJson
+from curate.view.answers import answer
 
 
 def schema(

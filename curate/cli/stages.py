@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate import stages
-from curate.cli import completing, making, output_mode
-from curate.cli.envelope import answer, only_plans
+from curate.cli import completing, making
 from curate.cli.options import (
     AllowWeak,
     Assign,
@@ -27,9 +26,11 @@ from curate.cli.options import (
     Retry,
     Yes,
 )
-from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
-from curate.cli.tables import as_table
+from curate.view import output_mode
+from curate.view.answers import answer, only_plans
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.core.config import Json

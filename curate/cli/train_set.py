@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import completing
-from curate.cli.envelope import answer
 from curate.cli.options import (
     AsJson,
     Assign,
@@ -21,9 +20,10 @@ from curate.cli.options import (
     Source,
     Yes,
 )
-from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
-from curate.cli.tables import as_table, caveats, too_few
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table, caveats, too_few
 
 if TYPE_CHECKING:
     from curate.runs.run import Run

@@ -16,7 +16,7 @@ CurateError
     ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
     └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
 
-`curate/cli/error_codes.yaml` gives every class its code for machines and its exit code.
+`curate/view/error_codes.yaml` gives every class its code for machines and its exit code.
 """
 
 import difflib

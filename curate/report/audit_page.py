@@ -15,13 +15,13 @@ from curate.core.scale import FIVE, Scale
 from curate.label_audit.labels import MISSED
 from curate.panel import judge_dependence
 from curate.panel.voting import PAIR
-from curate.report import charts, grade_colours
 from curate.report.page import environment
 from curate.report.page import strings as words_of
 from curate.report.page_charts import histogram
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Bin
 from curate.system import resources
+from curate.view import charts, grade_colours
 
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
 """Kinds of pairs that are shown as examples, in this order."""
@@ -103,7 +103,7 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str, scale: 
     return filled.from_string(resources.template("report/templates/audit.html.j2")).render(
         words=words,
         language=language,
-        css=f"{resources.template('report/templates/report.css')}{grade_colours.styles(scale)}",
+        css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
         found=found,
         said=_said(found, scale, words),
         classes=grade_colours.classes(scale),

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from curate.report import run_figures
 from curate.report.shown import Shown
 from curate.report.verdict import percents
+from curate.view import run_figures
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from curate.core.config import Json, parse_yaml
 from curate.panel import judge_dependence
-from curate.report import grade_colours, run_figures, scale_words
 from curate.report.done_rows import done_rows
-from curate.report.grade_colours import NOT_ASKED, STATUSES
 from curate.report.kind_sections import sections, with_kinds
-from curate.report.lead_lines import lead_rows
 from curate.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
-from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
 from curate.report.verdict import sentence, verdict
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import spread
 from curate.system import resources
+from curate.view import grade_colours, run_figures, scale_words
+from curate.view.grade_colours import NOT_ASKED, STATUSES
+from curate.view.lead_lines import lead_rows
+from curate.view.run_figures import QueryCounts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -50,10 +50,10 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
     """
     tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
     words = {name: with_kinds(scale_words.fitted(strings(name), shown.scale), shown, name) for name in tags}
-    script = resources.template("report/templates/report.js")
+    script = resources.template("view/report.js")
     return (
         environment(words[language])
-        .from_string(resources.template("report/templates/report.html.j2"))
+        .from_string(resources.template("view/page.html.j2"))
         .render(
             bodies=[
                 Body(
@@ -69,7 +69,7 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
                 )
                 for name, tag in tags.items()
             ],
-            css=f"{resources.template('report/templates/report.css')}{grade_colours.styles(shown.scale)}",
+            css=f"{resources.template('view/report.css')}{grade_colours.styles(shown.scale)}",
             script=script,
             script_digest=b64encode(sha256(script.encode()).digest()).decode(),
             data=_data(shown, {tag: words[name] for name, tag in tags.items()}),

@@ -5,11 +5,11 @@ from typing import Any
 
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
-from curate.report import charts, grade_colours, run_figures
-from curate.report.grade_colours import STATUSES
-from curate.report.run_figures import Overlap
 from curate.report.shown import Labels, Shown
 from curate.stats.distribution import Bin, Spread
+from curate.view import charts, grade_colours, run_figures
+from curate.view.grade_colours import STATUSES
+from curate.view.run_figures import Overlap
 
 GROUPS = 12
 """Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""

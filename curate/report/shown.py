@@ -7,8 +7,8 @@ from typing import Any, Literal
 from curate.core.config import Json
 from curate.core.scale import Scale
 from curate.panel.confusion import Confusion
-from curate.report.run_figures import Drop, Overlap, QueryCounts
 from curate.stats.distribution import Spread
+from curate.view.run_figures import Drop, Overlap, QueryCounts
 
 
 @dataclass(frozen=True)

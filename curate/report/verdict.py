@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curate.report import run_figures
 from curate.report.shown import Shown
 from curate.stats.bootstrap import FEW
+from curate.view import run_figures
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json
-from curate.report.run_figures import between
 from curate.review import kappas
 from curate.review.answers import ADJUDICATED
 from curate.review.checked_rows import CheckedRow, checked, part, shown
@@ -19,6 +18,7 @@ from curate.review.proof import between_people, disagreements, people, with_pane
 from curate.review.showing import row as shown_row
 from curate.stats import sample_estimates
 from curate.tables.kinds.kind import BenchmarkKind, ReviewItems
+from curate.view.run_figures import between
 
 Proof = Mapping[str, Any]
 

@@ -26,7 +26,7 @@ from curate.label_audit import effects
 from curate.label_audit import labels as audit
 from curate.ledger import Ledger, default_path
 from curate.panel.voting import PAIR
-from curate.report import audit_page, run_figures
+from curate.report import audit_page
 from curate.retrieval import ranking
 from curate.review import Desk
 from curate.review.correcting import correct
@@ -40,6 +40,7 @@ from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
 from curate.tables.exporters import EXPORTERS, manifest
+from curate.view import run_figures
 
 NAMED = 20
 """Labels of unknown texts that are named."""

@@ -20,10 +20,7 @@ from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
-from curate.report import run_figures
-from curate.report.grade_colours import STATUSES
 from curate.report.page import page
-from curate.report.run_figures import Drop
 from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
@@ -36,6 +33,9 @@ from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
 from curate.tables.kinds.lengths import tokeniser
+from curate.view import run_figures
+from curate.view.grade_colours import STATUSES
+from curate.view.run_figures import Drop
 
 ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
 OPTIONAL = ("resolve", *kinds.stages(), "export")

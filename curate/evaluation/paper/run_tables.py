@@ -5,8 +5,8 @@ from typing import Any
 
 from curate.evaluation.paper.evidence import Figures, PaperEvidence
 from curate.evaluation.paper.table import Cell, PaperTable, Shown
-from curate.report.run_figures import only_heuristics
 from curate.stages.report import counted
+from curate.view.run_figures import only_heuristics
 
 Words = dict[str, Any]
 

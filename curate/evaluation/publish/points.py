@@ -7,12 +7,12 @@ from curate.checks.leaks import COMPARED
 from curate.core.config import Json
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.texts import lengths, texts
-from curate.report.run_figures import failed
 from curate.review import relevance_desks
 from curate.stages.facts import card_facts, circularity
 from curate.stages.facts.circularity import PLACE
 from curate.stages.train_set.splits import digests
 from curate.tables.exporters.task_metadata import licence_problem, missing
+from curate.view.run_figures import failed
 
 
 def licence(known: ReadyEvidence) -> ReadyPoint:

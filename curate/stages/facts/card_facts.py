@@ -8,8 +8,6 @@ import polars as pl
 from curate.core.config import Json
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
-from curate.report import run_figures, scale_words
-from curate.report.lead_lines import lead_rows
 from curate.report.page import strings
 from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
 from curate.review.lead import lead
@@ -20,6 +18,8 @@ from curate.stages.facts import circularity, legacy, looked_up, synthetic_querie
 from curate.system.files import read_json
 from curate.tables import kinds
 from curate.tables.exporters.contributors import parts
+from curate.view import run_figures, scale_words
+from curate.view.lead_lines import lead_rows
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""

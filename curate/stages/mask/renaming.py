@@ -12,7 +12,7 @@ from curate.pii import naming, residual
 from curate.pii.masking import Masked, Masker
 from curate.pii.residual import Residue
 from curate.pii.sieve import mask_all
-from curate.report.run_figures import counted_texts
+from curate.view.run_figures import counted_texts
 
 LIKE_NUMBERS = "digits"
 """Reason of the residual scan that says nothing of an id: most numbered documents have seven digits or more."""

@@ -27,7 +27,6 @@ from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.sieve import mask_all
 from curate.pii.workers import mask_batches
 from curate.pii.writing import link
-from curate.report.run_figures import counted_texts
 from curate.stages.asking import build, residual_decisions
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
@@ -38,6 +37,7 @@ from curate.stages.mask.masked import FIELDS, KEYS, MOST, MaskedTable
 from curate.stages.mask.parts import Known, PartMasker, mask_in_parts
 from curate.system import files
 from curate.system.processes import cores
+from curate.view.run_figures import counted_texts
 
 LABELS = "labels"
 TABLES = ("queries", "corpus", "classes", "qrels", "aliases", "dropped")

@@ -19,7 +19,6 @@ from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
-from curate.report import run_figures
 from curate.retrieval.similarity import leaks
 from curate.stages.asking import build, privacy_guard
 from curate.stages.asking.seating import load_rubric
@@ -32,6 +31,7 @@ from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables.exporters import manifest, triples
+from curate.view import run_figures
 
 UNCHECKED = "none"
 """In place of a test set: there is none."""

@@ -27,7 +27,7 @@ from tests.support.runs import complaint, ran, tiny
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
 STEP = """\
 import sys, time
-from curate.cli.progress import bars
+from curate.view.progress import bars
 from curate.core.progress import StepLabel
 with bars() as (progress, tell):
     tell("begins")

@@ -12,7 +12,6 @@ from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
 from curate.evaluation.models.tasks import in_folder
 from curate.ledger import Ledger
-from curate.report.run_figures import ranged
 from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
 from curate.stages.context import Context
@@ -21,6 +20,7 @@ from curate.stages.export.stage import STAGE
 from curate.system.files import frame, read_table, write_json, write_table
 from curate.tables.exporters.candidates import Rerank, candidates
 from curate.verify.verify import verify
+from curate.view.run_figures import ranged
 from tests.support.runs import curate, tiny
 
 GRADE = {"relevant": "S", "not relevant": "D", "contested": "S", "incomplete": None, "not positive": None}

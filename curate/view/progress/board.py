@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from curate.cli.progress.meter import RateMeter
 from curate.core.progress import WORKING
+from curate.view.progress.meter import RateMeter
 
 Clock = Callable[[], float]
 ENDED_S = 0.1

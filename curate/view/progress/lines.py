@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curate.cli import output_mode
-from curate.cli.progress import wording
-from curate.cli.progress.board import ShownStep
+from curate.view import output_mode
+from curate.view.progress import wording
+from curate.view.progress.board import ShownStep
 
 EVERY_S = 10.0
 """Seconds between two plain lines on one step."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
 
-from curate.report.marks import ROW, bar, dot, heading, letters, percent, rule, share_of, short, svg
+from curate.view.marks import ROW, bar, dot, heading, letters, percent, rule, share_of, short, svg
 
 PLOT = 150
 """Pixels of a histogram's tallest bar."""

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import typer
 
-from curate.cli import output_mode
+from curate.view import output_mode
 
 PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from curate.cli.progress import wording
-from curate.cli.progress.board import ShownStep
+from curate.view.progress import wording
+from curate.view.progress.board import ShownStep
 
 if TYPE_CHECKING:
     from rich.console import Console

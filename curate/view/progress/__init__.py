@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from curate.cli import output_mode
-from curate.cli.progress.board import Clock, ShownStep, StepBoard
 from curate.core.protocols import PaidProgress
 from curate.system import interrupts
+from curate.view import output_mode
+from curate.view.progress.board import Clock, ShownStep, StepBoard
 
 
 class ProgressScreen(Protocol):
@@ -109,8 +109,8 @@ def _screen() -> ProgressScreen:
 
     from rich.console import Console
 
-    from curate.cli.progress.lines import JsonLines, PlainLines
-    from curate.cli.progress.terminal import Bars
+    from curate.view.progress.lines import JsonLines, PlainLines
+    from curate.view.progress.terminal import Bars
 
     if output_mode.json_lines():
         return JsonLines()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curate.report import run_figures
+from curate.view import run_figures
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]
