@@ -26,8 +26,8 @@ from curate.core.config import Json, text_digest
 from curate.core.records import Document, Query
 from curate.core.scale import FIVE
 from curate.panel.judges.heuristic import Config, Lexical, Similarity, packaged
+from curate.pipeline.stage import Context, home
 from curate.stages.asking import build
-from curate.stages.context import Context, home
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 

@@ -22,9 +22,9 @@ from curate.llm.passages import cut
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.llm.token_rate import LEAST, TokenRate
 from curate.panel.judges.llm import LlmJudge
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.stages.asking import build, seating
-from curate.stages.context import Context
-from curate.stages.judge.config import Config
 from curate.stages.judge.forecast import times
 from curate.system import resources
 

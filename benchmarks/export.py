@@ -24,8 +24,8 @@ from benchmarks.harness import share
 from curate.core.config import canonical, digest, text_digest
 from curate.ledger import Ledger
 from curate.llm import passages
+from curate.pipeline.stage import Context
 from curate.stages import consensus, resolve
-from curate.stages.context import Context
 from curate.stages.export import stage as export
 from curate.system.files import TableWriter, frame, write_json, write_table
 from curate.verify.verify import verify

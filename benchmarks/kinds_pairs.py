@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 
 from curate.core.protocols import quiet
+from curate.pipeline.stage import Context, home
 from curate.stages.asking import build
-from curate.stages.context import Context, home
 from curate.stages.paraphrase import neighbours
 from curate.stages.paraphrase.config import RankWindow
 from curate.stages.paraphrase.matching import MatchItem, matched

@@ -24,13 +24,13 @@ from benchmarks.harness import Watch, share
 from curate.core.config import Json
 from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, Retriever, quiet
 from curate.core.records import Query
+from curate.pipeline.configs import PoolConfig
 from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.dense import in_columns
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import top_k
 from curate.stages import pool
-from curate.stages.configs import PoolConfig
 from curate.system.corpus import TableCorpus
 
 DENSE = ("one", "two", "three")

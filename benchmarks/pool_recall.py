@@ -14,10 +14,10 @@ import polars as pl
 
 from curate.core.protocols import quiet
 from curate.core.records import Query
+from curate.pipeline.stage import Context, home
 from curate.retrieval.fusion import Method
 from curate.retrieval.id_mapping import ranked
 from curate.stages.asking import build
-from curate.stages.context import Context, home
 from curate.stages.pool import pool
 from curate.system.corpus import TableCorpus
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from curate.core.records import Document, Hit, Outcome, Query, Role, Span
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
-    from curate.runs.pipeline import Pipeline
+    from curate.pipeline.pipeline import Pipeline
     from curate.runs.planning.plan import RunPlan
     from curate.runs.run import Run
     from curate.stats.agreement import Agreement, measure
@@ -59,7 +59,7 @@ _NAMES = {
     "tables.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
-    "runs.pipeline": "Pipeline",
+    "pipeline.pipeline": "Pipeline",
     "runs.planning.plan": "RunPlan",
     "runs.run": "Run",
     "stats.agreement": "Agreement measure",

@@ -12,8 +12,8 @@ from curate.api.opened import PathLike, RunView
 from curate.api.plans import consenting
 from curate.api.running import Settings, Tell, assignments
 from curate.core.protocols import PaidProgress, quiet
+from curate.pipeline.folder import newest_when_done
 from curate.runs import opening
-from curate.runs.tables import newest_when_done
 from curate.system.files import read_json
 from curate.view import html
 

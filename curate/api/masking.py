@@ -81,7 +81,7 @@ def anonymise(
     from curate.pii.secret import secret
     from curate.pii.settings import Masking
     from curate.pii.texts import mask_texts
-    from curate.stages.context import home
+    from curate.pipeline.stage import home
 
     own = list(words)
     raw, given = _texts(texts), dict(settings or {})

@@ -7,7 +7,7 @@ from typing import Protocol, Self, overload
 import polars as pl
 
 from curate.core.errors import NotFound, UserError
-from curate.runs.tables import readable, table_path, table_paths
+from curate.pipeline.folder import readable, table_path, table_paths
 
 
 class MissingTable(NotFound, AttributeError):

@@ -16,9 +16,9 @@ from curate.core.errors import DataError
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.pii.naming import IdNames
+from curate.pipeline.stage import home
 from curate.review.desk import graded_desks
 from curate.review.drawing import known
-from curate.stages.context import home
 from curate.stats import sample_estimates as survey
 from curate.stats.bootstrap import Figure
 from curate.stats.sample_estimates import StratumCounts

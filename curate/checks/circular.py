@@ -18,12 +18,12 @@ from curate.llm.providers.presets import families
 from curate.panel import cascade, voting
 from curate.panel.circularity import LEAST, SelfFavour, self_favour
 from curate.panel.voting import PAIR
+from curate.pipeline import circularity
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
 from curate.runs.run import Run
 from curate.stages.asking import seating
 from curate.stages.asking.panel_run import LEAST as SAMPLED
-from curate.stages.context import Context
-from curate.stages.facts import circularity
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.files import read_json, write_json
 from curate.system.run_lock import enough_space, locked
 

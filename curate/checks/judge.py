@@ -24,15 +24,15 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
+from curate.pipeline.freshness import MADE_FROM, made_from, rated
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
 from curate.review.desk import known, settled
 from curate.runs.run import Run
 from curate.stages.asking import collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
-from curate.stages.context import Context
 from curate.stages.facts import billing
-from curate.stages.facts.freshness import MADE_FROM, made_from, rated
 from curate.stages.judge import qualification, quote
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.sample_estimates import Estimate
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked

@@ -10,8 +10,8 @@ from pydantic import Field, JsonValue
 from curate.core import config
 from curate.core.config import Json, Section, Settings
 from curate.core.protocols import PaidProgress, quiet
+from curate.pipeline.stage import Context, home
 from curate.runs.outputs import free_place
-from curate.stages.context import Context, home
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
 from curate.stages.train_set.stage import compare, counts

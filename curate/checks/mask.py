@@ -9,10 +9,10 @@ from pathlib import Path
 
 from curate.checks.mask_sample import MASKED, Wish, long, opened, state
 from curate.core.config import Json
+from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.stage import Context, home
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
-from curate.stages.context import Context, home
-from curate.stages.facts.freshness import MADE_FROM, made_from
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import write_json

@@ -20,18 +20,18 @@ from curate.llm.budget import plan
 from curate.llm.client import Unreadable
 from curate.panel import cascade, rating
 from curate.panel.voting import PAIR, loaded
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pipeline_edit import Changes
+from curate.pipeline.stage import Context
 from curate.review import Desk, Sample
 from curate.review.sample import PILOT
 from curate.review.texts import outdated
-from curate.runs.pipeline_edit import Changes
 from curate.runs.run import Run
 from curate.stages.asking import batching, collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import HeuristicState, JudgeState, LlmState, PanelState
-from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.judge import quote
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.vote_rules import LEAST
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked

@@ -17,10 +17,10 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.panel.voting import PAIR
-from curate.runs.pipeline import Pipeline
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context, home
-from curate.stages.facts.freshness import MADE_FROM, made_from
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context, home
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, write_json
 from curate.view.run_figures import only_heuristics

@@ -17,9 +17,9 @@ from curate.core.sampling import generator
 from curate.llm.prompts import Rubric, rubric
 from curate.panel.controls import PAIR
 from curate.panel.rating import TEXTS, Work, shown_digest
+from curate.pipeline.stage import Context
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import LlmState, PanelState
-from curate.stages.context import Context
 from curate.system import resources
 
 KINDS = ("reversed", "alone", "repeat")

@@ -8,11 +8,11 @@ import polars as pl
 from curate.checks import unjudged
 from curate.core.errors import UserError
 from curate.core.records import TABLES, Query
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import ranked
 from curate.retrieval.retrievers import runfile
 from curate.stages.asking.build import kit
-from curate.stages.context import Context
-from curate.stages.facts.pooled import pooled
 from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 

@@ -111,7 +111,7 @@ def _mask(order: "MaskRequest", *, context: bool) -> None:
     """Carry a request out, and say on standard error what was masked and what may have been missed."""
     from curate.pii.files import WithheldError, anonymise
     from curate.pii.secret import secret
-    from curate.stages.context import home
+    from curate.pipeline.stage import home
     from curate.view.progress import bars
 
     key = secret(home()) if order.masking.mode == "pseudonym" else b""

@@ -14,7 +14,7 @@ def runs() -> list[str]:
 def tables(context: typer.Context) -> list[str]:
     """Return the tables of the run that was typed, else of the newest: queries, and mask/queries."""
     from curate.core.errors import UserError
-    from curate.runs.tables import newest, table_paths
+    from curate.pipeline.folder import newest, table_paths
 
     try:
         paths = table_paths(context.params.get("run") or newest())
@@ -58,7 +58,7 @@ def retrievers(incomplete: str) -> list[str]:
 
 def settings(incomplete: str) -> list[str]:
     """Return `stage.` for every stage, and behind the dot its settings: to import all stages takes too long for Tab."""
-    from curate import stages
+    from curate.pipeline import stages
 
     name, dot, _ = incomplete.partition(".")
     if not dot or name not in stages.KNOWN:

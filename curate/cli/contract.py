@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from curate import stages
 from curate.core import safe_yaml
 from curate.core.errors import NotFound, suggestion
+from curate.pipeline import stages
 from curate.view.answers import listed
 
 SCHEMAS = Path(__file__).with_name("schemas")

@@ -28,8 +28,8 @@ def doctor(
 ) -> None:
     """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
     from curate.core.errors import CheckFailed
+    from curate.pipeline.stage import home, ledger_place
     from curate.runs.doctor import examine
-    from curate.stages.context import home, ledger_place
 
     findings = list(examine(home(), ledger_place(), os.environ, attempt))
     if cluster is not None:

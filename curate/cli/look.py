@@ -45,7 +45,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the schema and the first rows of a run's table, or the figures of a JSON file such as agreement."""
-    from curate.runs.tables import newest, readable, table_path
+    from curate.pipeline.folder import newest, readable, table_path
     from curate.system.files import read_json
 
     path = readable(table_path(run or newest(), table))

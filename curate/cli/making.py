@@ -2,14 +2,13 @@
 
 import inspect
 from collections.abc import Callable
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from curate import stages
 from curate.cli.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
 from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
+from curate.pipeline import stages
 from curate.view.answers import only_plans
 from curate.view.output_mode import reporting
 
@@ -46,7 +45,7 @@ def _command(name: str) -> Callable[..., None]:
             *assigned({f"{name}.generator": generator}),
         ]
         if plan:
-            planned = import_module(f"curate.stages.{name}.stage").planned
+            planned = stages.module(name).planned
             work = open_run(pipeline, run, changes)
             print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look(name, planned), 4, as_json)
             return

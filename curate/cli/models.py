@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from curate.core.config import Settings
+    from curate.pipeline.pipeline import Pipeline
     from curate.runs.models import ModelTest
-    from curate.runs.pipeline import Pipeline
 
 commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 

@@ -111,7 +111,7 @@ def report(
     """
     from curate.checks import pilot
     from curate.cli.pilot_lines import lines
-    from curate.runs import pipeline_edit
+    from curate.pipeline import pipeline_edit
     from curate.view.progress import bars
 
     file = _target(pipeline) if accept else None
@@ -143,7 +143,7 @@ def _candidates(names: str | None, work: "Run") -> list[str]:
 def _target(pipeline: str | None) -> Path:
     """Return the file that a proposal is written into; ConfigError, before anything is paid, if there is none."""
     from curate.core.errors import ConfigError
-    from curate.runs.pipeline import find
+    from curate.pipeline.pipeline import find
     from curate.system.resources import packaged
 
     if pipeline is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curate.runs.pipeline_edit import lines as typed
+from curate.pipeline.pipeline_edit import lines as typed
 from curate.view.text import as_table
 
 SHOWN = 12

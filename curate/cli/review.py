@@ -166,7 +166,7 @@ def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
     """Refuse a sample of what is not up to date."""
-    from curate import stages
+    from curate.pipeline import stages
     from curate.review import items
 
     if not order.of_items:
@@ -283,8 +283,8 @@ def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_jso
 
 
 def _desk(run: Path | None, sample: str | None) -> "Desk":
+    from curate.pipeline.folder import newest
     from curate.review import Desk, Sample
-    from curate.runs.tables import newest
 
     folder = run or newest()
     chosen = Sample.find(folder, sample)

@@ -12,8 +12,8 @@ from curate.view.answers import answer
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
+    from curate.pipeline.stage import Consent
     from curate.runs.planning.plan import RunPlan
-    from curate.stages.context import Consent
 
 
 def print_run_plan(

@@ -12,9 +12,9 @@ from curate.view.text import as_table
 
 if TYPE_CHECKING:
     from curate.core.config import Json
-    from curate.runs.pipeline import Head, Pipeline
+    from curate.pipeline.pipeline import Head, Pipeline
+    from curate.pipeline.stage import Consent
     from curate.runs.run import Run
-    from curate.stages.context import Consent
 
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
@@ -117,8 +117,8 @@ def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
 
 def load_head(pipeline: str | None, folder: Path | None) -> "Head":
     """Return the settings that are no stage's, as `load_pipeline` finds them."""
+    from curate.pipeline.pipeline import head
     from curate.runs.named import place
-    from curate.runs.pipeline import head
 
     return head(place(pipeline, folder, tell=_told)[-1])
 
@@ -160,8 +160,8 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
 
     A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
     """
+    from curate.pipeline.folder import newest_when_done
     from curate.runs.opening import quoted
-    from curate.runs.tables import newest_when_done
     from curate.view.progress import bars
 
     with bars() as (work.progress, work.tell):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate import stages
 from curate.cli import completing, making
 from curate.cli.options import (
     AllowWeak,
@@ -27,6 +26,7 @@ from curate.cli.options import (
     Yes,
 )
 from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
+from curate.pipeline import stages
 from curate.view import output_mode
 from curate.view.answers import answer, only_plans
 from curate.view.output_mode import reporting
@@ -257,7 +257,7 @@ def _secrets(folder: Path) -> dict[str, str]:
     import os
 
     from curate.llm.providers.presets import variables
-    from curate.runs.pipeline import Pipeline
+    from curate.pipeline.pipeline import Pipeline
 
     head = Pipeline.load(folder / "pipeline.yaml").head
     families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}

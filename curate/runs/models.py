@@ -16,8 +16,8 @@ from curate.panel.judges.named import named_model
 
 if TYPE_CHECKING:  # the list does without them, and they take longer than the list
     from curate.panel.judges.llm import LlmJudge
-    from curate.runs.pipeline import Pipeline
-    from curate.stages.context import Context
+    from curate.pipeline.pipeline import Pipeline
+    from curate.pipeline.stage import Context
 
 QUERY = "What is the capital of France?"
 PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")
@@ -68,9 +68,9 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
     from curate.llm.reply_faults import fault
     from curate.panel.judges.llm import LlmJudge
     from curate.panel.rating import form
+    from curate.pipeline.judge_config import Config
     from curate.stages.asking import build
     from curate.stages.asking.seating import load_rubric
-    from curate.stages.judge.config import Config
 
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
     judge, config = build.judge(context, name, load_rubric(section, context))
@@ -122,7 +122,7 @@ def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, contex
 
 def _context(pipeline: "Pipeline | None") -> "Context":
     """Return what is needed of a context outside any run."""
-    from curate.stages.context import Context, home
+    from curate.pipeline.stage import Context, home
 
     place = home()
     if pipeline is None:

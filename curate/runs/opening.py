@@ -7,10 +7,10 @@ from pathlib import Path
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
+from curate.pipeline.pipeline import in_language, with_defaults_of
+from curate.pipeline.stage import Consent
 from curate.runs.named import Tell, loaded
-from curate.runs.pipeline import in_language, with_defaults_of
 from curate.runs.run import Run
-from curate.stages.context import Consent
 
 AUDIT = "audit"
 """The packaged pipeline of an audit."""

@@ -9,24 +9,24 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from curate import stages
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.core.progress import WORKING, StepLabel, in_stage, waiting
 from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
+from curate.pipeline import stages
+from curate.pipeline.folder import SETTINGS
+from curate.pipeline.foreign_files import ID, need_ours, need_run, run_id
+from curate.pipeline.manifest import write_manifest
+from curate.pipeline.mark import Mark
+from curate.pipeline.pipeline import Pipeline, dump
+from curate.pipeline.release import release_raw
+from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_place
 from curate.retrieval.encoders.presets import with_presets
 from curate.runs.contradictions import need_consistent
-from curate.runs.foreign_files import ID, need_ours, need_run, run_id
-from curate.runs.manifest import write_manifest
-from curate.runs.pipeline import Pipeline, dump
-from curate.runs.release import release_raw
 from curate.runs.state import StageStates, State, schemas
-from curate.runs.tables import SETTINGS
 from curate.stages.asking import planned_pool
-from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
-from curate.stages.mark import Mark
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
 

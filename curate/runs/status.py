@@ -6,12 +6,12 @@ from typing import cast
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.llm.exchange_rates import shown
+from curate.pipeline.judge_config import Config
+from curate.pipeline.mark import Mark
 from curate.runs.run import Run
 from curate.runs.state import State
 from curate.stages.facts import billing
 from curate.stages.facts.billing import Bill
-from curate.stages.judge.config import Config
-from curate.stages.mark import Mark
 
 JUDGING = ("judged", "paid")
 BELOW = (*JUDGING, "notes")

@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from curate.pipeline import legacy, reckoning
+from curate.pipeline.reckoning import NO_POSITIVE, Reports, count
 from curate.review.desk import desks
 from curate.runs.run import Run
-from curate.stages.facts import legacy, reckoning
-from curate.stages.facts.reckoning import NO_POSITIVE, Reports, count
 from curate.system.files import read_json, read_table
 from curate.view import run_figures
 

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import polars as pl
 
-from curate import stages
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
@@ -26,16 +25,17 @@ from curate.label_audit import effects
 from curate.label_audit import labels as audit
 from curate.ledger import Ledger, default_path
 from curate.panel.voting import PAIR
+from curate.pipeline import stages
+from curate.pipeline.configs import AuditConfig as Config
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context, Report, Stage
 from curate.report import audit_page
 from curate.retrieval import ranking
 from curate.review import Desk
 from curate.review.correcting import correct
 from curate.review.desk import graded_desks, relevance_desks
 from curate.stages.asking import build, seating
-from curate.stages.configs import AuditConfig as Config
-from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import card_facts
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text

@@ -17,11 +17,11 @@ from curate.core.scale import Scale
 from curate.panel import agreement_figures, position_bias, sanity, voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
+from curate.pipeline.configs import ConsensusConfig as Config
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import ranking
-from curate.stages.configs import ConsensusConfig as Config
-from curate.stages.context import Context, Report, Stage
-from curate.stages.facts.pooled import pooled
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.files import frame, read_json, write_json, write_table
 
 

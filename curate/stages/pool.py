@@ -22,17 +22,17 @@ from curate.core.errors import DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
+from curate.pipeline import legacy, parent
+from curate.pipeline.configs import PoolConfig as Config
+from curate.pipeline.parent import ParentVersion
+from curate.pipeline.pooled import drawn
+from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import fusion
 from curate.retrieval.fusion import Method, Names, RankedLists
 from curate.retrieval.grown_pool import grown, with_positives
 from curate.retrieval.id_mapping import IdMapping, MappedHits, followed, ranked
 from curate.retrieval.ranking import Numbers
 from curate.stages.asking import build
-from curate.stages.configs import PoolConfig as Config
-from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import legacy, parent
-from curate.stages.facts.parent import ParentVersion
-from curate.stages.facts.pooled import drawn
 from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter, frame, write_table
 

@@ -20,14 +20,15 @@ from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
+from curate.pipeline import circularity, reckoning
+from curate.pipeline.configs import ReportConfig as Config
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
 from curate.report.page import page
 from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
-from curate.stages.configs import ReportConfig as Config
-from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import beside, card_facts, circularity, reckoning
-from curate.stages.facts.pooled import pooled
+from curate.stages.facts import beside, card_facts
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text

@@ -21,14 +21,15 @@ from curate.core.scale import Scale
 from curate.panel import grade_sums, voting
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
+from curate.pipeline import legacy
+from curate.pipeline.configs import ResolveConfig as Config
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
 from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts
 from curate.review.accepted import ProvedThreshold
 from curate.stages.asking import settling
 from curate.stages.asking.settling import Settled
-from curate.stages.configs import ResolveConfig as Config
-from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import billing, legacy, threshold
-from curate.stages.facts.pooled import pooled
+from curate.stages.facts import billing, threshold
 from curate.system.files import frame, write_table
 
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from curate.core.config import read_yaml
+from curate.pipeline.configs import ReportConfig
+from curate.pipeline.stage import Context
 from curate.report.page import page
-from curate.stages.configs import ReportConfig
-from curate.stages.context import Context
 from curate.stages.report import gather
 from tests.support.browsing import Page
 

@@ -12,12 +12,12 @@ from curate.core.config import check, digest
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
-from curate.runs.foreign_files import is_run
-from curate.runs.pipeline import Pipeline
-from curate.stages.context import Context, home
+from curate.pipeline.foreign_files import is_run
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, home
 from curate.stages.export import graded_labels
 from curate.stages.export.config import Config as ExportConfig
-from curate.stages.facts.pooled import pooled
 from curate.system.files import batches, read_json, read_table, there
 from curate.tables.exporters import reading
 from curate.tables.exporters.graded import Gain

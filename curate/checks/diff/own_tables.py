@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from curate.core.config import Json
-from curate.runs.foreign_files import is_run
+from curate.pipeline.foreign_files import is_run
 from curate.tables.exporters.reading import own_kinds
 
 Rows = Mapping[tuple[str, str], Counter[str]]

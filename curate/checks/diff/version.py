@@ -8,10 +8,10 @@ import polars as pl
 
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
-from curate.stages.context import Context
+from curate.pipeline.reckoning import NO_POSITIVE
+from curate.pipeline.stage import Context
 from curate.stages.export import graded_labels
 from curate.stages.export.stage import NO_GAIN
-from curate.stages.facts.reckoning import NO_POSITIVE
 from curate.tables.exporters.graded import Gain
 
 

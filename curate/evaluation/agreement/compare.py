@@ -16,11 +16,11 @@ from curate.evaluation.agreement.ratings_file import checked_rows
 from curate.panel import agreement_figures, policies, system_orders
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import EXPERTS, PAIR, Policy
+from curate.pipeline.configs import ConsensusConfig
 from curate.review import Desk, Sample, published
 from curate.review.checked_rows import checked
 from curate.review.judge_errors import dependence
 from curate.runs.run import Run
-from curate.stages.configs import ConsensusConfig
 from curate.system.files import read_json, read_scale, read_table
 from curate.tables.exporters.graded import Gain, gains
 from curate.view.run_figures import only_heuristics

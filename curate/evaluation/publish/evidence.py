@@ -10,8 +10,8 @@ from typing import Any, Literal
 from curate.core.config import parse_yaml
 from curate.core.errors import UserError
 from curate.llm.providers.presets import families
+from curate.pipeline.stage import Context
 from curate.runs.run import Run
-from curate.stages.context import Context
 from curate.system.files import read_json, sha256
 from curate.system.resources import template
 from curate.tables.exporters import mteb_tasks

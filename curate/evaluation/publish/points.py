@@ -7,9 +7,10 @@ from curate.checks.leaks import COMPARED
 from curate.core.config import Json
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.texts import lengths, texts
+from curate.pipeline import circularity
+from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks
-from curate.stages.facts import card_facts, circularity
-from curate.stages.facts.circularity import PLACE
+from curate.stages.facts import card_facts
 from curate.stages.train_set.splits import digests
 from curate.tables.exporters.task_metadata import licence_problem, missing
 from curate.view.run_figures import failed

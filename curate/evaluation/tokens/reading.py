@@ -6,8 +6,8 @@ from pathlib import Path
 
 from curate.core import records
 from curate.core.errors import ConfigError, DataError
-from curate.runs.foreign_files import is_run
-from curate.runs.tables import table_path
+from curate.pipeline.folder import table_path
+from curate.pipeline.foreign_files import is_run
 from curate.tables.readers import Problem, Table, layout
 from curate.tables.readers.file import File, format_of
 from curate.tables.readers.items import LINE, NAMES, Names, item, wanted

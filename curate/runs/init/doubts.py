@@ -6,8 +6,8 @@ from itertools import permutations
 
 from curate.core.errors import DataError
 from curate.pii.settings import Masking, masker
+from curate.pipeline.edit import flow
 from curate.runs.init import pairing
-from curate.runs.init.edit import flow
 from curate.runs.init.looking import DataSources, chosen, named, rows
 from curate.runs.init.request import InitRequest
 from curate.tables.readers import Table

@@ -20,9 +20,9 @@ from curate.core.config import Settings, override
 from curate.core.errors import ConfigError, CurateError
 from curate.ledger import default_path
 from curate.llm.cost import tokens
-from curate.runs.pipeline import AssumedTexts, Pipeline
+from curate.pipeline.pipeline import AssumedTexts, Pipeline
+from curate.pipeline.stage import Context
 from curate.runs.run import Run
-from curate.stages.context import Context
 from curate.stages.edits.dictionary import DictionarySettings, dictionary
 from curate.stages.judge.forecast import SampleTexts
 

@@ -14,11 +14,11 @@ from curate.llm.client import batch
 from curate.llm.client.requests import Task
 from curate.llm.providers.batch import batch_provider
 from curate.panel import rating
+from curate.pipeline.stage import Context
 from curate.stages.asking import sharing
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import LlmState
 from curate.stages.asking.sharing import Share
-from curate.stages.context import Context
 
 
 def open_batches(ledger: Ledger, seat: LlmState) -> list[Batch]:

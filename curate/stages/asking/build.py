@@ -18,6 +18,7 @@ from curate.panel.judges import JUDGES
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.judges.named import named_model
 from curate.pii.naming import IdNames
+from curate.pipeline.stage import Context
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.asymmetric import with_named_sides
 from curate.retrieval.encoders.presets import unknown_encoder, with_presets
@@ -25,7 +26,6 @@ from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.stages.asking import privacy_guard
-from curate.stages.context import Context
 
 Plugin = TypeVar("Plugin", bound=Callable[..., object])
 

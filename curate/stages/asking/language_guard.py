@@ -6,7 +6,7 @@ from pathlib import Path
 from curate.core.config import check
 from curate.core.errors import ConfigError, CurateError
 from curate.llm.prompts import Rubric
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.system import resources
 from curate.tables.readers.language import OTHER, Spoken, base, spoken
 from curate.tables.readers.settings import Input

@@ -19,8 +19,8 @@ from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.recorded_votes import NONE, Answer, Missing
 from curate.llm.token_rate import token_rate
+from curate.pipeline.stage import Context
 from curate.stages.asking import build, consent, privacy_guard
-from curate.stages.context import Context
 from curate.stages.facts import billing
 
 

@@ -9,9 +9,9 @@ from curate.core.records import STOPPED
 from curate.llm.cost import Price
 from curate.panel import cascade
 from curate.panel.reading import ReadingTest
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, ReplayState
-from curate.stages.context import Context
-from curate.stages.judge.config import Config
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""

@@ -19,8 +19,8 @@ from curate.panel.judges.llm import LlmJudge
 from curate.panel.judges.replay import Replay
 from curate.panel.rating import TEXTS, Key, Pool, Work
 from curate.panel.reading import WINDOW, ReadingTest
+from curate.pipeline.stage import Context
 from curate.stages.asking import build
-from curate.stages.context import Context
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from curate.pii.masking import Masker
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.mask.config import Config as MaskConfig
 
 PERSONAL: Literal["personal"] = "personal"

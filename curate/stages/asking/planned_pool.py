@@ -8,7 +8,7 @@ from pathlib import Path
 
 from curate.core.config import Json, Settings, text_digest
 from curate.core.errors import UserError
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.system.files import read_json, write_json
 from curate.system.sealed_values import leaves
 

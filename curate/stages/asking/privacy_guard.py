@@ -16,8 +16,8 @@ from curate.core.protocols import Corpus, Encoder, Hits, Progress, Retriever, Ve
 from curate.core.records import Hit, Query, Role
 from curate.llm.providers import beyond
 from curate.llm.providers.settings import ProviderConfig
+from curate.pipeline.stage import Context
 from curate.stages.asking import residual_decisions
-from curate.stages.context import Context
 from curate.system import egress
 
 

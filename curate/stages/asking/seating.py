@@ -14,11 +14,11 @@ from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric
 from curate.panel import voting
 from curate.panel.rating import TEXTS, Pool
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.stages.asking import build, language_guard
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import PanelState
-from curate.stages.context import Context
-from curate.stages.judge.config import Config
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 

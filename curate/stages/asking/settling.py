@@ -13,14 +13,14 @@ from curate.llm.exchange_rates import Total
 from curate.llm.providers import provider
 from curate.panel import grade_sums, rating
 from curate.panel.voting import PAIR
+from curate.pipeline.configs import ConsensusConfig
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
 from curate.stages.asking import batching, build, collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import described
-from curate.stages.configs import ConsensusConfig
-from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.facts.judged_labels import ledger_key
-from curate.stages.judge.config import Config as JudgeConfig
 
 PLACE = "consensus.settle"
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from curate.core.config import Json
 from curate.core.records import Role
+from curate.pipeline.stage import Context
 from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import BLOCK, CALIBRATION
 from curate.retrieval.similarity.near_duplicates import CHUNK
@@ -16,7 +17,6 @@ from curate.retrieval.similarity.threshold_sweep import sweep
 from curate.retrieval.vectors import CachedEncoder, keys_of
 from curate.stages.asking import build
 from curate.stages.asking.privacy_guard import Guarded
-from curate.stages.context import Context
 from curate.stages.diversify.config import Config
 from curate.stages.diversify.vectors import TABLES, MaskedTexts
 

@@ -21,6 +21,7 @@ from curate.core.duplicates import follow_qrels, same_text
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Vectors, quiet
+from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval.similarity.contradictions import Contradictions
 from curate.retrieval.similarity.copies import copies
 from curate.retrieval.similarity.devices import screen_for_pairs
@@ -38,7 +39,6 @@ from curate.retrieval.similarity.diversity import (
 )
 from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
 from curate.stages.asking import build
-from curate.stages.context import Context, Report, Stage
 from curate.stages.diversify.config import Config, DiversityRule
 from curate.stages.diversify.journal import JournalFile
 from curate.stages.diversify.thresholds import for_language, guesses

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from curate.core.config import read_yaml
 from curate.llm.questions import Question, question
 from curate.llm.recorded_votes import NONE
+from curate.pipeline.stage import Context
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import ask_panel
-from curate.stages.context import Context
 from curate.stages.edits.dictionary import base_language
 from curate.system import resources
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.edits import synonyms
 from curate.stages.edits.synonyms import Entry, Fault
 from curate.system import resources

@@ -12,7 +12,7 @@ from re import Pattern
 
 from curate.core.config import Section, check, parse_yaml
 from curate.core.sampling import generator, shuffled
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.edits.changes import BROADER, KINDS, edits
 from curate.stages.edits.dictionary import base_language
 from curate.system import resources

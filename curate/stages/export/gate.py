@@ -13,9 +13,9 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import Benchmark
+from curate.pipeline.stage import Context
 from curate.stages.asking import privacy_guard
 from curate.stages.asking.personal_data import PersonalData
-from curate.stages.context import Context
 from curate.system.files import frame
 from curate.tables.kinds import kind as named
 from curate.tables.kinds import kinds

@@ -9,10 +9,10 @@ from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.protocols import Benchmark
 from curate.panel import grade_sums
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
 from curate.stages.asking import settling
-from curate.stages.context import Context
 from curate.stages.export.config import Config
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.tables.exporters.graded import Gain, gains
 
 

@@ -9,10 +9,10 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel.voting import PAIR
+from curate.pipeline import parent
+from curate.pipeline.parent import CHANGES, ParentVersion
+from curate.pipeline.stage import Context
 from curate.retrieval.grown_pool import holes
-from curate.stages.context import Context
-from curate.stages.facts import parent
-from curate.stages.facts.parent import CHANGES, ParentVersion
 from curate.system.files import read_json, write_text
 
 HARMLESS = 0.02

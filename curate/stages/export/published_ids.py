@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.export.config import Config
 from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, PublishedIds, numbered

@@ -10,7 +10,7 @@ from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.export.config import Config
 from curate.system.files import frame
 from curate.tables.exporters.candidates import candidates

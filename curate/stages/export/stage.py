@@ -18,14 +18,15 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.formats.exporters import integrity
 from curate.panel.voting import PAIR
+from curate.pipeline import circularity, parent, synthetic_queries
+from curate.pipeline.pooled import pooled
+from curate.pipeline.reckoning import NO_POSITIVE, nothing_left
+from curate.pipeline.stage import Context, Report, Stage
 from curate.stages.asking import privacy_guard
-from curate.stages.context import Context, Report, Stage
 from curate.stages.export import filled, gate, graded_labels, growth, published_ids, reranking, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts, circularity, parent, synthetic_queries
-from curate.stages.facts.pooled import pooled
-from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
+from curate.stages.facts import card_facts
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json
+from curate.pipeline.freshness import current, rated
+from curate.pipeline.stage import Context
 from curate.report.shown import ShownCheck
-from curate.stages.context import Context
-from curate.stages.facts.freshness import current, rated
 from curate.system.files import read_json, sha256
 from curate.tables.exporters import mteb_tasks
 

@@ -10,7 +10,7 @@ from curate.ledger import Ledger
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Amount, Total
 from curate.llm.providers.settings import ProviderConfig
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 
 Bill = dict[str, Json]
 Row = dict[str, Json]

@@ -8,13 +8,13 @@ import polars as pl
 from curate.core.config import Json
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
+from curate.pipeline import circularity, legacy, looked_up, synthetic_queries
+from curate.pipeline.stage import Context
 from curate.report.page import strings
 from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
 from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard, settling
-from curate.stages.context import Context
-from curate.stages.facts import circularity, legacy, looked_up, synthetic_queries
 from curate.system.files import read_json
 from curate.tables import kinds
 from curate.tables.exporters.contributors import parts

@@ -11,7 +11,7 @@ from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
 from curate.panel import voting
 from curate.panel.voting import FITTED, PAIR
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.system.files import read_json
 from curate.tables.exporters.ids import AS_THEY_ARE, PublishedIds
 

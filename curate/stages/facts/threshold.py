@@ -4,10 +4,10 @@ from pathlib import Path
 
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, suggestion
+from curate.pipeline.configs import AcceptConfig, ConsensusConfig
+from curate.pipeline.stage import Context
 from curate.review import Desk, Sample, accepted, accepting, texts
 from curate.review.accepted import HalfAnsweredError, ProvedThreshold
-from curate.stages.configs import AcceptConfig, ConsensusConfig
-from curate.stages.context import Context
 
 
 def wanted(context: Context) -> AcceptConfig | None:

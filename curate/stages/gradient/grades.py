@@ -7,7 +7,7 @@ import polars as pl
 from curate.core.records import shown
 from curate.core.sampling import shuffled
 from curate.core.scale import Scale
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.gradient.editing import answers
 from curate.stages.gradient.mixes import documents, verdicts
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from curate.core.records import Document, shown
 from curate.core.sampling import shuffled
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.gradient.config import Config
 from curate.system.corpus import TableCorpus
 from curate.tables.kinds.mixing import FEWEST, LEVELS, MIX, MixPair

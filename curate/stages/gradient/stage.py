@@ -17,9 +17,9 @@ from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
+from curate.pipeline.stage import Context, Report, Stage
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
-from curate.stages.context import Context, Report, Stage
 from curate.stages.edits import dictionary
 from curate.stages.edits.changes import has_rules
 from curate.stages.edits.confirmation import edit_questions, packaged_question

@@ -22,8 +22,8 @@ from curate.core.duplicates import Firsts, follow_aliases
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
-from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import legacy
+from curate.pipeline import legacy
+from curate.pipeline.stage import Context, Report, Stage
 from curate.stages.ingest import labels, marks, scores
 from curate.stages.ingest.bad_rows import LISTED, BadRows
 from curate.stages.ingest.config import Config

@@ -10,9 +10,9 @@ from curate.core.errors import UserError
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.sanity import Sanity
+from curate.pipeline.stage import Context
 from curate.stages.asking import collection
 from curate.stages.asking.panel_run import PanelRun
-from curate.stages.context import Context
 
 
 def taken(run: PanelRun) -> PanelRun:

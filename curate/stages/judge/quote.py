@@ -8,12 +8,12 @@ from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.panel import rating
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.stages.asking import build, consent, seating
 from curate.stages.asking.panel_state import LlmState, PanelState
-from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.judge import qualification
-from curate.stages.judge.config import Config
 
 Row = dict[str, Json]
 MONEY = ("online", "batches", "cascade_least")

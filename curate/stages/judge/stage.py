@@ -25,14 +25,14 @@ from curate.panel.controls import Accuracy
 from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.voting import PAIR
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context, Report, Stage
 from curate.stages.asking import batching, build, collection, consent, panel_run
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described
 from curate.stages.asking.seating import check_language, seated
-from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.judge import first_look, qualification
-from curate.stages.judge.config import Config
 from curate.stages.judge.qualification import trial
 from curate.stages.judge.validation import validated
 from curate.system.files import frame, sha256, write_json, write_scale, write_table

@@ -7,10 +7,10 @@ from curate.panel import cascade, voting
 from curate.panel.judges.heuristic import Config as Heuristic
 from curate.panel.judges.heuristic import Thresholds
 from curate.panel.rules import ConsensusRule
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.stages.asking import settling
 from curate.stages.asking.seating import load_rubric
-from curate.stages.context import Context
-from curate.stages.judge.config import Config
 
 
 def validated(config: Config, context: Context) -> Rubric:

@@ -9,8 +9,8 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.records import shown
+from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.context import Context
 from curate.stages.label.config import Leak
 from curate.system.files import batches, there
 

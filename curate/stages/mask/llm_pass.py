@@ -27,8 +27,8 @@ from curate.llm.token_rate import token_rate
 from curate.pii import model as reading
 from curate.pii.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
+from curate.pipeline.stage import Context
 from curate.stages.asking import build, consent
-from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.system import http, resources
 from curate.system.egress import outside

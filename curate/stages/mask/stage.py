@@ -27,8 +27,8 @@ from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.sieve import mask_all
 from curate.pii.workers import mask_batches
 from curate.pii.writing import link
+from curate.pipeline.stage import Context, Report, Stage
 from curate.stages.asking import build, residual_decisions
-from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.mask import llm_pass, renaming
 from curate.stages.mask.config import Config

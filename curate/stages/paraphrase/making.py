@@ -7,10 +7,10 @@ from itertools import islice
 from curate.core.protocols import Retriever
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
+from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.personal_data import PersonalData
-from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.edits.confirmation import edit_questions
 from curate.stages.edits.synonym_matcher import Lexer

@@ -14,10 +14,10 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, Retriever
 from curate.core.records import Document, Query
 from curate.core.sampling import generator
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Context
 from curate.retrieval import ranking
 from curate.stages.asking import build
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
 from curate.stages.paraphrase.config import Config, RankWindow
 
 FEWEST = 2

@@ -12,8 +12,8 @@ from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
+from curate.pipeline.stage import Context
 from curate.stages.asking.personal_data import told
-from curate.stages.context import Context
 from curate.system import resources
 
 KEY = "paraphrase"

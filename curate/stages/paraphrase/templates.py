@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.edits.dictionary import DictionarySettings, base_language, dictionary, longer, path
 from curate.stages.edits.question_templates import TEMPLATES, Wording, wording
 from curate.stages.edits.rewriting import RULES

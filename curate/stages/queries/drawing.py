@@ -12,7 +12,7 @@ from curate.core.progress import StepLabel, counting
 from curate.core.records import Document
 from curate.core.sampling import generator, shuffled
 from curate.llm.passages import shown
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.queries.config import Config
 from curate.system.corpus import TableCorpus
 

@@ -13,7 +13,7 @@ from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.system import resources
 from curate.tables.readers.language import base
 

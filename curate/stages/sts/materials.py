@@ -4,7 +4,7 @@ from pathlib import Path
 
 from curate.core.config import read_yaml
 from curate.llm.questions import Question, question
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.edits.dictionary import base_language
 from curate.stages.sts.llm_rewriting import RewritingPrompt, prompt
 from curate.system import resources

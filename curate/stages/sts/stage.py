@@ -18,10 +18,10 @@ from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
+from curate.pipeline.stage import Context, Report, Stage
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
 from curate.stages.asking.personal_data import PersonalData
-from curate.stages.context import Context, Report, Stage
 from curate.stages.edits import dictionary, question_templates, synonyms
 from curate.stages.edits.rewriting import RULES
 from curate.stages.edits.synonym_matcher import Lexer

@@ -19,13 +19,13 @@ from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval.similarity import leaks
 from curate.stages.asking import build, privacy_guard
 from curate.stages.asking.seating import load_rubric
-from curate.stages.context import Context, Report, Stage
 from curate.stages.facts.judged_labels import made_by_panel
-from curate.stages.facts.pooled import pooled
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.train_set import mining, splits
 from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus

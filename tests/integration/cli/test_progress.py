@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from curate import stages
 from curate.core.progress import WORKING
-from curate.runs.pipeline import Pipeline
+from curate.pipeline import stages
+from curate.pipeline.pipeline import Pipeline
 from curate.runs.run import Run
 from tests.support.runs import complaint, ran, tiny
 

@@ -10,8 +10,8 @@ from curate.core.errors import ConfigError
 from curate.llm.providers import identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets, rates
 from curate.llm.providers.settings import ProviderConfig
+from curate.pipeline.stage import Context
 from curate.stages.asking import build
-from curate.stages.context import Context
 from tests import ROOT
 from tests.support.asking import RUBRIC
 

@@ -11,11 +11,11 @@ import pytest
 
 from curate.core.scale import FIVE
 from curate.panel import agreement_figures
+from curate.pipeline.configs import ReportConfig
+from curate.pipeline.pipeline import Pipeline
 from curate.report.page import page, strings
-from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
 from curate.stages import report
-from curate.stages.configs import ReportConfig
 from curate.stages.facts import card_facts
 from tests.integration.cli.test_review_commands import filled
 from tests.support import machine

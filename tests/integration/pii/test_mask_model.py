@@ -27,10 +27,10 @@ from curate.llm.providers import provider
 from curate.llm.providers.presets import LanguageModel
 from curate.pii.kinds import kinds
 from curate.pii.model import LONGEST, OVERLAP, WINDOW, MaskingPrompt, Spotted, build, prompt, read, windows
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Consent, Report
 from curate.runs.ledger_check import check as findings
-from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
-from curate.stages.context import Consent, Report
 from curate.system import resources
 from curate.system.egress import outside
 from tests import ROOT

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from curate import stages
-from curate.stages.context import Report
+from curate.pipeline import stages
+from curate.pipeline.stage import Report
 from curate.system import interrupts
 from tests import vendor as fake
 from tests.support.runs import curate, tiny

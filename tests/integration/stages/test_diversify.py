@@ -17,12 +17,12 @@ from curate.core import config
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Vectors
+from curate.pipeline.stage import Report
 from curate.retrieval.similarity import diversity, near_duplicates
 from curate.retrieval.similarity.diversity import diversify, threshold, twins
 from curate.retrieval.similarity.exact_search import products, unit
 from curate.retrieval.similarity.near_duplicates import Alike
 from curate.retrieval.similarity.screening import Float32
-from curate.stages.context import Report
 from curate.stages.diversify import stage
 from curate.stages.diversify.config import Config, DiversityRule
 from curate.stages.diversify.forecast import forecast

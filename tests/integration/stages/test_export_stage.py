@@ -12,9 +12,9 @@ from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
 from curate.evaluation.models.tasks import in_folder
 from curate.ledger import Ledger
+from curate.pipeline.stage import Context
 from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
-from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.stages.export.stage import STAGE
 from curate.system.files import frame, read_table, write_json, write_table

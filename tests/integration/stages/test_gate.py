@@ -10,7 +10,7 @@ import pytest
 from curate.core.errors import UserError
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.export import gate
 from curate.system.files import frame, write_table
 from curate.tables.kinds import kind, mixing

@@ -18,7 +18,7 @@ from curate.core.config import Settings, check
 from curate.core.errors import BudgetError, ConfigError, UserError
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
-from curate.stages.context import Consent, Context, Report
+from curate.pipeline.stage import Consent, Context, Report
 from curate.stages.gradient.config import Config
 from curate.stages.gradient.stage import planned
 from curate.system.files import digests, frame, read_json, write_json, write_table

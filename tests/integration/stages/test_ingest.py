@@ -9,7 +9,7 @@ import pytest
 
 from curate.core.config import check, digest
 from curate.core.errors import ConfigError, CurateError, DataError
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.stage import STAGE
 from curate.system import files

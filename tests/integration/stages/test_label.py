@@ -18,8 +18,8 @@ import pytest
 from curate.core.config import Settings, parse_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
+from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
-from curate.stages.context import Report
 from curate.stages.label.building import TOLD
 from curate.system import resources
 from curate.system.files import digests, frame, read_json, write_table

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from curate.ledger import Ledger
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.export import published_ids
 from curate.stages.export.config import Config
 from curate.system.files import frame, read_json, write_table

@@ -9,8 +9,8 @@ import pytest
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
-from curate.stages import NAMES
-from curate.stages.context import Report
+from curate.pipeline.stage import Report
+from curate.pipeline.stages import NAMES
 from curate.stages.judge.qualification import REPLICATE
 from curate.stages.judge.quote import quote
 from tests.support.controlled import (

@@ -18,7 +18,7 @@ import pytest
 
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
-from curate.stages.context import Report
+from curate.pipeline.stage import Report
 from curate.stages.queries.prompts import RULES
 from curate.stages.queries.writing import WHY
 from curate.system.files import digests, frame, write_table

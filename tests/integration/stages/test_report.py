@@ -16,10 +16,10 @@ import pytest
 
 from curate.core.config import read_yaml
 from curate.core.scale import FIVE
+from curate.pipeline.configs import ReportConfig
+from curate.pipeline.stage import Context
 from curate.report.page import page, strings
 from curate.report.shown import Shown
-from curate.stages.configs import ReportConfig
-from curate.stages.context import Context
 from curate.stages.report import gather, portable
 from curate.system.files import read_table
 from curate.view.scale_words import fitted

@@ -18,8 +18,8 @@ import pytest
 from curate.core.config import Settings, read_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.ledger import Ledger
+from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
-from curate.stages.context import Report
 from curate.stages.edits.question_templates import EDITS
 from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.edits.synonyms import groups

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from curate.core import config
 from curate.core.errors import ConfigError, DataError
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.edits.dictionary import dictionary
 from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.edits.synonyms import KINDS, Entry, faults, groups, plain, read

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from curate.checks.diff.own_tables import compared
-from curate.runs.foreign_files import ID
+from curate.pipeline.foreign_files import ID
 
 
 def exported(folder: Path, kind: str, rows: list[tuple[str, list[str]]]) -> Path:

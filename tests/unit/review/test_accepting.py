@@ -12,11 +12,11 @@ import pytest
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import FIVE
+from curate.pipeline.stage import Context
 from curate.review import Answer, Desk, accepted, accepted_wording, accepting, contested, relevance_desks, texts
 from curate.review.accepted import ProvedThreshold
 from curate.review.checked_rows import CheckedRow, checked
 from curate.review.drawing import SampleOptions, draw
-from curate.stages.context import Context
 from curate.stages.facts import threshold
 from curate.system.files import frame, read_table, write_table
 from tests.support.judged import judged

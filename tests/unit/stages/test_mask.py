@@ -7,7 +7,7 @@ import pytest
 
 from curate.core.config import check
 from curate.core.errors import ConfigError
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stages.mask.config import Config
 from curate.stages.mask.stage import STAGE, TABLES
 from curate.system import files, resources

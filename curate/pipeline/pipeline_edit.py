@@ -13,8 +13,8 @@ import yaml
 from curate.core import safe_yaml
 from curate.core.config import Json, Settings, parse_yaml, put, read_yaml
 from curate.core.errors import ConfigError
-from curate.runs.init.edit import flow
-from curate.runs.pipeline import Pipeline
+from curate.pipeline.edit import flow
+from curate.pipeline.pipeline import Pipeline
 from curate.system.files import replacing
 
 Changes = Mapping[tuple[str, str], Json]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from curate.llm.exchange_rates import shown
-from curate.stages.context import Context, Report
-from curate.stages.facts.pooled import pooled
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report
 
 MERGED = {"ingest": "equal to another", "mask": "equal to another once masked"}
 """Stage -> why it leaves a query out that it keeps no row of."""

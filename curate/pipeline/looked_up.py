@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from curate.core.config import Json
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 
 
 def on_card(context: Context) -> dict[str, Json]:

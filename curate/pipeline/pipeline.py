@@ -9,13 +9,13 @@ from typing import Annotated, Literal, cast
 import yaml
 from pydantic import BeforeValidator, Field, JsonValue, field_validator
 
-from curate import stages
 from curate.core import config
 from curate.core.config import Section, Settings
 from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.llm.exchange_rates import Code, Worth
-from curate.runs.foreign_files import is_run
-from curate.runs.tables import SETTINGS
+from curate.pipeline import stages
+from curate.pipeline.folder import SETTINGS
+from curate.pipeline.foreign_files import is_run
 from curate.system import resources, sealed_values
 from curate.tables.readers.language import OTHER, spoken
 from curate.tables.readers.settings import Input

@@ -8,7 +8,7 @@ from curate.llm.providers import presets
 from curate.panel import voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.system.files import read_json
 
 PLACE = Path("checks", "circular.json")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from curate.core.config import Json, digest
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.system.files import read_json
 
 MADE_FROM = "made_from"

@@ -8,8 +8,8 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel.voting import PAIR
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Context
 from curate.system.files import read_positives
 
 FILE = "legacy.tsv"

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from curate.core.config import digest
-from curate.runs.pipeline import Pipeline
-from curate.stages.mark import Mark
+from curate.pipeline.mark import Mark
+from curate.pipeline.pipeline import Pipeline
 from curate.system.files import write_json
 
 PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")

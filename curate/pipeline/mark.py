@@ -5,7 +5,7 @@ from pathlib import Path
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.stages.context import Report
+from curate.pipeline.stage import Report
 from curate.system import files
 
 TEXT_TABLES = ("queries.parquet", "corpus.parquet")

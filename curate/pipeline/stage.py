@@ -20,7 +20,7 @@ from curate.llm.cap import CapPolicy
 from curate.llm.exchange_rates import Rates
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
-from curate.stages.configs import ConsensusConfig
+from curate.pipeline.configs import ConsensusConfig
 from curate.system.files import read_json, read_positives, read_relevant_from, read_scale, read_table
 
 Config = TypeVar("Config", bound=Section)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from curate import stages
 from curate.core.errors import DataError, UserError
+from curate.pipeline import stages
 from curate.system.files import digests, read_json
 
 ID = ".id"
@@ -26,7 +26,7 @@ def is_run(folder: Path) -> bool:
     """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
     if run_id(folder):
         return True
-    from curate.stages.mark import Mark  # of the stages' side, which takes as long as the rest of `curate models`
+    from curate.pipeline.mark import Mark  # of the stages' side, which takes as long as the rest of `curate models`
 
     return any(Mark.read(folder / name) for name in stages.KNOWN)
 
@@ -64,7 +64,7 @@ def need_ours(run: Path, name: str) -> None:
 
 def _written(run: Path, name: str) -> set[str] | None:
     """Return the files that a stage wrote: by its mark, or if that is damaged those that are as in the manifest."""
-    from curate.stages.mark import Mark
+    from curate.pipeline.mark import Mark
 
     folder, mark = run / name, Mark.read(run / name)
     if mark is not None:

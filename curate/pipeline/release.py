@@ -4,8 +4,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from curate.pii.naming import IdNames
-from curate.stages.context import home
-from curate.stages.mark import ID_TABLES, TEXT_TABLES, Mark
+from curate.pipeline.mark import ID_TABLES, TEXT_TABLES, Mark
+from curate.pipeline.stage import home
 from curate.system.files import write_json
 
 

@@ -4,8 +4,8 @@ import polars as pl
 
 from curate.core.config import check
 from curate.core.sampling import shuffled
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Context
 
 
 def pooled(context: Context) -> pl.DataFrame:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from curate import stages
 from curate.core.errors import DataError, NotFound, UserError, suggestion
-from curate.runs.foreign_files import is_run
+from curate.pipeline import stages
+from curate.pipeline.foreign_files import is_run
 from curate.system.files import read_json
 
 SETTINGS = "pipeline.yaml"
