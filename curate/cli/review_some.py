@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from curate.review import Desk, Sample
-    from curate.review.accepting import AcceptancePlan
+    from curate.review.acceptance_plan import AcceptancePlan
     from curate.review.drawing import SampleOptions
     from curate.runs.run import Run
 
@@ -28,7 +28,7 @@ def of(named: str, for_scores: "Path | None") -> str:
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
     """Return what is drawn if not a sample of all pairs; ConfigError for options that do not go with it."""
-    from curate.review.accepting import OF as ACCEPT
+    from curate.review.acceptance_plan import OF as ACCEPT
     from curate.review.contested import OF as CONTESTED
 
     if not contested and target != ACCEPT:
@@ -50,7 +50,7 @@ def size(work: "Run", size: int | None) -> int:
 
 def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: bool) -> "Sample | None":
     """Draw such a sample, or print its plan and return None."""
-    from curate.review import accepting, contested
+    from curate.review import acceptance_plan, contested
 
     if of == contested.OF:
         if not plan:
@@ -61,8 +61,8 @@ def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: b
         return None
     wrong, confidence = _promise(work)
     if not plan:
-        return accepting.draw(work.folder, order, wrong, confidence)
-    planned = accepting.plan(work.folder, order.size or 0, wrong, confidence, order.seed)
+        return acceptance_plan.draw(work.folder, order, wrong, confidence)
+    planned = acceptance_plan.plan(work.folder, order.size or 0, wrong, confidence, order.seed)
     answer(asdict(planned), _planned(planned, order.size or 0), as_json=as_json)
     return None
 

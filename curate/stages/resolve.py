@@ -25,11 +25,11 @@ from curate.pipeline import legacy
 from curate.pipeline.configs import ResolveConfig as Config
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
-from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts
+from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts, threshold
 from curate.review.accepted import ProvedThreshold
 from curate.stages.asking import settling
 from curate.stages.asking.settling import Settled
-from curate.stages.facts import billing, threshold
+from curate.stages.facts import billing
 from curate.system.files import frame, write_table
 
 

@@ -18,8 +18,8 @@ from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE
 from curate.review import Answer, Desk, guide
-from curate.review.highlight import pieces
 from curate.review.web.guard import HEADERS, Guard, proven
+from curate.review.web.highlight import pieces
 from curate.review.web.reading import SOURCE, ReadingOrder, keys, mark, noted
 from curate.system import resources
 from curate.view import grade_colours

@@ -60,6 +60,6 @@ def _runs(query: str, passage: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _lists() -> dict[str, list[str]]:
-    found = parse_yaml(template("review/highlight.yaml"))
+    found = parse_yaml(template("review/web/highlight.yaml"))
     assert isinstance(found, dict)
     return found

@@ -6,7 +6,7 @@ from curate.core.config import Json, check
 from curate.core.errors import ConfigError, suggestion
 from curate.pipeline.configs import AcceptConfig, ConsensusConfig
 from curate.pipeline.stage import Context
-from curate.review import Desk, Sample, accepted, accepting, texts
+from curate.review import Desk, Sample, acceptance_plan, accepted, texts
 from curate.review.accepted import HalfAnsweredError, ProvedThreshold
 
 
@@ -28,7 +28,7 @@ def desk_of(context: Context, asked: AcceptConfig) -> Desk | None:
 def _drawn(folder: Path) -> list[str]:
     """Return the samples that were drawn for a threshold."""
     samples = [Sample.load(path.parent) for path in sorted(folder.glob("*/design.json"))]
-    return [each.design.name for each in samples if each.design.facts.get("of") == accepting.OF]
+    return [each.design.name for each in samples if each.design.facts.get("of") == acceptance_plan.OF]
 
 
 def proved(context: Context) -> ProvedThreshold | None:
@@ -44,7 +44,7 @@ def proved(context: Context) -> ProvedThreshold | None:
     facts: dict[str, Json] = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
     if desk is None or not any(answer for _, _, answer in desk.answered()):
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
-    frame = accepting.frame_of(context.folder("judge"), context.folder("consensus"))
+    frame = acceptance_plan.frame_of(context.folder("judge"), context.folder("consensus"))
     old = frozenset(texts.outdated(desk.sample, context.folder("diversify")))
     try:
         return accepted.judged(desk, frame, asked.wrong, asked.confidence, context.scale, old)
