@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.rating import Key, Work
 from curate.core.config import canonical, read_yaml
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
@@ -12,9 +15,6 @@ from curate.llm import client
 from curate.llm.prompts import rubric
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Key, Work
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCH = 10

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from curate.ask.edits.changes import swaps
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import read
 from curate.core.records import Role
 from curate.core.scale import FIVE
-from curate.stages.edits.changes import swaps
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import read
 from curate.stages.gradient.editing import counterpart
 from curate.stages.gradient.grades import grade_level
 from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled

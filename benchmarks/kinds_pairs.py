@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from curate.ask import build
 from curate.core.protocols import quiet
 from curate.pipeline.stage import Context, home
-from curate.stages.asking import build
 from curate.stages.paraphrase import neighbours
 from curate.stages.paraphrase.config import RankWindow
 from curate.stages.paraphrase.matching import MatchItem, matched

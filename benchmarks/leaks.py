@@ -20,9 +20,9 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
+from curate.ask import build
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity import leaks
-from curate.stages.asking import build
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.ask import build
 from curate.core.protocols import quiet
 from curate.core.records import Query
 from curate.pipeline.stage import Context, home
 from curate.retrieval.fusion import Method
 from curate.retrieval.id_mapping import ranked
-from curate.stages.asking import build
 from curate.stages.pool import pool
 from curate.system.corpus import TableCorpus
 

@@ -181,7 +181,7 @@ class RunView:
 
         UserError if a stage before judging is not up to date.
         """
-        from curate.stages.judge.quote import quote
+        from curate.ask.quote import quote
 
         def ask(config: JudgeConfig, context: Context) -> list[dict[str, Any]]:
             if not isinstance(context.ledger, Path) or context.ledger.exists():

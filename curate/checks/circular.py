@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import polars as pl
 
+from curate.ask import seating
+from curate.ask.panel_run import LEAST as SAMPLED
 from curate.checks.pool import heuristic
 from curate.core.config import Json
 from curate.core.errors import ConfigError
@@ -22,8 +24,6 @@ from curate.pipeline import circularity
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
 from curate.runs.run import Run
-from curate.stages.asking import seating
-from curate.stages.asking.panel_run import LEAST as SAMPLED
 from curate.system.files import read_json, write_json
 from curate.system.run_lock import enough_space, locked
 

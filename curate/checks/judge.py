@@ -14,6 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import billing, collection, consent, gate, quote, rating, seating
+from curate.ask.panel_run import PanelRun
 from curate.checks import panel, repeat
 from curate.checks.repeat import Asking
 from curate.checks.warnings import warnings
@@ -22,17 +24,13 @@ from curate.core.errors import ConfigError
 from curate.core.scale import Scale
 from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
-from curate.panel import position_bias, rating
+from curate.panel import position_bias
 from curate.panel.controls import Accuracy
 from curate.pipeline.freshness import MADE_FROM, made_from, rated
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
 from curate.review.desk import known, settled
 from curate.runs.run import Run
-from curate.stages.asking import collection, consent, seating
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.facts import billing
-from curate.stages.judge import qualification, quote
 from curate.stats.sample_estimates import Estimate
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked
@@ -79,16 +77,16 @@ class Bench:
         path = self.order.positives or self.config.gate.positives
         if path is None:
             return settled(self.context.run)
-        return qualification.known_pairs(path, self.context, self.scale).with_columns(weight=pl.lit(1.0))
+        return gate.known_pairs(path, self.context, self.scale).with_columns(weight=pl.lit(1.0))
 
     @cached_property
-    def trial(self) -> qualification.ControlTrial | None:
+    def trial(self) -> gate.ControlTrial | None:
         """Return the panel before its controls; None without any."""
         given = self.order.positives or self.config.gate.positives
         pairs = (self.people if given else known(self.context.run)).select("query_id", "doc_id", "grade")
         if pairs.is_empty() and not self.order.controls:
             return None
-        found = qualification.before(pairs, self.seated)
+        found = gate.before(pairs, self.seated)
         if self.order.controls:
             found.need_positives(len(pairs))
             if not found.panel.seats:
@@ -179,9 +177,9 @@ def _figures(bench: Bench) -> dict[str, Any]:
         "gate": {
             "floor": bench.config.gate.floor,
             "least": bench.config.gate.least,
-            "failed": qualification.weak(passed) if passed else None,
+            "failed": gate.weak(passed) if passed else None,
             "allow_weak_judges": bench.config.allow_weak_judges,
-            "untested": qualification.untested(passed, bench.config),
+            "untested": gate.untested(passed, bench.config),
         },
         "people": len(bench.people),
         "queries": table.pool.pairs["query_id"].n_unique(),

@@ -11,6 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import batching, billing, collection, consent, quote, rating, seating
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import HeuristicState, JudgeState, LlmState, PanelState
 from curate.checks import pilot_figures
 from curate.checks.pilot_figures import PilotAnswers
 from curate.core.config import Json
@@ -18,7 +21,7 @@ from curate.core.errors import ConfigError, NotFound, UserError
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.llm.client import Unreadable
-from curate.panel import cascade, rating
+from curate.panel import cascade
 from curate.panel.voting import PAIR, loaded
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pipeline_edit import Changes
@@ -27,11 +30,6 @@ from curate.review import Desk, Sample
 from curate.review.sample import PILOT
 from curate.review.texts import outdated
 from curate.runs.run import Run
-from curate.stages.asking import batching, collection, consent, seating
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import HeuristicState, JudgeState, LlmState, PanelState
-from curate.stages.facts import billing
-from curate.stages.judge import quote
 from curate.stats.vote_rules import LEAST
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import LlmState, PanelState
+from curate.ask.rating import TEXTS, Work, shown_digest
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError, UserError
 from curate.core.records import Document
 from curate.core.sampling import generator
 from curate.llm.prompts import Rubric, rubric
 from curate.panel.controls import PAIR
-from curate.panel.rating import TEXTS, Work, shown_digest
 from curate.pipeline.stage import Context
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import LlmState, PanelState
 from curate.system import resources
 
 KINDS = ("reversed", "alone", "repeat")

@@ -14,14 +14,14 @@ from typing import Literal
 
 import polars as pl
 
+from curate.ask import privacy_guard, residual_decisions
+from curate.ask.residual_decisions import Decision
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.pii.excerpt import Excerpt, excerpt
 from curate.pii.naming import FIELD
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
-from curate.stages.asking import privacy_guard, residual_decisions
-from curate.stages.asking.residual_decisions import Decision
 from curate.system.files import read_table
 
 _KEYS = {"queries": "query_id", "corpus": "doc_id"}

@@ -13,8 +13,8 @@ from curate.core.errors import ConfigError
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
+    from curate.ask.residual_decisions import Decision
     from curate.checks.residual import Listing, ResidualPlace
-    from curate.stages.asking.residual_decisions import Decision
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
 

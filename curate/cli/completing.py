@@ -41,7 +41,7 @@ def models() -> list[str]:
 
 def judges(incomplete: str) -> list[str]:
     """Return what was typed with every judge behind its last comma: presets, heuristics, encoders."""
-    from curate.panel.judges import JUDGES
+    from curate.ask.judges import JUDGES
     from curate.retrieval.encoders import ENCODERS
 
     return _listed(incomplete, [*models(), *JUDGES.names(), *ENCODERS.names()])

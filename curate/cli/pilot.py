@@ -59,9 +59,9 @@ def export(
 
     Without --assessors the sheets of a pilot that was drawn before are written again.
     """
+    from curate.ask import seating
     from curate.review import Desk, Sample, paper, pilot
     from curate.runs.outputs import outside_runs
-    from curate.stages.asking import seating
 
     outside_runs(out)
     work, kinds = open_run(pipeline, run, assign or []), paper.kinds(formats)

@@ -185,7 +185,7 @@ def judge(
     changes = [*(assign or []), *assigned({"language": language}), *listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
-        from curate.stages.judge.quote import quote
+        from curate.ask.quote import quote
 
         work = open_run(pipeline, run, changes)
         print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), 2, as_json)
@@ -195,7 +195,7 @@ def judge(
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
-        from curate.panel.judges.recording import record as write
+        from curate.ask.judges.recording import record as write
 
         count = write(folder, record)
         output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")

@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from curate.ask.judges import JUDGES
 from curate.core.errors import ConfigError, CurateError, MissingExtra
 from curate.ledger import Ledger
 from curate.llm.providers.presets import presets
-from curate.panel.judges import JUDGES
 from curate.pii import RECOGNISERS
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.retrievers import RETRIEVERS

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
+from curate.ask.quote import Row, quote
+from curate.ask.residual_decisions import FILE as RESIDUAL
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.pipeline import stages
@@ -23,9 +25,7 @@ from curate.pipeline.parent import CHANGES, PARENT, ParentVersion
 from curate.pipeline.pipeline import Pipeline
 from curate.runs.outputs import free_place
 from curate.runs.run import Run
-from curate.stages.asking.residual_decisions import FILE as RESIDUAL
 from curate.stages.export.published_ids import KEY
-from curate.stages.judge.quote import Row, quote
 from curate.system.files import read_json, sha256
 from curate.system.run_lock import enough_space, locked
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from curate.ask.judges.named import named_model
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import cost
 from curate.llm.providers import beyond, identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets
-from curate.panel.judges.named import named_model
 
 if TYPE_CHECKING:  # the list does without them, and they take longer than the list
-    from curate.panel.judges.llm import LlmJudge
+    from curate.ask.judges.llm import LlmJudge
     from curate.pipeline.pipeline import Pipeline
     from curate.pipeline.stage import Context
 
@@ -65,12 +65,12 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
     `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
+    from curate.ask import build
+    from curate.ask.judges.llm import LlmJudge
+    from curate.ask.rating import form
+    from curate.ask.seating import load_rubric
     from curate.llm.reply_faults import fault
-    from curate.panel.judges.llm import LlmJudge
-    from curate.panel.rating import form
     from curate.pipeline.judge_config import Config
-    from curate.stages.asking import build
-    from curate.stages.asking.seating import load_rubric
 
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
     judge, config = build.judge(context, name, load_rubric(section, context))

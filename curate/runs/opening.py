@@ -82,7 +82,7 @@ def need_audit(work: Run) -> Run:
 
 def quoted(work: Run) -> list[dict[str, Json]]:
     """Return what judging would send and cost, see `quote`; what comes before is done for it, free, and not kept."""
-    from curate.stages.judge.quote import quote
+    from curate.ask.quote import quote
 
     names = work.pipeline.head.stages
     work.consent = Consent(currency=work.consent.currency)  # what comes before judging is not paid for a plan

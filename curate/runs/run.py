@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from curate.ask import planned_pool
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.core.progress import WORKING, StepLabel, in_stage, waiting
@@ -26,7 +27,6 @@ from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_
 from curate.retrieval.encoders.presets import with_presets
 from curate.runs.contradictions import need_consistent
 from curate.runs.state import StageStates, State, schemas
-from curate.stages.asking import planned_pool
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
 

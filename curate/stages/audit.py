@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from curate.ask import build, seating
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
@@ -34,7 +35,6 @@ from curate.retrieval import ranking
 from curate.review import Desk
 from curate.review.correcting import correct
 from curate.review.desk import graded_desks, relevance_desks
-from curate.stages.asking import build, seating
 from curate.stages.facts import card_facts
 from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from curate.ask import build
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.progress import StepLabel
@@ -32,7 +33,6 @@ from curate.retrieval.fusion import Method, Names, RankedLists
 from curate.retrieval.grown_pool import grown, with_positives
 from curate.retrieval.id_mapping import IdMapping, MappedHits, followed, ranked
 from curate.retrieval.ranking import Numbers
-from curate.stages.asking import build
 from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter, frame, write_table
 

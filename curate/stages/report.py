@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import yaml
 
+from curate.ask import privacy_guard
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
@@ -27,7 +28,6 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.report.page import page
 from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.review.showing import columns
-from curate.stages.asking import privacy_guard
 from curate.stages.facts import beside, card_facts
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus

@@ -14,6 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import billing, settling
+from curate.ask.settling import Settled
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.core.records import TABLES, VERDICTS
@@ -27,9 +29,6 @@ from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts, threshold
 from curate.review.accepted import ProvedThreshold
-from curate.stages.asking import settling
-from curate.stages.asking.settling import Settled
-from curate.stages.facts import billing
 from curate.system.files import frame, write_table
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask.judges.replay import Config as Recorded
+from curate.ask.judges.replay import Replay
+from curate.ask.rating import TEXTS
 from curate.core.config import check, digest
 from curate.core.errors import DataError
 from curate.core.records import STOPPED, TABLES
 from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
 from curate.panel import grade_sums, voting
-from curate.panel.judges.replay import Config as Recorded
-from curate.panel.judges.replay import Replay
-from curate.panel.rating import TEXTS
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.tables.exporters import candidates as reranking
 from curate.tables.exporters.candidates import Rerank

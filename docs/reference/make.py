@@ -20,11 +20,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from curate.ask.judges import JUDGES
 from curate.cli.app import app
 from curate.core import records
 from curate.core.registry import Registry
 from curate.llm.providers.presets import LanguageModel
-from curate.panel.judges import JUDGES
 from curate.pipeline import stages
 from curate.pipeline.pipeline import Head
 from curate.retrieval.encoders import ENCODERS

@@ -8,6 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.rating import Key, Work
 from curate.core import config as settings
 from curate.core.config import read_yaml, text_digest
 from curate.core.protocols import Provider
@@ -20,9 +23,6 @@ from curate.llm.cost import EstimatedUsage, Price, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Key, Work
 from tests import ROOT
 from tests.support.rows import sql
 from tests.vendor import Remote, Vendor

@@ -10,6 +10,7 @@ from typing import cast
 
 import polars as pl
 
+from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.checks.pool import heuristic, label_stage, plain
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError
@@ -26,7 +27,6 @@ from curate.pipeline.freshness import MADE_FROM, made_from
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
 from curate.runs.run import Run
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stats import difficulty, sample_estimates
 from curate.system import resources
 from curate.system.corpus import TableCorpus

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from curate.ask import settling
+from curate.ask.forecast import PoolSize, forecast, times
+from curate.ask.quote import quote
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
@@ -16,10 +19,7 @@ from curate.runs.planning import embedding
 from curate.runs.planning.unfiltered import BEFORE, Unfiltered
 from curate.runs.run import Run
 from curate.stages import resolve
-from curate.stages.asking import settling
 from curate.stages.export.config import Config as ExportConfig
-from curate.stages.judge.forecast import PoolSize, forecast, times
-from curate.stages.judge.quote import quote
 from curate.stages.mask.config import Config as MaskConfig
 from curate.stages.mask.masked import FIELDS
 from curate.stages.mask.stage import planned as plan_of_mask

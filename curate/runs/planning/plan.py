@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from curate.ask import build
 from curate.core.config import Json
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Rate, line
@@ -13,7 +14,6 @@ from curate.runs.planning import costs
 from curate.runs.planning.costs import PlannedCost
 from curate.runs.planning.unfiltered import Unfiltered, of_run, of_source
 from curate.runs.run import Run
-from curate.stages.asking import build
 
 Row = dict[str, Json]
 Rates = Mapping[str, Rate | None]

@@ -15,6 +15,8 @@ from typing import cast
 
 import polars as pl
 
+from curate.ask.edits.dictionary import DictionarySettings, dictionary
+from curate.ask.forecast import SampleTexts
 from curate.core import records
 from curate.core.config import Settings, override
 from curate.core.errors import ConfigError, CurateError
@@ -23,8 +25,6 @@ from curate.llm.cost import tokens
 from curate.pipeline.pipeline import AssumedTexts, Pipeline
 from curate.pipeline.stage import Context
 from curate.runs.run import Run
-from curate.stages.edits.dictionary import DictionarySettings, dictionary
-from curate.stages.judge.forecast import SampleTexts
 
 BEFORE = ("ingest", "mask", "diversify")
 LOOKED = 1000

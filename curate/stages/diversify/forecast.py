@@ -6,6 +6,8 @@ from itertools import islice
 
 import numpy as np
 
+from curate.ask import build
+from curate.ask.privacy_guard import Guarded
 from curate.core.config import Json
 from curate.core.records import Role
 from curate.pipeline.stage import Context
@@ -15,8 +17,6 @@ from curate.retrieval.similarity.near_duplicates import CHUNK
 from curate.retrieval.similarity.screening import Screen
 from curate.retrieval.similarity.threshold_sweep import sweep
 from curate.retrieval.vectors import CachedEncoder, keys_of
-from curate.stages.asking import build
-from curate.stages.asking.privacy_guard import Guarded
 from curate.stages.diversify.config import Config
 from curate.stages.diversify.vectors import TABLES, MaskedTexts
 

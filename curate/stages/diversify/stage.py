@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from curate.ask import build
 from curate.core import records, sampling
 from curate.core.config import Json, digest
 from curate.core.duplicates import follow_qrels, same_text
@@ -38,7 +39,6 @@ from curate.retrieval.similarity.diversity import (
     twins,
 )
 from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
-from curate.stages.asking import build
 from curate.stages.diversify.config import Config, DiversityRule
 from curate.stages.diversify.journal import JournalFile
 from curate.stages.diversify.thresholds import for_language, guesses

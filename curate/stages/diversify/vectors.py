@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from curate.ask import build
 from curate.core.protocols import Vectors
 from curate.core.records import shown
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.diversity import Kept
 from curate.retrieval.vectors import of_corpus
-from curate.stages.asking import build
 from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter, batches, column, height
 

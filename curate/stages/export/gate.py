@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import polars as pl
 
+from curate.ask import privacy_guard
+from curate.ask.personal_data import PersonalData
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import Benchmark
 from curate.pipeline.stage import Context
-from curate.stages.asking import privacy_guard
-from curate.stages.asking.personal_data import PersonalData
 from curate.system.files import frame
 from curate.tables.kinds import kind as named
 from curate.tables.kinds import kinds

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import privacy_guard
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
@@ -22,7 +23,6 @@ from curate.pipeline import circularity, parent, synthetic_queries
 from curate.pipeline.pooled import pooled
 from curate.pipeline.reckoning import NO_POSITIVE, nothing_left
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking import privacy_guard
 from curate.stages.export import filled, gate, graded_labels, growth, published_ids, reranking, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from curate.ask import privacy_guard, settling
 from curate.core.config import Json
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
@@ -14,7 +15,6 @@ from curate.report.page import strings
 from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
 from curate.review.lead import lead
 from curate.review.showing import columns
-from curate.stages.asking import privacy_guard, settling
 from curate.system.files import read_json
 from curate.tables import kinds
 from curate.tables.exporters.contributors import parts

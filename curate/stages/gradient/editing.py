@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from curate.ask.edits.changes import edits
+from curate.ask.edits.confirmation import CHANGED, DIFFERENT, PLAUSIBLE, confirm_edits
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import Verdict, ask_panel, verdict
+from curate.ask.personal_data import PersonalData
 from curate.core.progress import StepLabel, counting
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import Verdict, ask_panel, verdict
-from curate.stages.asking.personal_data import PersonalData
-from curate.stages.edits.changes import edits
-from curate.stages.edits.confirmation import CHANGED, DIFFERENT, PLAUSIBLE, confirm_edits
-from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.gradient.config import PARAPHRASE, Config
 
 EDIT = "edit"

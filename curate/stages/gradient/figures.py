@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from curate.ask.edits.confirmation import CHANGED
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stages.edits.confirmation import CHANGED
 from curate.stages.gradient import mixes
 from curate.stages.gradient.editing import EditPair
 from curate.stats.gradients import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled

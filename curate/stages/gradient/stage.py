@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from curate.ask import billing
+from curate.ask.edits import dictionary
+from curate.ask.edits.changes import has_rules
+from curate.ask.edits.confirmation import edit_questions, packaged_question
+from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ASKED, asked_facts, refuse_one_family
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
-from curate.stages.edits import dictionary
-from curate.stages.edits.changes import has_rules
-from curate.stages.edits.confirmation import edit_questions, packaged_question
-from curate.stages.edits.rewriting import RULES
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.facts import billing
 from curate.stages.gradient import editing, figures, grades, mixes
 from curate.stages.gradient.config import PARAPHRASE, Config
 from curate.stages.gradient.editing import EDIT, SAME, EditPair

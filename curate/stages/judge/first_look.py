@@ -6,13 +6,13 @@ first look: the ratings are looked at in the end.
 
 import polars as pl
 
+from curate.ask import collection
+from curate.ask.panel_run import PanelRun
 from curate.core.errors import UserError
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.sanity import Sanity
 from curate.pipeline.stage import Context
-from curate.stages.asking import collection
-from curate.stages.asking.panel_run import PanelRun
 
 
 def taken(run: PanelRun) -> PanelRun:

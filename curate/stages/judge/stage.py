@@ -11,6 +11,14 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
+from curate.ask import batching, billing, build, collection, consent, gate, panel_run, rating
+from curate.ask.gate import trial
+from curate.ask.judges.heuristic import Lexical, Similarity, guessing
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import JudgeState, LlmState, PanelState, described
+from curate.ask.seating import check_language, seated
+from curate.ask.validation import validated
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError
 from curate.core.progress import StepLabel, waiting
@@ -20,21 +28,12 @@ from curate.ledger import Ledger, default_path
 from curate.llm import client
 from curate.llm.client.canary import CANARY, CUT
 from curate.llm.providers import provider
-from curate.panel import cascade, rating, sanity, voting
+from curate.panel import cascade, sanity, voting
 from curate.panel.controls import Accuracy
-from curate.panel.judges.heuristic import Lexical, Similarity, guessing
-from curate.panel.judges.llm import LlmJudge
 from curate.panel.voting import PAIR
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking import batching, build, collection, consent, panel_run
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described
-from curate.stages.asking.seating import check_language, seated
-from curate.stages.facts import billing
-from curate.stages.judge import first_look, qualification
-from curate.stages.judge.qualification import trial
-from curate.stages.judge.validation import validated
+from curate.stages.judge import first_look
 from curate.system.files import frame, sha256, write_json, write_scale, write_table
 
 
@@ -57,14 +56,14 @@ def run(config: Config, context: Context) -> Report:
         ledger.note(rating.noted(panel.table.pool))
         passed, before = None, _calls(panel)
         try:
-            passed = qualification.passed(tried)
+            passed = gate.passed(tried)
             panel = first_look.taken(panel)
             wanted = collection.collect(panel)
         except CurateError as error:
             if _calls(panel) != before:  # what was paid is kept as far as it goes
-                context.partial(_snapshot(panel, {}, passed, qualification.without_people(tried), str(error)))
+                context.partial(_snapshot(panel, {}, passed, gate.without_people(tried), str(error)))
             raise
-        return _snapshot(panel, wanted, passed, qualification.without_people(tried))
+        return _snapshot(panel, wanted, passed, gate.without_people(tried))
 
 
 def _calls(panel: PanelRun) -> int:
@@ -108,7 +107,7 @@ def _snapshot(
         "rubric": next((f"{each.name} ({each.digest[:12]})" for each in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
-        "gate": qualification.facts(passed, config),
+        "gate": gate.facts(passed, config),
         **({"controls": {name: dict(counts) for name, counts in read.items()}} if read else {}),
         **({"lost": lost} if lost else {}),
         **({"too_many_lost": ", ".join(too_many)} if too_many else {}),
@@ -121,8 +120,8 @@ def _snapshot(
         unfinished=stopped or _unfinished(ratings),
         facts=facts,
         notes=[
-            *qualification.notes(passed, config),
-            *(qualification.reads(name, counts) for name, counts in read.items()),
+            *gate.notes(passed, config),
+            *(gate.reads(name, counts) for name, counts in read.items()),
             *sanity.judges(ratings, panel.table.rubric.scale),
             *_guesses(panel),
             *_useless(panel),

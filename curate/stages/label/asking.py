@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from curate.ask.llm_questions import AskedModel
+from curate.ask.panel import refuse_one_family
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.core.scale import plain
 from curate.llm.questions import Question, question
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context
-from curate.stages.asking.llm_questions import AskedModel
-from curate.stages.asking.panel import refuse_one_family
 from curate.system import resources
 
 PURPOSE = "label"

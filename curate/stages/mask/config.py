@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from curate.ask.privacy_guard import Leaving
 from curate.pii.settings import Masking
-from curate.stages.asking.privacy_guard import Leaving
 
 
 class Config(Masking, Leaving):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
+from curate.ask import billing, build, consent
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError, ProviderError, RunFailed
 from curate.core.messages import Reply
@@ -28,8 +29,6 @@ from curate.pii import model as reading
 from curate.pii.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
 from curate.pipeline.stage import Context
-from curate.stages.asking import build, consent
-from curate.stages.facts import billing
 from curate.system import http, resources
 from curate.system.egress import outside
 

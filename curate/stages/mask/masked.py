@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from curate.ask import residual_decisions
 from curate.core import records
 from curate.core.duplicates import Firsts, made_equal
 from curate.pii import residual
@@ -17,7 +18,6 @@ from curate.pii.masking import Masked
 from curate.pii.naming import FIELD
 from curate.pii.residual import Residue
 from curate.pii.writing import link
-from curate.stages.asking import residual_decisions
 from curate.stages.mask import renaming
 from curate.stages.mask.renaming import RenamedIds
 from curate.system.files import Gathered

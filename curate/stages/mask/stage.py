@@ -14,6 +14,7 @@ from functools import partial
 
 import polars as pl
 
+from curate.ask import billing, build, residual_decisions
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
@@ -28,8 +29,6 @@ from curate.pii.sieve import mask_all
 from curate.pii.workers import mask_batches
 from curate.pii.writing import link
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking import build, residual_decisions
-from curate.stages.facts import billing
 from curate.stages.mask import llm_pass, renaming
 from curate.stages.mask.config import Config
 from curate.stages.mask.llm_pass import Spots

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from curate.ask.edits.confirmation import CHANGED
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stages.edits.confirmation import CHANGED
 from curate.stages.paraphrase.floors import floors, overlap_alone
 from curate.stages.paraphrase.making import ParaphraseResult
 from curate.stages.paraphrase.matching import MatchItem, matched, paired

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from curate.ask.edits.changes import edits
+from curate.ask.edits.confirmation import edit_questions
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.personal_data import PersonalData
 from curate.core.protocols import Retriever
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.personal_data import PersonalData
-from curate.stages.edits.changes import edits
-from curate.stages.edits.confirmation import edit_questions
-from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.paraphrase import neighbours, originals, prompts, splits, templates
 from curate.stages.paraphrase.config import TEMPLATES, Config
 from curate.stages.paraphrase.neighbours import Neighbour

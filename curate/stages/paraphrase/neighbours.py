@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from curate.ask import build
 from curate.core.config import Json, check, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, Retriever
@@ -17,7 +18,6 @@ from curate.core.sampling import generator
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
 from curate.retrieval import ranking
-from curate.stages.asking import build
 from curate.stages.paraphrase.config import Config, RankWindow
 
 FEWEST = 2

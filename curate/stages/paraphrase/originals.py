@@ -7,10 +7,10 @@ judged like pairs: those that all judges call the same are positives. What was n
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ask_panel, verdict
 from curate.core.protocols import Progress, Retriever
 from curate.llm.questions import Question
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import ask_panel, verdict
 from curate.stages.paraphrase.neighbours import nearest
 from curate.stages.paraphrase.pairs import NEIGHBOUR, PARAPHRASE, YES, CandidatePair
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from curate.ask.edits.changes import Edit
+from curate.ask.edits.confirmation import CHANGED, confirm_edits
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import Verdict, ask_panel, verdict
 from curate.llm.questions import Question
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import Verdict, ask_panel, verdict
-from curate.stages.edits.changes import Edit
-from curate.stages.edits.confirmation import CHANGED, confirm_edits
 from curate.stages.paraphrase.neighbours import Neighbour
 from curate.stages.paraphrase.writing import WrittenSentence
 from curate.stats.shortcuts import overlap

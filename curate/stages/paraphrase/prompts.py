@@ -7,13 +7,13 @@ from typing import Literal, Self, get_args
 
 from pydantic import model_validator
 
+from curate.ask.personal_data import told
 from curate.core.config import check, digest, read_yaml
 from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
 from curate.pipeline.stage import Context
-from curate.stages.asking.personal_data import told
 from curate.system import resources
 
 KEY = "paraphrase"

@@ -12,14 +12,14 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import billing
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import asked_facts, refuse_one_family
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import asked_facts, refuse_one_family
-from curate.stages.facts import billing
 from curate.stages.paraphrase import figures, neighbours, originals, prompts, templates
 from curate.stages.paraphrase.config import TEMPLATES, Config
 from curate.stages.paraphrase.figures import SPLITS

@@ -5,13 +5,13 @@ Right as often as the patterns are: enough to show a pipeline, no replacement fo
 
 from collections.abc import Iterator
 
+from curate.ask.edits.dictionary import DictionarySettings, base_language, dictionary, longer, path
+from curate.ask.edits.question_templates import TEMPLATES, Wording, wording
+from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.synonym_matcher import Lexer
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
 from curate.pipeline.stage import Context
-from curate.stages.edits.dictionary import DictionarySettings, base_language, dictionary, longer, path
-from curate.stages.edits.question_templates import TEMPLATES, Wording, wording
-from curate.stages.edits.rewriting import RULES
-from curate.stages.edits.synonym_matcher import Lexer
 from curate.system import resources
 from curate.system.files import sha256
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.ask.personal_data import PERSONAL, PersonalData
 from curate.retrieval.similarity.leaks import form
-from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
-from curate.stages.asking.personal_data import PERSONAL, PersonalData
 from curate.stages.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, read
 
 MODEL = "model"

@@ -6,9 +6,9 @@ from statistics import median
 
 import polars as pl
 
+from curate.ask.llm_questions import AskedModel
 from curate.core import synthetic
 from curate.core.config import Json
-from curate.stages.asking.llm_questions import AskedModel
 from curate.stages.queries.config import Config
 from curate.stages.queries.drawing import DrawnTexts, LengthClasses
 from curate.stages.queries.making import FilteredQuery, QueriesResult

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ask_panel
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import ask_panel
 from curate.stages.queries import prompts
 from curate.stages.queries.config import Config
 from curate.stages.queries.drawing import DrawnTexts, LengthClasses, query_id

@@ -7,9 +7,9 @@ the query, and whether a person would ask it so, a rule cannot see; the filters 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from curate.ask.personal_data import PersonalData
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.asking.personal_data import PersonalData
 from curate.stages.queries.config import Config
 from curate.stages.queries.drawing import DrawnDocument
 from curate.stages.queries.prompts import QueryRule

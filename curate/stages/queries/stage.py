@@ -9,14 +9,14 @@ its mark in `source`. The document of a query is known to its writer alone: it i
 
 import json
 
+from curate.ask import billing
+from curate.ask.llm_questions import QuestionClient
+from curate.ask.panel import ASKED, asked_facts, refuse_one_family
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking.llm_questions import QuestionClient
-from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
-from curate.stages.facts import billing
 from curate.stages.queries import figures, prompts
 from curate.stages.queries.config import Config
 from curate.stages.queries.drawing import DrawnTexts, draw

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.stages.queries.drawing import DrawnDocument
 from curate.stages.queries.prompts import QueryPrompt, QueryReply, QueryRule, read
 from curate.stages.queries.rules import QueryRules

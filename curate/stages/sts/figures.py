@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from curate.ask.edits.dictionary import Book
+from curate.ask.edits.synonyms import Entry
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stages.edits.dictionary import Book
-from curate.stages.edits.synonyms import Entry
 from curate.stages.sts import balance
 from curate.stages.sts.llm_rewriting import KINDS
 from curate.stages.sts.sentences import NO, YES, Choice, Draft, Sentence

@@ -12,12 +12,12 @@ from typing import Literal, Self, get_args
 
 from pydantic import model_validator
 
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.personal_data import told
 from curate.core.config import Json, check, digest
 from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
-from curate.stages.asking.personal_data import told
-from curate.stages.edits.synonym_matcher import Lexer
 
 Kind = Literal["positive", "hard", "easy"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

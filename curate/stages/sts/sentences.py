@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from curate.ask.edits.question_templates import Wording
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import Entry
+from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.ask.panel import ask_panel
+from curate.ask.personal_data import PERSONAL, PersonalData
 from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Progress, quiet
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
-from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
-from curate.stages.asking.panel import ask_panel
-from curate.stages.asking.personal_data import PERSONAL, PersonalData
-from curate.stages.edits.question_templates import Wording
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import Entry
 from curate.stages.sts.llm_rewriting import (
     KINDS,
     Kind,

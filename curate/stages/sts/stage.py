@@ -13,20 +13,20 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from curate.ask import billing
+from curate.ask.edits import dictionary, question_templates, synonyms
+from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import Entry
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.ask.personal_data import PersonalData
 from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
-from curate.stages.asking.personal_data import PersonalData
-from curate.stages.edits import dictionary, question_templates, synonyms
-from curate.stages.edits.rewriting import RULES
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import Entry
-from curate.stages.facts import billing
 from curate.stages.sts import figures, materials, quotas
 from curate.stages.sts import sentences as making
 from curate.stages.sts.config import TEMPLATES, Config

@@ -13,6 +13,9 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import build, privacy_guard
+from curate.ask.judged_labels import made_by_panel
+from curate.ask.seating import load_rubric
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
@@ -23,9 +26,6 @@ from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval.similarity import leaks
-from curate.stages.asking import build, privacy_guard
-from curate.stages.asking.seating import load_rubric
-from curate.stages.facts.judged_labels import made_by_panel
 from curate.stages.train_set import mining, splits
 from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus

@@ -14,6 +14,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from curate.ask import build
+from curate.ask.seating import load_rubric
 from curate.cli import contract
 from curate.cli import stages as commands
 from curate.cli.app import app
@@ -24,8 +26,6 @@ from curate.pipeline.judge_config import Config
 from curate.pipeline.pipeline import Pipeline, find
 from curate.pipeline.stage import Context
 from curate.pipeline.stages import KIND_COMMANDS, KNOWN, NAMES, KindCommand
-from curate.stages.asking import build
-from curate.stages.asking.seating import load_rubric
 from curate.system.files import write_text
 from tests import ROOT
 from tests.support import machine

@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask.rating import Work
 from curate.core.config import Settings
 from curate.core.errors import UserError
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.panel.rating import Work
 from curate.system.resources import demo
 from tests.conftest import need
 from tests.support.asking import FAST, judged, rows, said

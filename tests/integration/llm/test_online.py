@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
 from curate.core.errors import BudgetError, ProviderError, RunFailed
 from curate.core.messages import Request, Usage
 from curate.core.protocols import Provider
@@ -29,8 +31,6 @@ from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.llm.token_rate import TokenRate, token_rate
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
 from curate.retrieval.encoders.api import Api
 from curate.retrieval.encoders.api import Config as ApiConfig
 from curate.system import http

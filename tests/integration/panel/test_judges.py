@@ -10,6 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from curate.ask import rating
+from curate.ask.judges import JUDGES
+from curate.ask.judges.heuristic import Config as HeuristicConfig
+from curate.ask.judges.heuristic import Lexical, Similarity, Thresholds, guessing, packaged
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.judges.replay import Config as ReplayConfig
+from curate.ask.judges.replay import Replay
+from curate.ask.rating import Key, Work
 from curate.core.config import canonical, digest, read_yaml
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Encoder, Judge, Kit, Vectors
@@ -18,14 +26,6 @@ from curate.core.scale import FIVE
 from curate.ledger import Ledger
 from curate.llm import client
 from curate.llm.prompts import rubric
-from curate.panel import rating
-from curate.panel.judges import JUDGES
-from curate.panel.judges.heuristic import Config as HeuristicConfig
-from curate.panel.judges.heuristic import Lexical, Similarity, Thresholds, guessing, packaged
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.judges.replay import Config as ReplayConfig
-from curate.panel.judges.replay import Replay
-from curate.panel.rating import Key, Work
 from curate.system import resources
 from curate.testing import PASSAGES, QUERY, check_judge
 from tests import ROOT

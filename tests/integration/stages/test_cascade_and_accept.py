@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.ask import panel_run
 from curate.core.errors import DataError
 from curate.review import acceptance_plan
 from curate.runs.run import Run
-from curate.stages.asking import panel_run
 from curate.system.files import read_table
 from tests.support.controlled import PAIRS, executed, model, truth
 from tests.vendor import vendor

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from curate.ask import sharing
+from curate.ask.rating import Key, Work, prompts, tasks
+from curate.ask.sharing import Share, rest
 from curate.core.config import Settings
 from curate.core.records import Query
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.llm import client
-from curate.panel.rating import Key, Work, prompts, tasks
-from curate.stages.asking import sharing
-from curate.stages.asking.sharing import Share, rest
 from tests import ROOT
 from tests import vendor as fake
 from tests.support.asking import FAST, job, judged, key, llm, paid_twice, passages, script

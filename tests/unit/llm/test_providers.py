@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from curate.ask.judges.llm import LlmJudge
 from curate.core import config as settings
 from curate.core.config import canonical, read_yaml
 from curate.core.errors import AccessError, ProviderError
@@ -20,7 +21,6 @@ from curate.llm.providers.batch_openai import OpenAIBatch
 from curate.llm.providers.errors import as_status
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel.judges.llm import LlmJudge
 from curate.testing import check_provider
 from tests import ROOT
 from tests import vendor as fake

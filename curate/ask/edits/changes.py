@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from curate.ask.edits.rewriting import EditRules, Places, edit_rules
+from curate.ask.edits.synonym_matcher import Lexer
 from curate.core.sampling import shuffled
-from curate.stages.edits.rewriting import EditRules, Places, edit_rules
-from curate.stages.edits.synonym_matcher import Lexer
 
 KINDS = ("negation", "laterality", "dose", "drug", "population", "time", "swap")
 """Kinds of meaning-changing edits: `negation` has opposites too (high and low, prevention and treatment), `dose` has

@@ -10,16 +10,16 @@ from functools import cached_property
 from itertools import accumulate
 from re import Pattern
 
+from curate.ask.edits.changes import BROADER, KINDS, edits
+from curate.ask.edits.dictionary import base_language
 from curate.core.config import Section, check, parse_yaml
 from curate.core.sampling import generator, shuffled
 from curate.pipeline.stage import Context
-from curate.stages.edits.changes import BROADER, KINDS, edits
-from curate.stages.edits.dictionary import base_language
 from curate.system import resources
 
 EDITS = (*(kind for kind in KINDS if kind != "swap"), BROADER)
 """Kinds of small edits."""
-TEMPLATES = "stages/edits/question_templates.yaml"
+TEMPLATES = "ask/edits/question_templates.yaml"
 Rewrite = tuple[str, str]
 """A pattern and what takes its place."""
 

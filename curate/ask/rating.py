@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import polars as pl
 
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.judges.replay import Replay
 from curate.core.config import text_digest
 from curate.core.errors import ProviderError, RunFailed
 from curate.core.messages import Reply
@@ -23,8 +25,6 @@ from curate.llm.client import ReplyResult, Task
 from curate.llm.cost import tokens
 from curate.llm.parse import Parsed
 from curate.llm.passages import ShownText
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.judges.replay import Replay
 
 Passages = Sequence[Document]
 TEXTS = ["query_digest", "passage_digest"]

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.ask import collection, rating
+from curate.ask.edits.changes import edits
+from curate.ask.forecast import CONTROLS
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import JudgeState, LlmState, ReplayState
+from curate.ask.seating import likely_positives, shown
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.core.scale import Scale
-from curate.panel import adversarial, controls, rating, sanity
+from curate.panel import adversarial, controls, sanity
 from curate.panel.adversarial import TIMES, AdversarialControl, FamilyResult, Recipe
 from curate.panel.controls import PAIR, Accuracy
 from curate.pii.naming import IdNames
 from curate.pipeline.judge_config import Config, Gate
 from curate.pipeline.stage import Context
 from curate.review import drawing
-from curate.stages.asking import collection
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import JudgeState, LlmState, ReplayState
-from curate.stages.asking.seating import likely_positives, shown
-from curate.stages.edits.changes import edits
-from curate.stages.judge.forecast import CONTROLS
 from curate.system.corpus import TableCorpus
 
 REPLICATE = 1

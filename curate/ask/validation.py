@@ -1,16 +1,16 @@
 """Validation of rubric, scale, consensus rule and judges against one another, before anything is done or paid."""
 
+from curate.ask import settling
+from curate.ask.judges.heuristic import Config as Heuristic
+from curate.ask.judges.heuristic import Thresholds
+from curate.ask.seating import load_rubric
 from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.llm.prompts import Rubric
 from curate.panel import cascade, voting
-from curate.panel.judges.heuristic import Config as Heuristic
-from curate.panel.judges.heuristic import Thresholds
 from curate.panel.rules import ConsensusRule
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context
-from curate.stages.asking import settling
-from curate.stages.asking.seating import load_rubric
 
 
 def validated(config: Config, context: Context) -> Rubric:

@@ -7,6 +7,10 @@ from functools import partial
 from importlib import import_module
 from typing import TypeVar
 
+from curate.ask import privacy_guard
+from curate.ask.judges import JUDGES
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.judges.named import named_model
 from curate.core.config import Section, Settings, check
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import Engine, Judge, Kit, Retriever
@@ -14,9 +18,6 @@ from curate.core.registry import Registry
 from curate.llm.prompts import Rubric
 from curate.llm.providers import PROVIDERS, identity
 from curate.llm.providers.presets import LanguageModel, presets
-from curate.panel.judges import JUDGES
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.judges.named import named_model
 from curate.pii.naming import IdNames
 from curate.pipeline.stage import Context
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
@@ -25,7 +26,6 @@ from curate.retrieval.encoders.presets import unknown_encoder, with_presets
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import CachedEncoder, default_folder
-from curate.stages.asking import privacy_guard
 
 Plugin = TypeVar("Plugin", bound=Callable[..., object])
 

@@ -5,6 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from curate.ask import rating, sharing
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import LlmState
+from curate.ask.sharing import Share
 from curate.core.errors import RunFailed, UserError
 from curate.ledger import Ledger
 from curate.ledger.batches import Batch, Batches
@@ -13,12 +17,7 @@ from curate.llm import client
 from curate.llm.client import batch
 from curate.llm.client.requests import Task
 from curate.llm.providers.batch import batch_provider
-from curate.panel import rating
 from curate.pipeline.stage import Context
-from curate.stages.asking import sharing
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import LlmState
-from curate.stages.asking.sharing import Share
 
 
 def open_batches(ledger: Ledger, seat: LlmState) -> list[Batch]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from curate.ask.edits import synonyms
+from curate.ask.edits.synonyms import Entry, Fault
 from curate.pipeline.stage import Context
-from curate.stages.edits import synonyms
-from curate.stages.edits.synonyms import Entry, Fault
 from curate.system import resources
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from curate.stages.edits.synonyms import Entry, groups
+from curate.ask.edits.synonyms import Entry, groups
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from curate.ask.rating import TEXTS, Key, Work, settled, shown_digest
 from curate.core.sampling import chunks
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.llm.client import Task
-from curate.panel.rating import TEXTS, Key, Work, settled, shown_digest
 from curate.system.owners import gone, owner
 
 __all__ = ["AT_ONCE", "LEASE_S", "PAUSE_S", "Share", "bury", "owner", "rest"]

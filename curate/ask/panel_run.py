@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from curate.ask.panel_state import JudgeState, LlmState, PanelState, ReplayState
 from curate.core.records import STOPPED
 from curate.llm.cost import Price
 from curate.panel import cascade
 from curate.panel.reading import ReadingTest
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context
-from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, ReplayState
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""

@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from curate.ask import billing, planned_pool, privacy_guard, rating
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.core.errors import BudgetError, UserError
 from curate.llm import client
 from curate.llm.budget import CostEstimate, plan, together
 from curate.llm.cost import batch_price, estimate
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import rating
 from curate.pipeline.stage import Context
-from curate.stages.asking import planned_pool, privacy_guard
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import HeuristicState, JudgeState, LlmState
-from curate.stages.facts import billing
 from curate.system import egress
 
 TOKENS_BESIDE = 100

@@ -6,13 +6,13 @@ implausible edit is paid for once.
 
 from collections.abc import Mapping, Sequence
 
+from curate.ask.edits.dictionary import base_language
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ask_panel
 from curate.core.config import read_yaml
 from curate.llm.questions import Question, question
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import ask_panel
-from curate.stages.edits.dictionary import base_language
 from curate.system import resources
 
 PLAUSIBLE, DIFFERENT = "edit-plausible", "edit-different"

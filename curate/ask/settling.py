@@ -5,22 +5,21 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from curate.ask import batching, billing, build, collection, consent, rating, seating
+from curate.ask.judged_labels import ledger_key
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import described
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm import client
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import provider
-from curate.panel import grade_sums, rating
+from curate.panel import grade_sums
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import ConsensusConfig
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
-from curate.stages.asking import batching, build, collection, consent, seating
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import described
-from curate.stages.facts import billing
-from curate.stages.facts.judged_labels import ledger_key
 
 PLACE = "consensus.settle"
 

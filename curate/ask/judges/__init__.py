@@ -11,9 +11,9 @@ if TYPE_CHECKING:  # brings polars, which names of judges do without
 JUDGES: "Registry[Callable[..., Judge]]" = Registry(
     "judge",
     {
-        "lexical": "curate.panel.judges.heuristic:Lexical",
-        "similarity": "curate.panel.judges.heuristic:Similarity",
-        "replay": "curate.panel.judges.replay:Replay",
+        "lexical": "curate.ask.judges.heuristic:Lexical",
+        "similarity": "curate.ask.judges.heuristic:Similarity",
+        "replay": "curate.ask.judges.replay:Replay",
     },
 )
 """`lexical` and `similarity` are heuristics, `replay` gives recorded grades. A language model is a provider's kind."""

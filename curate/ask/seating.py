@@ -4,6 +4,10 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from curate.ask import build, language_guard
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import PanelState
+from curate.ask.rating import TEXTS, Pool
 from curate.core.config import read_yaml
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import Document, Query
@@ -13,12 +17,8 @@ from curate.llm import passages, prompts
 from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric
 from curate.panel import voting
-from curate.panel.rating import TEXTS, Pool
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context
-from curate.stages.asking import build, language_guard
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import PanelState
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 

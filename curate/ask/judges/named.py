@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from curate.ask.judges import JUDGES
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError, suggestion
 from curate.llm.providers import PROVIDERS
 from curate.llm.providers.presets import LanguageModel, complete, presets
-from curate.panel.judges import JUDGES
 
 
 def named_model(definitions: Mapping[str, Settings], name: str) -> LanguageModel | None:

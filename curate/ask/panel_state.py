@@ -5,6 +5,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from curate.ask import build, rating
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.judges.replay import Replay
+from curate.ask.rating import TEXTS, Key, Pool, Work
 from curate.core import sampling
 from curate.core.config import Json
 from curate.core.protocols import Judge
@@ -14,13 +18,8 @@ from curate.llm.client import Task
 from curate.llm.prompts import Rubric
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.token_rate import TokenRate, token_rate
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.judges.replay import Replay
-from curate.panel.rating import TEXTS, Key, Pool, Work
 from curate.panel.reading import WINDOW, ReadingTest
 from curate.pipeline.stage import Context
-from curate.stages.asking import build
 
 
 @dataclass(frozen=True)

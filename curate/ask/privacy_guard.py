@@ -10,6 +10,7 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
+from curate.ask import residual_decisions
 from curate.core.config import Json, Section
 from curate.core.errors import UserError
 from curate.core.protocols import Corpus, Encoder, Hits, Progress, Retriever, Vectors
@@ -17,7 +18,6 @@ from curate.core.records import Hit, Query, Role
 from curate.llm.providers import beyond
 from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
-from curate.stages.asking import residual_decisions
 from curate.system import egress
 
 

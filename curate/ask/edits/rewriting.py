@@ -10,7 +10,7 @@ from functools import cache, partial
 from curate.core.config import Section, check, parse_yaml
 from curate.system import resources
 
-RULES = "stages/edits/rules.yaml"
+RULES = "ask/edits/rules.yaml"
 Rewrite = tuple[str, str] | tuple[str, str, str]
 """A pattern, what takes its place, and a pattern of texts that it is not applied to."""
 Places = Sequence[tuple[int, int]]

@@ -4,16 +4,13 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.ask import billing, build, consent, gate, rating, seating
+from curate.ask.panel_state import LlmState, PanelState
 from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
-from curate.panel import rating
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context
-from curate.stages.asking import build, consent, seating
-from curate.stages.asking.panel_state import LlmState, PanelState
-from curate.stages.facts import billing
-from curate.stages.judge import qualification
 
 Row = dict[str, Json]
 MONEY = ("online", "batches", "cascade_least")
@@ -36,7 +33,7 @@ def quote(config: Config, context: Context) -> list[Row]:
         sample = len(panel.sample()) / max(len(panel.table.pool.pairs), 1)
         rows = [row(panel.table, seat) for seat in panel.asked()]
         consent.warn_of_windows(panel)
-        trial = qualification.trial(panel)
+        trial = gate.trial(panel)
         before = [row(trial.panel.table, seat) for seat in trial.asked().asked()] if trial else []
     first = panel.seats[0].name
     for each in (*before, *rows):

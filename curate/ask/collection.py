@@ -4,15 +4,14 @@ from functools import partial
 
 import polars as pl
 
+from curate.ask import batching, consent, rating, sharing
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import HeuristicState, LlmState
+from curate.ask.sharing import Share
 from curate.ledger.claims import Claims
 from curate.llm import client
 from curate.llm.client.rate_limit import RateLimit
 from curate.llm.providers import provider
-from curate.panel import rating
-from curate.stages.asking import batching, consent, sharing
-from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import HeuristicState, LlmState
-from curate.stages.asking.sharing import Share
 
 Wanted = dict[str, pl.DataFrame]
 """Judge -> the pairs that a cascade asked it for; empty without a cascade."""

@@ -6,12 +6,12 @@ A stage asks twice with equal texts: the ledger knows the first answer, so nothi
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError
 from curate.llm import questions, recorded_votes
 from curate.llm.questions import Question, Said
 from curate.llm.recorded_votes import Answers, Verdict, verdict
-from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 
 __all__ = ["ASKED", "Answers", "Verdict", "ask_panel", "asked_facts", "refuse_one_family", "verdict"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Generic
 
+from curate.ask import billing, build, consent, privacy_guard
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request
@@ -20,8 +21,6 @@ from curate.llm.providers.presets import LanguageModel
 from curate.llm.recorded_votes import NONE, Answer, Missing
 from curate.llm.token_rate import token_rate
 from curate.pipeline.stage import Context
-from curate.stages.asking import build, consent, privacy_guard
-from curate.stages.facts import billing
 
 
 @dataclass(frozen=True)

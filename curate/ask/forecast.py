@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from curate.ask import build
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.panel_run import LEAST, weight
+from curate.ask.seating import load_rubric
 from curate.core.messages import Request
 from curate.core.scale import Scale
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.passages import cut
 from curate.llm.token_rate import TokenRate
 from curate.panel.adversarial import FAMILIES
-from curate.panel.judges.llm import LlmJudge
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context
 from curate.review import drawing
-from curate.stages.asking import build
-from curate.stages.asking.panel_run import LEAST, weight
-from curate.stages.asking.seating import load_rubric
 
 KINDS = 3
 """Kinds of controls that need no people, one of each at a query."""
