@@ -23,7 +23,7 @@ from benchmarks.harness import Watch, share
 from curate.ask import build
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity import leaks
-from curate.stages.train_set import splits
+from curate.runs import leaks as splits
 from curate.stages.train_set.config import Leaks
 
 TEST, TRAIN, PLANTED = 734, 20_000, 100

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from curate.api.agreeing import AgreementResult, agree
     from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
     from curate.api.masking import AnonymisedTexts, anonymise
-    from curate.api.opened import RunView, open  # noqa: A004 - read as `curate.open`
-    from curate.api.plans import ConsentNeeded, CostPlan
     from curate.api.running import bill, plan, run
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
@@ -34,8 +32,10 @@ if TYPE_CHECKING:
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.pipeline.pipeline import Pipeline
+    from curate.runs.cost_plan import ConsentNeeded, CostPlan
     from curate.runs.planning.plan import RunPlan
-    from curate.runs.run import Run
+    from curate.runs.run_view import RunView, open  # noqa: A004 - read as `curate.open`
+    from curate.runs.runner import Run
     from curate.stats.agreement import Agreement, measure
     from curate.tables.exporters.loading import load_task, load_tasks
     from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
@@ -46,8 +46,8 @@ _NAMES = {
     "api.agreeing": "AgreementResult agree",
     "api.auditing": "AuditResult EvaluationResult audit evaluate",
     "api.masking": "AnonymisedTexts anonymise",
-    "api.opened": "RunView open",
-    "api.plans": "ConsentNeeded CostPlan",
+    "runs.run_view": "RunView open",
+    "runs.cost_plan": "ConsentNeeded CostPlan",
     "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
@@ -61,7 +61,7 @@ _NAMES = {
     "llm.providers.settings": "ProviderConfig",
     "pipeline.pipeline": "Pipeline",
     "runs.planning.plan": "RunPlan",
-    "runs.run": "Run",
+    "runs.runner": "Run",
     "stats.agreement": "Agreement measure",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -15,7 +15,7 @@ from curate.evaluation.agreement.levels import MeasuredLevels
 from curate.view import html
 
 if TYPE_CHECKING:
-    from curate.runs.run import Run
+    from curate.runs.runner import Run
 
 Names = str | Sequence[str]
 FILE = "ratings.parquet"

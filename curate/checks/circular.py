@@ -23,7 +23,7 @@ from curate.panel.voting import PAIR
 from curate.pipeline import circularity
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system.files import read_json, write_json
 from curate.system.run_lock import enough_space, locked
 

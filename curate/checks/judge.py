@@ -30,7 +30,7 @@ from curate.pipeline.freshness import MADE_FROM, made_from, rated
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
 from curate.review.desk import known, settled
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.stats.sample_estimates import Estimate
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked

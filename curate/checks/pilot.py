@@ -29,7 +29,7 @@ from curate.pipeline.stage import Context
 from curate.review import Desk, Sample
 from curate.review.sample import PILOT
 from curate.review.texts import outdated
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.stats.vote_rules import LEAST
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked

@@ -11,8 +11,7 @@ from typing import cast
 
 import polars as pl
 
-from curate.checks import below_cut, capture_recapture, coverage, run_files, unjudged
-from curate.checks import depth as deeper
+from curate.checks import below_cut, capture_recapture
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
@@ -21,6 +20,8 @@ from curate.pipeline.configs import PoolConfig
 from curate.pipeline.freshness import MADE_FROM, made_from
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
+from curate.runs import coverage, run_files, unjudged
+from curate.runs import depth as deeper
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, write_json
 from curate.view.run_figures import only_heuristics

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from curate.cli import agree_lines
-from curate.cli.options import AsJson, Folder
-from curate.cli.running import open_run
+from curate.runs.options import AsJson, Folder
+from curate.runs.running import open_run
 from curate.view.answers import answer
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
 from curate.cli.check_pool import ranged
-from curate.cli.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
-from curate.cli.running import allowed, open_run, print_plan
+from curate.runs import completing
+from curate.runs.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
+from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 from curate.view.text import HEURISTIC, as_table, caveats, too_few
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli.group import Stopped
-from curate.cli.options import AsJson
+from curate.runs.group import Stopped
+from curate.runs.options import AsJson
 from curate.view import output_mode
 from curate.view.answers import answer
 from curate.view.output_mode import reporting

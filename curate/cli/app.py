@@ -32,7 +32,7 @@ from curate.cli import (
     verify,
     version,
 )
-from curate.cli.group import CommandGroup
+from curate.runs.group import CommandGroup
 
 app = typer.Typer(
     cls=CommandGroup,

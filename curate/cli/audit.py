@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.options import (
+from curate.runs.options import (
     AsJson,
     Assign,
     Depth,
@@ -22,13 +22,13 @@ from curate.cli.options import (
     Source,
     Yes,
 )
-from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
+from curate.runs.running import allowed, assigned, carry_out, listed, of_source, open_run
 from curate.view.answers import answer
 from curate.view.output_mode import reporting
 from curate.view.text import as_table, caveats, too_few
 
 if TYPE_CHECKING:
-    from curate.runs.run import Run
+    from curate.runs.runner import Run
 
 
 @reporting

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import check_circular, check_leaks, check_mask, check_pool
-from curate.cli.group import CommandGroup
-from curate.cli.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
-from curate.cli.running import allowed, open_run, print_plan
+from curate.runs.group import CommandGroup
+from curate.runs.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
+from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 from curate.view.text import as_table, too_few
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from curate.cli.check_pool import ranged
-from curate.cli.options import AsJson, Folder
-from curate.cli.running import open_run
+from curate.runs.options import AsJson, Folder
+from curate.runs.running import open_run
 from curate.view.answers import answer
 from curate.view.text import as_table, caveats
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.options import AsJson, Assign
-from curate.cli.running import assigned
+from curate.runs.options import AsJson, Assign
+from curate.runs.running import assigned
 from curate.view.answers import answer
 from curate.view.text import as_table
 

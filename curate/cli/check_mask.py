@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import check_residual
-from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
-from curate.cli.running import run_folder
+from curate.runs.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
+from curate.runs.running import run_folder
 from curate.view.answers import answer, notice
 from curate.view.text import as_table
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.options import AsJson, Folder
-from curate.cli.running import run_folder
+from curate.runs.options import AsJson, Folder
+from curate.runs.running import run_folder
 from curate.view.answers import answer
 from curate.view.text import HEURISTIC, as_table, caveats, too_few
 

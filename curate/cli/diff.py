@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.options import AsJson
+from curate.runs import completing
+from curate.runs.options import AsJson
 from curate.view.answers import answer
 from curate.view.text import as_table, too_few
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli.options import AsJson
+from curate.runs.options import AsJson
 from curate.view.answers import answer
 
 if TYPE_CHECKING:

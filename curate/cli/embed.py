@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.options import AsJson, Assign, File, Folder
-from curate.cli.running import open_run
+from curate.runs.options import AsJson, Assign, File, Folder
+from curate.runs.running import open_run
 from curate.view.answers import answer
 from curate.view.output_mode import reporting
 from curate.view.text import as_table

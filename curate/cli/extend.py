@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.options import AsJson, MaxCost, Offline, Plan, Yes
-from curate.cli.running import allowed, open_run, print_plan, run_folder
+from curate.runs import completing
+from curate.runs.options import AsJson, MaxCost, Offline, Plan, Yes
+from curate.runs.running import allowed, open_run, print_plan, run_folder
 from curate.view.answers import answer
 from curate.view.text import as_table
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import completing
-from curate.cli.options import Assign, Language
+from curate.runs import completing
+from curate.runs.options import Assign, Language
 from curate.system import interrupts
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def init(
     file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
-    from curate.cli.running import announce_presets
     from curate.runs.init import InitRequest, doubt, draft, lines, look, need_free, write
+    from curate.runs.running import announce_presets
     from curate.view.progress import bars
 
     more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}

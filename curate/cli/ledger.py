@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli.group import CommandGroup
-from curate.cli.options import AsJson
+from curate.runs.group import CommandGroup
+from curate.runs.options import AsJson
 from curate.view.answers import answer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from curate.system import interrupts
 def main() -> None:
     """Run the command line; a user's mistake is a sentence, not a traceback."""
     interrupts.listen()  # first of all, for what is imported takes a third of a second
-    from curate.cli.group import STOPPED, Stopped
+    from curate.runs.group import STOPPED, Stopped
 
     try:
         code = _ended()
@@ -32,8 +32,8 @@ def _ended() -> int | str | None:
     from typer.exceptions import TyperException
 
     from curate.cli.app import app
-    from curate.cli.group import STOPPED, Stopped
     from curate.core.errors import CurateError
+    from curate.runs.group import STOPPED, Stopped
     from curate.view import answers
 
     interrupts.begin()

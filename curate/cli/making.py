@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
-from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
 from curate.pipeline import stages
+from curate.runs.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
+from curate.runs.running import allowed, assigned, go, listed, open_run, print_plan
 from curate.view.answers import only_plans
 from curate.view.output_mode import reporting
 

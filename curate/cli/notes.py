@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.options import AsJson
+from curate.runs.options import AsJson
 from curate.view.answers import answer
 from curate.view.text import as_table
 

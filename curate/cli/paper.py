@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.options import AsJson
-from curate.cli.running import open_run
+from curate.runs import completing
+from curate.runs.options import AsJson
+from curate.runs.running import open_run
 from curate.view.answers import answer
 from curate.view.text import as_table
 

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import completing
-from curate.cli.group import CommandGroup
-from curate.cli.options import AsJson, Assessors, Assign, File, Folder, Formats, MaxCost, Offline, Plan, Seed, Yes
-from curate.cli.running import allowed, open_run, print_plan
+from curate.runs import completing
+from curate.runs.group import CommandGroup
+from curate.runs.options import AsJson, Assessors, Assign, File, Folder, Formats, MaxCost, Offline, Plan, Seed, Yes
+from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from curate.runs.run import Run
+    from curate.runs.runner import Run
 
 Candidates = Annotated[
     str | None,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.group import CommandGroup
-from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
-from curate.cli.running import open_run
+from curate.runs.group import CommandGroup
+from curate.runs.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
+from curate.runs.running import open_run
 from curate.view.answers import answer, notice
 from curate.view.text import as_table, too_few
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from curate.review.drawing import SampleOptions
     from curate.review.paper import Kind
     from curate.review.planning import SamplePlan
-    from curate.runs.run import Run
+    from curate.runs.runner import Run
 
 Contested = Annotated[
     bool,

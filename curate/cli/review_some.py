@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from curate.cli.running import open_run
 from curate.core.errors import ConfigError
+from curate.runs.running import open_run
 from curate.view.answers import answer
 from curate.view.text import as_table
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from curate.review import Desk, Sample
     from curate.review.acceptance_plan import AcceptancePlan
     from curate.review.drawing import SampleOptions
-    from curate.runs.run import Run
+    from curate.runs.runner import Run
 
 
 def of(named: str, for_scores: "Path | None") -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.options import AsJson
+from curate.runs.options import AsJson
 from curate.view.answers import answer
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli import completing, making
-from curate.cli.options import (
+from curate.cli import making
+from curate.pipeline import stages
+from curate.runs import completing
+from curate.runs.options import (
     AllowWeak,
     Assign,
     File,
@@ -25,8 +27,7 @@ from curate.cli.options import (
     Retry,
     Yes,
 )
-from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
-from curate.pipeline import stages
+from curate.runs.running import allowed, assigned, go, listed, open_run, print_plan
 from curate.view import output_mode
 from curate.view.answers import answer, only_plans
 from curate.view.output_mode import reporting

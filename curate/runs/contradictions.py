@@ -9,7 +9,7 @@ from curate.pipeline import stages
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
-from curate.stages.export import graded_labels
+from curate.runs import graded_labels
 from curate.stages.export.config import Config as ExportConfig
 
 

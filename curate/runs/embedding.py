@@ -12,7 +12,7 @@ from curate.pipeline.configs import PoolConfig as Pool
 from curate.pipeline.stage import Context
 from curate.retrieval.retrievers.dense import DenseRetriever
 from curate.retrieval.vectors import encode_in_parts, encode_part, fill_texts
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.stages.diversify.config import Config as Diversify
 from curate.system.corpus import TableCorpus
 from curate.system.run_lock import enough_space

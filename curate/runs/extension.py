@@ -24,7 +24,7 @@ from curate.pipeline.foreign_files import is_run, run_id
 from curate.pipeline.parent import CHANGES, PARENT, ParentVersion
 from curate.pipeline.pipeline import Pipeline
 from curate.runs.outputs import free_place
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.stages.export.published_ids import KEY
 from curate.system.files import read_json, sha256
 from curate.system.run_lock import enough_space, locked

@@ -10,7 +10,7 @@ from curate.core.errors import ConfigError, CurateError, UserError
 from curate.pipeline.pipeline import in_language, with_defaults_of
 from curate.pipeline.stage import Consent
 from curate.runs.named import Tell, loaded
-from curate.runs.run import Run
+from curate.runs.runner import Run
 
 AUDIT = "audit"
 """The packaged pipeline of an audit."""

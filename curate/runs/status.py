@@ -10,7 +10,7 @@ from curate.core.errors import UserError
 from curate.llm.exchange_rates import shown
 from curate.pipeline.judge_config import Config
 from curate.pipeline.mark import Mark
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.runs.state import State
 
 JUDGING = ("judged", "paid")

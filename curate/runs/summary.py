@@ -13,7 +13,7 @@ import polars as pl
 from curate.pipeline import legacy, reckoning
 from curate.pipeline.reckoning import NO_POSITIVE, Reports, count
 from curate.review.desk import desks
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system.files import read_json, read_table
 from curate.view import run_figures
 

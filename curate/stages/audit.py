@@ -35,7 +35,7 @@ from curate.retrieval import ranking
 from curate.review import Desk
 from curate.review.correcting import correct
 from curate.review.desk import graded_desks, relevance_desks
-from curate.stages.facts import card_facts
+from curate.runs import card_facts
 from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text

@@ -28,7 +28,8 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.report.page import page
 from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.review.showing import columns
-from curate.stages.facts import beside, card_facts
+from curate.runs import card_facts
+from curate.stages.facts import beside
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text

@@ -12,11 +12,11 @@ from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
 from curate.panel.voting import PAIR
+from curate.runs.derive import apart_of, replaced, scale_of
 from curate.tables.exporters.card import form, told
 from curate.tables.exporters.mteb import readmes
 from curate.tables.exporters.reading import ExportContents
 from curate.tables.kinds import kind
-from curate.verify.derive import apart_of, replaced, scale_of
 
 TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
 

@@ -14,6 +14,8 @@ from curate.core.records import shown
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
+from curate.runs.derive import Votes, candidates, expected, graded
+from curate.runs.differences import content, differences
 from curate.system.files import read_table
 from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
 from curate.tables.exporters.layout import foreign
@@ -21,8 +23,6 @@ from curate.tables.exporters.reading import RETRIEVAL_QUERIES, ExportContents
 from curate.tables.kinds import kind
 from curate.tables.kinds.checks import listed
 from curate.verify import readmes, triples
-from curate.verify.derive import Votes, candidates, expected, graded
-from curate.verify.differences import content, differences
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
 """What is raised where a file holds something else than its name says."""

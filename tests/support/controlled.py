@@ -8,7 +8,7 @@ from pathlib import Path
 from curate.core.config import Json, Settings
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Consent
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from tests.support.pools import grades_file, pooled
 from tests.vendor import Vendor
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from curate.ask import seating
 from curate.review import Answer, Desk, Sample
 from curate.review.pilot import PilotOptions, draw
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from tests.support.controlled import DOCUMENTS
 
 PEOPLE = ("ann", "ben")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.checks import run_files
 from curate.checks.diff import changes as differing
 from curate.checks.diff import own_tables, systems
 from curate.checks.diff.loading import load_both
@@ -19,6 +18,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, UserError
 from curate.core.records import TABLES
 from curate.panel.voting import PAIR
+from curate.runs import run_files
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from curate.pipeline.foreign_files import is_run
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, home
-from curate.stages.export import graded_labels
+from curate.runs import graded_labels
+from curate.runs.derive import replaced
 from curate.stages.export.config import Config as ExportConfig
 from curate.system.files import batches, read_json, read_table, there
 from curate.tables.exporters import reading
 from curate.tables.exporters.graded import Gain
 from curate.tables.exporters.reading import ExportContents
-from curate.verify.derive import replaced
 
 READERS = {"mteb": reading.mteb, "beir": reading.beir, "trec": reading.trec}
 DROPPING = ("ingest", "mask", "diversify", "resolve", "export")

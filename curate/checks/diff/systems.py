@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.checks import coverage
-from curate.checks.coverage import Rankings, Relevant
 from curate.checks.diff.version import LabelVersion
 from curate.core.config import Json
 from curate.panel.voting import PAIR
+from curate.runs import coverage
+from curate.runs.coverage import Rankings, Relevant
 from curate.stats.bootstrap import DIGITS, Figure
 from curate.stats.rank_correlation import tau_ap
 

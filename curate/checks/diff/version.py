@@ -10,7 +10,7 @@ from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.pipeline.reckoning import NO_POSITIVE
 from curate.pipeline.stage import Context
-from curate.stages.export import graded_labels
+from curate.runs import graded_labels
 from curate.stages.export.stage import NO_GAIN
 from curate.tables.exporters.graded import Gain
 

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import polars as pl
 
-from curate.checks.run_files import rankings
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
@@ -20,7 +19,8 @@ from curate.pipeline.configs import ConsensusConfig
 from curate.review import Desk, Sample, published
 from curate.review.checked_rows import checked
 from curate.review.judge_errors import dependence
-from curate.runs.run import Run
+from curate.runs.run_files import rankings
+from curate.runs.runner import Run
 from curate.system.files import read_json, read_scale, read_table
 from curate.tables.exporters.graded import Gain, gains
 from curate.view.run_figures import only_heuristics

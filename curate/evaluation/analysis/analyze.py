@@ -26,7 +26,7 @@ from curate.pipeline.configs import PoolConfig
 from curate.pipeline.freshness import MADE_FROM, made_from
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.system import resources
 from curate.system.corpus import TableCorpus

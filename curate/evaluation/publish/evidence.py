@@ -11,7 +11,7 @@ from curate.core.config import parse_yaml
 from curate.core.errors import UserError
 from curate.llm.providers.presets import families
 from curate.pipeline.stage import Context
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system.files import read_json, sha256
 from curate.system.resources import template
 from curate.tables.exporters import mteb_tasks

@@ -10,8 +10,8 @@ from curate.evaluation.publish.texts import lengths, texts
 from curate.pipeline import circularity
 from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks
-from curate.stages.facts import card_facts
-from curate.stages.train_set.splits import digests
+from curate.runs import card_facts
+from curate.runs.leaks import digests
 from curate.tables.exporters.task_metadata import licence_problem, missing
 from curate.view.run_figures import failed
 

@@ -17,7 +17,7 @@ from curate.pipeline.judge_config import Gate
 from curate.pipeline.stage import Context
 from curate.runs.planning import embedding
 from curate.runs.planning.unfiltered import BEFORE, Unfiltered
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.stages import resolve
 from curate.stages.export.config import Config as ExportConfig
 from curate.stages.mask.config import Config as MaskConfig

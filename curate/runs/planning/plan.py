@@ -13,7 +13,7 @@ from curate.pipeline.stage import Consent, Context
 from curate.runs.planning import costs
 from curate.runs.planning.costs import PlannedCost
 from curate.runs.planning.unfiltered import Unfiltered, of_run, of_source
-from curate.runs.run import Run
+from curate.runs.runner import Run
 
 Row = dict[str, Json]
 Rates = Mapping[str, Rate | None]

@@ -24,7 +24,7 @@ from curate.ledger import default_path
 from curate.llm.cost import tokens
 from curate.pipeline.pipeline import AssumedTexts, Pipeline
 from curate.pipeline.stage import Context
-from curate.runs.run import Run
+from curate.runs.runner import Run
 
 BEFORE = ("ingest", "mask", "diversify")
 LOOKED = 1000

@@ -23,10 +23,10 @@ from curate.pipeline import circularity, parent, synthetic_queries
 from curate.pipeline.pooled import pooled
 from curate.pipeline.reckoning import NO_POSITIVE, nothing_left
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.export import filled, gate, graded_labels, growth, published_ids, reranking, shortcuts
+from curate.runs import card_facts, graded_labels
+from curate.stages.export import filled, gate, growth, published_ids, reranking, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest

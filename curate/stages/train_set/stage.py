@@ -26,7 +26,8 @@ from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval.similarity import leaks
-from curate.stages.train_set import mining, splits
+from curate.runs import leaks as splits
+from curate.stages.train_set import mining
 from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table

@@ -12,7 +12,7 @@ from curate.core.errors import ConfigError
 from curate.pipeline import circularity
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from tests.support.assessed import Assessed
 from tests.support.runs import complaint, ran, tiny
 

@@ -16,7 +16,7 @@ from curate.ledger import Ledger
 from curate.pipeline.stage import Consent
 from curate.review import Desk, drawing
 from curate.review.answers import Answer
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from tests import vendor as fake
 from tests.support import machine
 from tests.support.controlled import DOCUMENTS, PAIRS, executed, known, model, truth

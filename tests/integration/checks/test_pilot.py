@@ -20,7 +20,7 @@ from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Consent
 from curate.review import relevance_desks
 from curate.review.desk import settled
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from tests.support.controlled import PAIRS, QUERIES, executed, model, truth
 from tests.support.piloted import drawn, read, true
 from tests.support.pools import grades_file

@@ -21,7 +21,7 @@ import pytest
 from curate.core.progress import WORKING
 from curate.pipeline import stages
 from curate.pipeline.pipeline import Pipeline
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from tests.support.runs import complaint, ran, tiny
 
 RUN = ("run", "tiny.yaml", "--run", "runs/t")

@@ -14,9 +14,9 @@ from curate.panel import agreement_figures
 from curate.pipeline.configs import ReportConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.report.page import page, strings
-from curate.runs.run import Run
+from curate.runs import card_facts
+from curate.runs.runner import Run
 from curate.stages import report
-from curate.stages.facts import card_facts
 from tests.integration.cli.test_review_commands import filled
 from tests.support import machine
 from tests.support.pools import grades_file

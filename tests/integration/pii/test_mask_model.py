@@ -30,7 +30,7 @@ from curate.pii.model import LONGEST, OVERLAP, WINDOW, MaskingPrompt, Spotted, b
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Consent, Report
 from curate.runs.ledger_check import check as findings
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system import resources
 from curate.system.egress import outside
 from tests import ROOT

@@ -11,9 +11,9 @@ from curate.pipeline.freshness import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
 from curate.report.page import page, strings
 from curate.report.shown import Shown
+from curate.runs.leaks import digests
 from curate.stages.facts.beside import beside
 from curate.stages.report import fingerprint, gather
-from curate.stages.train_set.splits import digests
 from curate.system.files import read_json, write_json
 from tests.integration.stages.test_report import Read, make
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from curate.ask import build
-from curate.cli.completing import retrievers
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError
 from curate.pipeline.pipeline import Pipeline, find
@@ -15,7 +14,8 @@ from curate.pipeline.stage import Context
 from curate.retrieval.encoders.dense import Config
 from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
-from curate.runs.run import Run
+from curate.runs.completing import retrievers
+from curate.runs.runner import Run
 from curate.tables.exporters.contributors import parts
 
 PAPER = ("gte-multilingual-base", "bge-m3", "Conan-embedding-v1")

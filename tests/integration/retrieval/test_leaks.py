@@ -17,7 +17,7 @@ from curate.retrieval.similarity import leaks
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.leaks import LeakSplit, Rule, SplitTexts, alike, find, form
 from curate.retrieval.vectors import CachedEncoder
-from curate.stages.train_set import splits
+from curate.runs import leaks as splits
 from curate.stages.train_set.config import Leaks
 from curate.system import resources
 from tests.support.runs import tiny

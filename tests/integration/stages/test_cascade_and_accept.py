@@ -10,7 +10,7 @@ import pytest
 from curate.ask import panel_run
 from curate.core.errors import DataError
 from curate.review import acceptance_plan
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system.files import read_table
 from tests.support.controlled import PAIRS, executed, model, truth
 from tests.vendor import vendor

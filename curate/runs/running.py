@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from curate.core.config import Json
     from curate.pipeline.pipeline import Head, Pipeline
     from curate.pipeline.stage import Consent
-    from curate.runs.run import Run
+    from curate.runs.runner import Run
 
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":

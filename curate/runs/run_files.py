@@ -6,13 +6,13 @@ from pathlib import Path
 import polars as pl
 
 from curate.ask.build import kit
-from curate.checks import unjudged
 from curate.core.errors import UserError
 from curate.core.records import TABLES, Query
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import ranked
 from curate.retrieval.retrievers import runfile
+from curate.runs import unjudged
 from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 

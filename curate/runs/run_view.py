@@ -10,8 +10,6 @@ from typing import Any
 import polars as pl
 
 from curate.api.agreeing import AgreementResult, of_run
-from curate.api.plans import CostPlan
-from curate.api.tables import MissingTable, StageTable, located, remedy
 from curate.core.errors import UserError, suggestion
 from curate.pipeline import stages
 from curate.pipeline.folder import newest, table_paths
@@ -19,7 +17,9 @@ from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.mark import Mark
 from curate.pipeline.stage import Context
 from curate.runs import named, opening, status
-from curate.runs.run import Run
+from curate.runs.cost_plan import CostPlan
+from curate.runs.runner import Run
+from curate.runs.view_tables import MissingTable, StageTable, located, remedy
 from curate.system.files import frame
 from curate.view import html
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from curate.cli import completing
+from curate.runs import completing
 
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak-judges", help="Continue with judges that did not pass their controls.")

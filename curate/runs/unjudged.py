@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curate.checks.coverage import Relevant
 from curate.retrieval.ranking import ndcg
+from curate.runs.coverage import Relevant
 from curate.stats.bootstrap import Figure, averages
 from curate.stats.tally import Floats
 

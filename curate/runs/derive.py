@@ -17,12 +17,12 @@ from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
 from curate.panel import grade_sums, voting
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
+from curate.runs.differences import names
 from curate.tables.exporters import candidates as reranking
 from curate.tables.exporters.candidates import Rerank
 from curate.tables.exporters.graded import Gain, gains
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES
 from curate.tables.kinds.checks import listed
-from curate.verify.differences import names
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")
 """Kinds of tables that may hold graded labels, those that hold nothing else first."""
