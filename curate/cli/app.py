@@ -24,7 +24,6 @@ from curate.cli import (
     pilot,
     ready,
     review,
-    schema,
     stages,
     tokens,
     train,
@@ -32,6 +31,7 @@ from curate.cli import (
     verify,
     version,
 )
+from curate.commands import schema
 from curate.runs.group import CommandGroup
 
 app = typer.Typer(

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from curate.ask import build
 from curate.ask.seating import load_rubric
-from curate.cli import contract
 from curate.cli import stages as commands
 from curate.cli.app import app
 from curate.cli.main import complain
+from curate.commands.schema import contract
 from curate.core.config import parse_yaml
 from curate.pipeline import stages
 from curate.pipeline.judge_config import Config

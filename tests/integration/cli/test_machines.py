@@ -22,8 +22,8 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from curate import __version__
-from curate.cli import contract
 from curate.cli.app import app
+from curate.commands.schema import contract
 from curate.core import errors
 from curate.core.errors import CurateError
 from curate.runs import doctor

@@ -1,4 +1,4 @@
-"""JSON Schemas of what commands answer to machines, made of the short notation of the files in `schemas`.
+"""JSON Schemas of what commands answer to machines, made of the short notation of their `schema.yaml`.
 
 A file has `about`, the type of `data`, and `types`: name -> field -> type and what the field is, as in
 
@@ -19,14 +19,16 @@ from typing import Any
 from curate.core import safe_yaml
 from curate.core.errors import NotFound, suggestion
 from curate.pipeline import stages
+from curate.system.resources import data_file
 from curate.view.answers import listed
 
-SCHEMAS = Path(__file__).with_name("schemas")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
 SHARED = "shared"
 MAKING = "making"
 """The file of all commands of stages that make a kind of benchmark: `--plan` of each answers the same."""
+_ALONE = {"anonymise recognisers": "recognisers", "status show": "show"}
+"""Commands that lie in the folder of another and are typed by themselves."""
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
 
 Schema = dict[str, Any]
@@ -34,8 +36,7 @@ Schema = dict[str, Any]
 
 def names() -> list[str]:
     """Return every command whose answer has a schema, and `envelope`, what all answers come in."""
-    own = {path.stem.replace(".", " ") for path in SCHEMAS.glob("*.yaml")} - {SHARED, MAKING}
-    return sorted(own | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
+    return sorted(_files().keys() - {SHARED, MAKING} | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
 
 
 def about(name: str) -> str:
@@ -118,6 +119,16 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _file(name: str) -> dict[str, Any]:
-    file = MAKING if name in stages.KIND_COMMANDS else name.replace(" ", ".")
-    found: dict[str, Any] = safe_yaml.parse(safe_yaml.read(SCHEMAS / f"{file}.yaml"))
+    path = _files()[MAKING if name in stages.KIND_COMMANDS else name]
+    found: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
     return found
+
+
+def _files() -> dict[str, Path]:
+    """Return command -> its file: `schema.yaml` in its folder, or `WORD.schema.yaml` in that of the command it is below."""
+    found = {path.stem: path for path in data_file("view/schemas").glob("*.yaml")}
+    for path in data_file("commands").glob("*/*schema.yaml"):
+        folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")
+        name = f"{folder} {word}".strip()
+        found[_ALONE.get(name, name)] = path
+    return found | {path.stem.replace(".", " "): path for path in data_file("cli/schemas").glob("*.yaml")}

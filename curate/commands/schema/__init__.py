@@ -17,7 +17,7 @@ def schema(
     as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of the data that a command answers with --json; without a command, list them."""
-    from curate.cli import contract
+    from curate.commands.schema import contract
 
     if command:
         found = contract.schema(" ".join(command))
