@@ -100,7 +100,7 @@ class AgreementResult:
         return f"AgreementResult({self.about}; {'; '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        from curate.report.page import strings
+        from curate.commands.report.page import strings
         from curate.view.run_figures import stated
 
         words, known = strings("en"), self.levels.figures

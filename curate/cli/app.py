@@ -8,7 +8,6 @@ from curate.cli import (
     agree,
     analyze,
     anonymise,
-    audit,
     check,
     diff,
     doctor,
@@ -31,7 +30,7 @@ from curate.cli import (
     verify,
     version,
 )
-from curate.commands import schema
+from curate.commands import audit, schema
 from curate.runs.group import CommandGroup
 
 app = typer.Typer(

@@ -6,12 +6,12 @@ from typing import Any, cast
 import polars as pl
 
 from curate.ask import privacy_guard, settling
+from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.pipeline import circularity, legacy, looked_up, synthetic_queries
 from curate.pipeline.stage import Context
-from curate.report.page import strings
 from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
 from curate.review.lead import lead
 from curate.review.showing import columns

@@ -125,7 +125,7 @@ def _file(name: str) -> dict[str, Any]:
 
 
 def _files() -> dict[str, Path]:
-    """Return command -> its file: `schema.yaml` in its folder, or `WORD.schema.yaml` in that of the command it is below."""
+    """Return command -> its file: `schema.yaml`, or `WORD.schema.yaml` in the folder of the command it is below."""
     found = {path.stem: path for path in data_file("view/schemas").glob("*.yaml")}
     for path in data_file("commands").glob("*/*schema.yaml"):
         folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Progress, quiet
@@ -16,7 +17,6 @@ from curate.evaluation.agreement import suspect_ratings
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
 from curate.pii.person_names.people import is_name
-from curate.report.page import strings
 from curate.stats.tally import Ints
 from curate.tables.readers import counts, raters
 from curate.tables.readers.cells import header, opened, texts

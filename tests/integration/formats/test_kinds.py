@@ -13,11 +13,11 @@ import yaml
 from typer.testing import CliRunner
 
 from curate.cli.app import app
+from curate.commands.report.page import strings
 from curate.core.config import Json, parse_yaml
 from curate.core.errors import DataError
 from curate.ledger import Ledger
 from curate.pipeline.pipeline import Pipeline
-from curate.report.page import strings
 from curate.review import Answer, Desk, Sample, relevance_desks
 from curate.runs.runner import Run
 from curate.system.files import frame, read_json, write_json, write_table

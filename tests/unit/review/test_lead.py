@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.report.page import strings
 from curate.core.scale import FIVE
-from curate.report.page import strings
 from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.review.lead import lead

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from curate.commands.report.shown import Labels, Shown
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
-from curate.report.shown import Labels, Shown
 from curate.stats.distribution import Bin, Spread
 from curate.view import charts, grade_colours, run_figures
 from curate.view.grade_colours import STATUSES

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from curate.commands.report.shown import ShownCheck
 from curate.core.config import Json
 from curate.pipeline.freshness import current, rated
 from curate.pipeline.stage import Context
-from curate.report.shown import ShownCheck
 from curate.system.files import read_json, sha256
 from curate.tables.exporters import mteb_tasks
 

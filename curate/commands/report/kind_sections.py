@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from curate.commands.report.shown import Shown, ShownKind
 from curate.core.config import parse_yaml
-from curate.report.shown import Shown, ShownKind
 from curate.system import resources
 
 _BEHIND = "lengths"

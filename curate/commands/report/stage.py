@@ -15,6 +15,9 @@ import polars as pl
 import yaml
 
 from curate.ask import privacy_guard
+from curate.commands.report import beside
+from curate.commands.report.page import page
+from curate.commands.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
@@ -25,11 +28,8 @@ from curate.pipeline import circularity, reckoning
 from curate.pipeline.configs import ReportConfig as Config
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
-from curate.report.page import page
-from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.review.showing import columns
 from curate.runs import card_facts
-from curate.stages.facts import beside
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text

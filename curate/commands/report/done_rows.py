@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from curate.report.shown import Shown
-from curate.report.verdict import percents
+from curate.commands.report.shown import Shown
+from curate.commands.report.verdict import percents
 from curate.view import run_figures
 
 Words = Mapping[str, Any]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from curate.commands.audit import correction
 from curate.core.config import Json
-from curate.label_audit import correction
 from curate.review.checked_rows import checked
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import Bounded

@@ -9,15 +9,15 @@ from typing import Any
 
 import polars as pl
 
+from curate.commands.audit.labels import MISSED
+from curate.commands.report.page import environment
+from curate.commands.report.page import strings as words_of
+from curate.commands.report.page_charts import histogram
 from curate.core.config import Json
 from curate.core.records import AUDITED
 from curate.core.scale import FIVE, Scale
-from curate.label_audit.labels import MISSED
 from curate.panel import judge_dependence
 from curate.panel.voting import PAIR
-from curate.report.page import environment
-from curate.report.page import strings as words_of
-from curate.report.page_charts import histogram
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Bin
 from curate.system import resources
@@ -100,7 +100,7 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str, scale: 
     filled = environment(words)
     filled.filters["figure"] = lambda value, digits=2: words["undefined"] if value is None else f"{value:,.{digits}f}"
     filled.filters["bounds"] = _bounds
-    return filled.from_string(resources.template("report/templates/audit.html.j2")).render(
+    return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
         words=words,
         language=language,
         css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",

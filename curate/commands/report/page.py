@@ -12,13 +12,13 @@ from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from curate.commands.report.done_rows import done_rows
+from curate.commands.report.kind_sections import sections, with_kinds
+from curate.commands.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
+from curate.commands.report.shown import Shown
+from curate.commands.report.verdict import sentence, verdict
 from curate.core.config import Json, parse_yaml
 from curate.panel import judge_dependence
-from curate.report.done_rows import done_rows
-from curate.report.kind_sections import sections, with_kinds
-from curate.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
-from curate.report.shown import Shown
-from curate.report.verdict import sentence, verdict
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import spread
 from curate.system import resources
@@ -107,7 +107,7 @@ def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[st
     levels = _levels(shown, words)
     return (
         environment(words)
-        .from_string(resources.template("report/templates/report_body.html.j2"))
+        .from_string(resources.template("commands/report/report_body.html.j2"))
         .render(
             words=words,
             other=others[0] if others else None,
@@ -169,7 +169,7 @@ def strings(language: str, kind: str = "report") -> dict[str, Any]:
 
 @cache
 def _words(kind: str) -> dict[str, dict[str, Any]]:
-    words: dict[str, dict[str, Any]] = parse_yaml(resources.template(f"report/templates/{kind}.yaml"))
+    words: dict[str, dict[str, Any]] = parse_yaml(resources.template(f"commands/{kind}/words.yaml"))
     return words
 
 

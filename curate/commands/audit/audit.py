@@ -16,24 +16,23 @@ from typing import Any, cast
 import polars as pl
 
 from curate.ask import build, seating
+from curate.commands.audit import effects, page
+from curate.commands.audit import labels as audit
+from curate.commands.audit.correcting import correct
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
 from curate.core.records import Query
-from curate.label_audit import effects
-from curate.label_audit import labels as audit
 from curate.ledger import Ledger, default_path
 from curate.panel.voting import PAIR
 from curate.pipeline import stages
 from curate.pipeline.configs import AuditConfig as Config
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
-from curate.report import audit_page
 from curate.retrieval import ranking
 from curate.review import Desk
-from curate.review.correcting import correct
 from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
 from curate.stats.bootstrap import FEW
@@ -226,8 +225,8 @@ def _page(
     config: Config, context: Context, found: Mapping[str, Any], compared: pl.DataFrame, counts: pl.DataFrame
 ) -> str:
     """Return the page; of the documents only the beginnings of its examples are held."""
-    worst = audit_page.worst(counts, config.worst)
-    pairs = audit_page.examples(compared, worst, config.examples)
+    worst = page.worst(counts, config.worst)
+    pairs = page.examples(compared, worst, config.examples)
     wanted = set(pairs["doc_id"])
     corpus = TableCorpus(context.folder("diversify"))
     passages = {
@@ -237,8 +236,8 @@ def _page(
         if doc.doc_id in wanted
     }
     asked = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
-    cards = audit_page.cards(worst, pairs, counts, asked, passages)
-    return audit_page.page(found, cards, context.language, context.scale)
+    cards = page.cards(worst, pairs, counts, asked, passages)
+    return page.page(found, cards, context.language, context.scale)
 
 
 def _notes(found: Mapping[str, Any]) -> list[str]:

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import polars as pl
 
+from curate.commands.audit.labels import mean
 from curate.core.config import Json
-from curate.label_audit.labels import mean
 from curate.retrieval import ranking
 from curate.stats import rank_correlation
 from curate.stats.tally import Floats
