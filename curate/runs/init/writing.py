@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curate.ask.language_guard import newest_rubric
+from curate.commands.ingest import Config as IngestConfig
 from curate.core.config import Json, check, parse_yaml
 from curate.core.errors import ConfigError
 from curate.pipeline.configs import PoolConfig
@@ -17,7 +18,6 @@ from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variabl
 from curate.runs.init.looking import DataSources
 from curate.runs.init.price import PlanPrice, price
 from curate.runs.init.request import InitRequest, quoted
-from curate.stages.ingest.config import Config as IngestConfig
 from curate.system.resources import template
 from curate.tables.readers import Table
 from curate.tables.readers.language import OTHER

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.ingest import SampledSplit
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
-from curate.stages.ingest.config import SampledSplit
 from curate.stages.train_set.config import Negatives
 from curate.stages.train_set.mining import mined
 from curate.stages.train_set.stage import train_set

@@ -5,11 +5,11 @@ from typing import Any
 
 import polars as pl
 
+from curate.commands.ingest import Config
+from curate.commands.ingest.bad_rows import BadRows
+from curate.commands.ingest.read_texts import WORDS, ReadTexts
 from curate.core.duplicates import follow_qrels
 from curate.core.errors import ConfigError
-from curate.stages.ingest.bad_rows import BadRows
-from curate.stages.ingest.config import Config
-from curate.stages.ingest.read_texts import WORDS, ReadTexts
 from curate.tables.readers import Problem, Source
 from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import LabelledPair, shown

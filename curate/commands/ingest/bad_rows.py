@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
+from curate.commands.ingest import Config
 from curate.core.errors import DataError
-from curate.stages.ingest.config import Config
 from curate.system.files import Gathered
 from curate.tables.readers import Problem, Source, Table
 from curate.tables.readers.items import plain

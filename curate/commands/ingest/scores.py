@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Mapping
 
+from curate.commands.ingest import Config
 from curate.core.errors import ConfigError, DataError
-from curate.stages.ingest.config import Config
 
 
 def taken(scores: Mapping[int, int], config: Config, *, audited: bool) -> str:

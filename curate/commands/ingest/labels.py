@@ -5,11 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.commands.ingest import Config
+from curate.commands.ingest.bad_rows import BadRows
+from curate.commands.ingest.read_texts import WORDS, ReadTexts
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.stages.ingest.bad_rows import BadRows
-from curate.stages.ingest.config import Config
-from curate.stages.ingest.read_texts import WORDS, ReadTexts
 from curate.system.files import frame, write_table
 from curate.tables.readers import Problem, Source
 from curate.tables.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted

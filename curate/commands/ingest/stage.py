@@ -16,6 +16,11 @@ from typing import Literal
 
 import polars as pl
 
+from curate.commands.ingest import Config, labels, marks, scores
+from curate.commands.ingest.bad_rows import LISTED, BadRows
+from curate.commands.ingest.html import HtmlTexts
+from curate.commands.ingest.qrels import ReadLabels, check_pairs
+from curate.commands.ingest.read_texts import ReadTexts
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import Firsts, follow_aliases
@@ -24,12 +29,6 @@ from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
 from curate.pipeline import legacy
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.ingest import labels, marks, scores
-from curate.stages.ingest.bad_rows import LISTED, BadRows
-from curate.stages.ingest.config import Config
-from curate.stages.ingest.html import HtmlTexts
-from curate.stages.ingest.qrels import ReadLabels, check_pairs
-from curate.stages.ingest.read_texts import ReadTexts
 from curate.system import files
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import BINARY, File
