@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from curate.commands.mask import Config as MaskConfig
 from curate.core.config import check
 from curate.pii.masking import Masker
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.pipeline.stage import Context
-from curate.stages.mask.config import Config as MaskConfig
 
 PERSONAL: Literal["personal"] = "personal"
 """The rule, as counts of broken rules name it."""

@@ -7,6 +7,9 @@ from typing import Any, cast
 from curate.ask import settling
 from curate.ask.forecast import PoolSize, forecast, times
 from curate.ask.quote import quote
+from curate.commands.mask import Config as MaskConfig
+from curate.commands.mask.masked import FIELDS
+from curate.commands.mask.stage import planned as plan_of_mask
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
@@ -20,9 +23,6 @@ from curate.runs.planning.unfiltered import BEFORE, Unfiltered
 from curate.runs.runner import Run
 from curate.stages import resolve
 from curate.stages.export.config import Config as ExportConfig
-from curate.stages.mask.config import Config as MaskConfig
-from curate.stages.mask.masked import FIELDS
-from curate.stages.mask.stage import planned as plan_of_mask
 
 IN_ALL = "in all"
 DONE = ("done", "unchecked")

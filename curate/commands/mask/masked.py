@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 
 from curate.ask import residual_decisions
+from curate.commands.mask import renaming
+from curate.commands.mask.renaming import RenamedIds
 from curate.core import records
 from curate.core.duplicates import Firsts, made_equal
 from curate.pii import residual
@@ -18,8 +20,6 @@ from curate.pii.masking import Masked
 from curate.pii.naming import FIELD
 from curate.pii.residual import Residue
 from curate.pii.writing import link
-from curate.stages.mask import renaming
-from curate.stages.mask.renaming import RenamedIds
 from curate.system.files import Gathered
 
 FIELDS = {"queries": ("text",), "corpus": ("title", "text")}

@@ -14,6 +14,8 @@ from functools import partial
 from typing import Literal, Protocol
 
 from curate.ask import billing, build, consent
+from curate.commands.mask import model as reading
+from curate.commands.mask.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError, ProviderError, RunFailed
 from curate.core.messages import Reply
@@ -25,8 +27,6 @@ from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.token_rate import token_rate
-from curate.pii import model as reading
-from curate.pii.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
 from curate.pipeline.stage import Context
 from curate.system import http, resources

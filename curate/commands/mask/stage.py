@@ -15,6 +15,10 @@ from functools import partial
 import polars as pl
 
 from curate.ask import billing, build, residual_decisions
+from curate.commands.mask import Config, llm_pass, renaming
+from curate.commands.mask.llm_pass import Spots
+from curate.commands.mask.masked import FIELDS, KEYS, MOST, MaskedTable
+from curate.commands.mask.parts import Known, PartMasker, mask_in_parts
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
@@ -29,11 +33,6 @@ from curate.pii.sieve import mask_all
 from curate.pii.workers import mask_batches
 from curate.pii.writing import link
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.mask import llm_pass, renaming
-from curate.stages.mask.config import Config
-from curate.stages.mask.llm_pass import Spots
-from curate.stages.mask.masked import FIELDS, KEYS, MOST, MaskedTable
-from curate.stages.mask.parts import Known, PartMasker, mask_in_parts
 from curate.system import files
 from curate.system.processes import cores
 from curate.view.run_figures import counted_texts
