@@ -125,8 +125,8 @@ def diversify(
 ) -> None:
     """Drop copies of texts that are kept; or thin texts by a cosine."""
     if plan or sweep is not None:
+        from curate.commands.diversify.forecast import forecast, swept
         from curate.retrieval.similarity.threshold_sweep import thresholds
-        from curate.stages.diversify.forecast import forecast, swept
 
         work = open_run(pipeline, run, assign or [])
         look = forecast if sweep is None else partial(swept, ts=thresholds(sweep))

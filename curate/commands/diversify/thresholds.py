@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from curate.commands.diversify import NEAR_DUPLICATES, Config, DiversityRule
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError
 from curate.core.scripts import Script, ThresholdsByScript, guess
-from curate.stages.diversify.config import NEAR_DUPLICATES, Config, DiversityRule
 
 
 def for_language(side: DiversityRule, table: str, encoder: str, language: str) -> DiversityRule:

@@ -8,6 +8,8 @@ import numpy as np
 
 from curate.ask import build
 from curate.ask.privacy_guard import Guarded
+from curate.commands.diversify import Config
+from curate.commands.diversify.vectors import TABLES, MaskedTexts
 from curate.core.config import Json
 from curate.core.records import Role
 from curate.pipeline.stage import Context
@@ -17,8 +19,6 @@ from curate.retrieval.similarity.near_duplicates import CHUNK
 from curate.retrieval.similarity.screening import Screen
 from curate.retrieval.similarity.threshold_sweep import sweep
 from curate.retrieval.vectors import CachedEncoder, keys_of
-from curate.stages.diversify.config import Config
-from curate.stages.diversify.vectors import TABLES, MaskedTexts
 
 SAMPLE = 32
 """Texts that are encoded for the estimate; their vectors are not kept."""

@@ -16,6 +16,10 @@ import numpy as np
 import polars as pl
 
 from curate.ask import build
+from curate.commands.diversify import Config, DiversityRule
+from curate.commands.diversify.journal import JournalFile
+from curate.commands.diversify.thresholds import for_language, guesses
+from curate.commands.diversify.vectors import TABLES, MaskedTexts
 from curate.core import records, sampling
 from curate.core.config import Json, digest
 from curate.core.duplicates import follow_qrels, same_text
@@ -39,10 +43,6 @@ from curate.retrieval.similarity.diversity import (
     twins,
 )
 from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
-from curate.stages.diversify.config import Config, DiversityRule
-from curate.stages.diversify.journal import JournalFile
-from curate.stages.diversify.thresholds import for_language, guesses
-from curate.stages.diversify.vectors import TABLES, MaskedTexts
 from curate.system.files import frame, read_positives, sha256, write_table
 
 SEED_FROM, SEED_SIZE = 50_000, 5_000
