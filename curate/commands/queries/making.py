@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ask_panel
+from curate.commands.queries import Config, prompts
+from curate.commands.queries.drawing import DrawnTexts, LengthClasses, query_id
+from curate.commands.queries.prompts import GOOD
+from curate.commands.queries.rules import QueryRules
+from curate.commands.queries.writing import QueryWriter, WrittenQuery
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.queries import prompts
-from curate.stages.queries.config import Config
-from curate.stages.queries.drawing import DrawnTexts, LengthClasses, query_id
-from curate.stages.queries.prompts import GOOD
-from curate.stages.queries.rules import QueryRules
-from curate.stages.queries.writing import QueryWriter, WrittenQuery
 
 PURPOSE = "queries"
 KEPT, BEYOND = "kept", "beyond the number of queries wanted"

@@ -7,13 +7,13 @@ import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from curate.commands.queries import Config
 from curate.core.config import text_digest
 from curate.core.progress import StepLabel, counting
 from curate.core.records import Document
 from curate.core.sampling import generator, shuffled
 from curate.llm.passages import shown
 from curate.pipeline.stage import Context
-from curate.stages.queries.config import Config
 from curate.system.corpus import TableCorpus
 
 TENTHS = 10

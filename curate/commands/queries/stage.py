@@ -12,15 +12,14 @@ import json
 from curate.ask import billing
 from curate.ask.llm_questions import QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.commands.queries import Config, figures, prompts
+from curate.commands.queries.drawing import DrawnTexts, draw
+from curate.commands.queries.making import QueriesResult, make, models
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.queries import figures, prompts
-from curate.stages.queries.config import Config
-from curate.stages.queries.drawing import DrawnTexts, draw
-from curate.stages.queries.making import QueriesResult, make, models
 from curate.system.files import write_json, write_table, write_text
 
 FILE = "queries.jsonl"

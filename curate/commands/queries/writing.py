@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
-from curate.stages.queries.drawing import DrawnDocument
-from curate.stages.queries.prompts import QueryPrompt, QueryReply, QueryRule, read
-from curate.stages.queries.rules import QueryRules
+from curate.commands.queries.drawing import DrawnDocument
+from curate.commands.queries.prompts import QueryPrompt, QueryReply, QueryRule, read
+from curate.commands.queries.rules import QueryRules
 
 REFUSED, FAILED = "the writer refused", "the writer gave no reply"
 WHY: dict[QueryRule, str] = {

@@ -7,12 +7,12 @@ from statistics import median
 import polars as pl
 
 from curate.ask.llm_questions import AskedModel
+from curate.commands.queries import Config
+from curate.commands.queries.drawing import DrawnTexts, LengthClasses
+from curate.commands.queries.making import FilteredQuery, QueriesResult
+from curate.commands.queries.rules import longest_run
 from curate.core import synthetic
 from curate.core.config import Json
-from curate.stages.queries.config import Config
-from curate.stages.queries.drawing import DrawnTexts, LengthClasses
-from curate.stages.queries.making import FilteredQuery, QueriesResult
-from curate.stages.queries.rules import longest_run
 from curate.system.files import frame
 
 DIGITS = 4

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from curate.ask.personal_data import PersonalData
+from curate.commands.queries import Config
+from curate.commands.queries.drawing import DrawnDocument
+from curate.commands.queries.prompts import QueryRule
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.queries.config import Config
-from curate.stages.queries.drawing import DrawnDocument
-from curate.stages.queries.prompts import QueryRule
 from curate.tables.readers.language import LETTERS, OTHER, base, language
 
 SPARE = 4
