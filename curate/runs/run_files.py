@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.ask.build import kit
+from curate.commands.pool.stage import known_ids
 from curate.core.errors import UserError
 from curate.core.records import TABLES, Query
 from curate.pipeline.pooled import pooled
@@ -13,7 +14,6 @@ from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import ranked
 from curate.retrieval.retrievers import runfile
 from curate.runs import unjudged
-from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 
 
