@@ -19,6 +19,7 @@ from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, PanelState, described
 from curate.ask.seating import check_language, seated
 from curate.ask.validation import validated
+from curate.commands.judge import first_look
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError
 from curate.core.progress import StepLabel, waiting
@@ -33,7 +34,6 @@ from curate.panel.controls import Accuracy
 from curate.panel.voting import PAIR
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.judge import first_look
 from curate.system.files import frame, sha256, write_json, write_scale, write_table
 
 
