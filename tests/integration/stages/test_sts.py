@@ -19,12 +19,12 @@ from curate.ask.edits.question_templates import EDITS
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import groups
 from curate.ask.edits.synonyms import read as entries
+from curate.commands.sts.llm_rewriting import KINDS
 from curate.core.config import Settings, read_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.ledger import Ledger
 from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
-from curate.stages.sts.llm_rewriting import KINDS
 from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT

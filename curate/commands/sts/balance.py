@@ -7,8 +7,8 @@ from statistics import fmean
 import numpy as np
 import polars as pl
 
+from curate.commands.sts.llm_rewriting import KINDS
 from curate.core.config import Json
-from curate.stages.sts.llm_rewriting import KINDS
 
 SHORTCUTS = ("synonym_present", "character_overlap", "length_difference")
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from curate.ask.edits.dictionary import base_language
+from curate.commands.sts.llm_rewriting import RewritingPrompt, prompt
 from curate.core.config import read_yaml
 from curate.llm.questions import Question, question
 from curate.pipeline.stage import Context
-from curate.stages.sts.llm_rewriting import RewritingPrompt, prompt
 from curate.system import resources
 
 LANGUAGES = ("zh", "en")

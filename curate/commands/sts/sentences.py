@@ -16,11 +16,7 @@ from curate.ask.edits.synonyms import Entry
 from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.ask.panel import ask_panel
 from curate.ask.personal_data import PERSONAL, PersonalData
-from curate.core.progress import StepLabel, counting
-from curate.core.protocols import Progress, quiet
-from curate.core.sampling import shuffled
-from curate.llm.questions import Question
-from curate.stages.sts.llm_rewriting import (
+from curate.commands.sts.llm_rewriting import (
     KINDS,
     Kind,
     RewritingPrompt,
@@ -30,6 +26,10 @@ from curate.stages.sts.llm_rewriting import (
     bare,
     read,
 )
+from curate.core.progress import StepLabel, counting
+from curate.core.protocols import Progress, quiet
+from curate.core.sampling import shuffled
+from curate.llm.questions import Question
 
 YES, NO = "yes", "no"
 MODEL = "model"

@@ -8,12 +8,12 @@ import polars as pl
 
 from curate.ask.edits.dictionary import Book
 from curate.ask.edits.synonyms import Entry
+from curate.commands.sts import balance
+from curate.commands.sts.llm_rewriting import KINDS
+from curate.commands.sts.sentences import NO, YES, Choice, Draft, Sentence
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stages.sts import balance
-from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.sentences import NO, YES, Choice, Draft, Sentence
 from curate.system.files import frame
 
 SPLITS = ("test", "train")

@@ -21,18 +21,17 @@ from curate.ask.edits.synonyms import Entry
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
 from curate.ask.personal_data import PersonalData
+from curate.commands.sts import TEMPLATES, Config, figures, materials, quotas
+from curate.commands.sts import sentences as making
+from curate.commands.sts.figures import SPLITS, StsResult
+from curate.commands.sts.llm_rewriting import KINDS, Rules, bare
+from curate.commands.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
 from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.sts import figures, materials, quotas
-from curate.stages.sts import sentences as making
-from curate.stages.sts.config import TEMPLATES, Config
-from curate.stages.sts.figures import SPLITS, StsResult
-from curate.stages.sts.llm_rewriting import KINDS, Rules, bare
-from curate.stages.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
 from curate.system import resources
 from curate.system.files import frame, sha256, write_json, write_table
 
