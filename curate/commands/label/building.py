@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from curate.commands.label import Config
+from curate.commands.label.groups import draw, grouped
+from curate.commands.label.leaking import LeakWords, figures, learned
+from curate.commands.label.texts import LabelledTexts
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.stages.label.config import Config
-from curate.stages.label.groups import draw, grouped
-from curate.stages.label.leaking import LeakWords, figures, learned
-from curate.stages.label.texts import LabelledTexts
 from curate.tables.kinds.labelled import TEST_TEXTS, TRAIN_TEXTS, divisible
 
 BEYOND = "beyond label.texts"

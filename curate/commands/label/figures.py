@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from curate.commands.label.building import LabelSet
 from curate.core.config import Json
 from curate.llm.recorded_votes import NONE
-from curate.stages.label.building import LabelSet
 from curate.stats.agreement import measure
 from curate.system.files import frame
 from curate.tables.kinds.labelled import confirmed

@@ -13,15 +13,14 @@ import polars as pl
 from curate.ask import billing
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, ask_panel, asked_facts, verdict
+from curate.commands.label import Config, asking, figures, texts
+from curate.commands.label.building import LabelSet, build
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.label import asking, figures, texts
-from curate.stages.label.building import LabelSet, build
-from curate.stages.label.config import Config
 from curate.system.files import frame, write_json, write_table
 from curate.tables.kinds.labelled import QUESTION
 

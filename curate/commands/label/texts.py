@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from curate.commands.label import Leak
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.records import shown
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.label.config import Leak
 from curate.system.files import batches, there
 
 SHORTEST = 5
