@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ask_panel, verdict
+from curate.commands.paraphrase.neighbours import nearest
+from curate.commands.paraphrase.pairs import NEIGHBOUR, PARAPHRASE, YES, CandidatePair
 from curate.core.protocols import Progress, Retriever
 from curate.llm.questions import Question
-from curate.stages.paraphrase.neighbours import nearest
-from curate.stages.paraphrase.pairs import NEIGHBOUR, PARAPHRASE, YES, CandidatePair
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from curate.commands.paraphrase.pairs import CandidatePair
 from curate.core.config import text_digest
-from curate.stages.paraphrase.pairs import CandidatePair
 from curate.stats.replicated import average_precision
 from curate.stats.shortcuts import alike_in_length, grams
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from curate.ask.edits.confirmation import CHANGED
+from curate.commands.paraphrase.floors import floors, overlap_alone
+from curate.commands.paraphrase.making import ParaphraseResult
+from curate.commands.paraphrase.matching import MatchItem, matched, paired
+from curate.commands.paraphrase.pairs import EDIT, NO, PARAPHRASE, YES, CandidatePair
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stages.paraphrase.floors import floors, overlap_alone
-from curate.stages.paraphrase.making import ParaphraseResult
-from curate.stages.paraphrase.matching import MatchItem, matched, paired
-from curate.stages.paraphrase.pairs import EDIT, NO, PARAPHRASE, YES, CandidatePair
 from curate.system.files import frame
 
 SPLITS = ("test", "train")

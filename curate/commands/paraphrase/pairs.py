@@ -7,9 +7,9 @@ from curate.ask.edits.changes import Edit
 from curate.ask.edits.confirmation import CHANGED, confirm_edits
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import Verdict, ask_panel, verdict
+from curate.commands.paraphrase.neighbours import Neighbour
+from curate.commands.paraphrase.writing import WrittenSentence
 from curate.llm.questions import Question
-from curate.stages.paraphrase.neighbours import Neighbour
-from curate.stages.paraphrase.writing import WrittenSentence
 from curate.stats.shortcuts import overlap
 
 YES, NO = "yes", "no"

@@ -15,16 +15,15 @@ import polars as pl
 from curate.ask import billing
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import asked_facts, refuse_one_family
+from curate.commands.paraphrase import TEMPLATES, Config, figures, neighbours, originals, prompts, templates
+from curate.commands.paraphrase.figures import SPLITS
+from curate.commands.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
+from curate.commands.paraphrase.pairs import NEIGHBOUR
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.paraphrase import figures, neighbours, originals, prompts, templates
-from curate.stages.paraphrase.config import TEMPLATES, Config
-from curate.stages.paraphrase.figures import SPLITS
-from curate.stages.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
-from curate.stages.paraphrase.pairs import NEIGHBOUR
 from curate.system.files import frame, write_json, write_table
 from curate.tables.exporters.contributors import parts
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.ask.personal_data import PERSONAL, PersonalData
+from curate.commands.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, read
 from curate.retrieval.similarity.leaks import form
-from curate.stages.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, read
 
 MODEL = "model"
 """The way of a sentence that a model wrote; others are named after what was done."""

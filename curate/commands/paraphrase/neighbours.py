@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from curate.ask import build
+from curate.commands.paraphrase import Config, RankWindow
 from curate.core.config import Json, check, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, Retriever
@@ -18,7 +19,6 @@ from curate.core.sampling import generator
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
 from curate.retrieval import ranking
-from curate.stages.paraphrase.config import Config, RankWindow
 
 FEWEST = 2
 """Families of retrievers that take turns, at least."""

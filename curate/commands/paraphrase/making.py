@@ -9,17 +9,16 @@ from curate.ask.edits.confirmation import edit_questions
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.personal_data import PersonalData
+from curate.commands.paraphrase import TEMPLATES, Config, neighbours, originals, prompts, splits, templates
+from curate.commands.paraphrase.neighbours import Neighbour
+from curate.commands.paraphrase.originals import JudgedOriginal
+from curate.commands.paraphrase.pairs import PARAPHRASE, SENTENCES, CandidatePair, confirm, edited, near, written
+from curate.commands.paraphrase.writing import ParaphraseWriter
 from curate.core.protocols import Retriever
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.stages.paraphrase import neighbours, originals, prompts, splits, templates
-from curate.stages.paraphrase.config import TEMPLATES, Config
-from curate.stages.paraphrase.neighbours import Neighbour
-from curate.stages.paraphrase.originals import JudgedOriginal
-from curate.stages.paraphrase.pairs import PARAPHRASE, SENTENCES, CandidatePair, confirm, edited, near, written
-from curate.stages.paraphrase.writing import ParaphraseWriter
 
 PURPOSE = "paraphrase"
 SHORTEST = 5
