@@ -6,10 +6,10 @@ from itertools import chain
 
 import polars as pl
 
+from curate.commands.gradient import Config
 from curate.core.records import Document, shown
 from curate.core.sampling import shuffled
 from curate.pipeline.stage import Context
-from curate.stages.gradient.config import Config
 from curate.system.corpus import TableCorpus
 from curate.tables.kinds.mixing import FEWEST, LEVELS, MIX, MixPair
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from curate.commands.gradient.editing import answers
+from curate.commands.gradient.mixes import documents, verdicts
 from curate.core.records import shown
 from curate.core.sampling import shuffled
 from curate.core.scale import Scale
 from curate.pipeline.stage import Context
-from curate.stages.gradient.editing import answers
-from curate.stages.gradient.mixes import documents, verdicts
 
 CONSENSUS = "consensus"
 

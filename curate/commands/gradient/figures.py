@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from curate.ask.edits.confirmation import CHANGED
+from curate.commands.gradient import mixes
+from curate.commands.gradient.editing import EditPair
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stages.gradient import mixes
-from curate.stages.gradient.editing import EditPair
 from curate.stats.gradients import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import alike_in_length, overlap
 from curate.stats.tally import Floats, Ints

@@ -12,11 +12,11 @@ from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import Verdict, ask_panel, verdict
 from curate.ask.personal_data import PersonalData
+from curate.commands.gradient import PARAPHRASE, Config
 from curate.core.progress import StepLabel, counting
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context
-from curate.stages.gradient.config import PARAPHRASE, Config
 
 EDIT = "edit"
 SAME = "sts-sentences"

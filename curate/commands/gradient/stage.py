@@ -20,16 +20,15 @@ from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.commands.gradient import PARAPHRASE, Config, editing, figures, grades, mixes
+from curate.commands.gradient.editing import EDIT, SAME, EditPair
+from curate.commands.gradient.grades import CONSENSUS
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stages.gradient import editing, figures, grades, mixes
-from curate.stages.gradient.config import PARAPHRASE, Config
-from curate.stages.gradient.editing import EDIT, SAME, EditPair
-from curate.stages.gradient.grades import CONSENSUS
 from curate.system import resources
 from curate.system.files import frame, read_json, sha256, write_json, write_table
 from curate.tables.kinds import mixing
