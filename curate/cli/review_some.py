@@ -145,7 +145,7 @@ def next_steps(sample: "Sample") -> Iterator[str]:
     if "resolve" not in work.pipeline.head.stages:
         yield f"next: curate audit --run {folder}: the audit with these answers"
         return
-    from curate.stages.resolve import overridden
+    from curate.commands.resolve.stage import overridden
 
     again = f"curate run {folder}/pipeline.yaml --run {folder}"
     yield f"next: {again}: the labels stay the panel's, page and card say how right they are"

@@ -216,7 +216,7 @@ def resolve(
 ) -> None:
     """Write the final labels: those of the panel, of experts where they checked a pair, or of what consensus adds."""
     if plan:
-        from curate.stages.resolve import planned
+        from curate.commands.resolve.stage import planned
 
         work = open_run(pipeline, run, assign or [])
         print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("resolve", planned), 4, as_json)

@@ -10,6 +10,7 @@ from curate.ask.quote import quote
 from curate.commands.mask import Config as MaskConfig
 from curate.commands.mask.masked import FIELDS
 from curate.commands.mask.stage import planned as plan_of_mask
+from curate.commands.resolve import stage as resolve
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
@@ -21,7 +22,6 @@ from curate.pipeline.stage import Context
 from curate.runs.planning import embedding
 from curate.runs.planning.unfiltered import BEFORE, Unfiltered
 from curate.runs.runner import Run
-from curate.stages import resolve
 from curate.stages.export.config import Config as ExportConfig
 
 IN_ALL = "in all"
