@@ -34,8 +34,8 @@ from curate.view.output_mode import reporting
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
+    from curate.commands.export.hub import Upload
     from curate.core.config import Json
-    from curate.formats.exporters.hub import Upload
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
@@ -246,7 +246,7 @@ def export(
     """Check the benchmark and write it in the formats of the pipeline."""
     folder = go(["export"], pipeline, run, assign or [], force)
     if push is not None:
-        from curate.formats.exporters import hub
+        from curate.commands.export import hub
 
         made = folder / "export" / "mteb"
         sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))

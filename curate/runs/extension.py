@@ -16,6 +16,7 @@ from typing import Any
 
 from curate.ask.quote import Row, quote
 from curate.ask.residual_decisions import FILE as RESIDUAL
+from curate.commands.export.published_ids import KEY
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.pipeline import stages
@@ -25,7 +26,6 @@ from curate.pipeline.parent import CHANGES, PARENT, ParentVersion
 from curate.pipeline.pipeline import Pipeline
 from curate.runs.outputs import free_place
 from curate.runs.runner import Run
-from curate.stages.export.published_ids import KEY
 from curate.system.files import read_json, sha256
 from curate.system.run_lock import enough_space, locked
 

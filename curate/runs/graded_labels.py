@@ -6,13 +6,13 @@ They need every judge's grade of every labelled pair: what a `positives` cascade
 import polars as pl
 
 from curate.ask import settling
+from curate.commands.export import Config
 from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.protocols import Benchmark
 from curate.panel import grade_sums
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
-from curate.stages.export.config import Config
 from curate.tables.exporters.graded import Gain, gains
 
 

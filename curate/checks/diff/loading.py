@@ -8,6 +8,7 @@ import polars as pl
 
 from curate.checks.diff.version import LabelVersion, in_words, published
 from curate.checks.pool import label_stage
+from curate.commands.export import Config as ExportConfig
 from curate.core.config import check, digest
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, Scale
@@ -18,7 +19,6 @@ from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, home
 from curate.runs import graded_labels
 from curate.runs.derive import replaced
-from curate.stages.export.config import Config as ExportConfig
 from curate.system.files import batches, read_json, read_table, there
 from curate.tables.exporters import reading
 from curate.tables.exporters.graded import Gain

@@ -7,6 +7,7 @@ from typing import Any, cast
 from curate.ask import settling
 from curate.ask.forecast import PoolSize, forecast, times
 from curate.ask.quote import quote
+from curate.commands.export import Config as ExportConfig
 from curate.commands.mask import Config as MaskConfig
 from curate.commands.mask.masked import FIELDS
 from curate.commands.mask.stage import planned as plan_of_mask
@@ -22,7 +23,6 @@ from curate.pipeline.stage import Context
 from curate.runs.planning import embedding
 from curate.runs.planning.unfiltered import BEFORE, Unfiltered
 from curate.runs.runner import Run
-from curate.stages.export.config import Config as ExportConfig
 
 IN_ALL = "in all"
 DONE = ("done", "unchecked")

@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from curate import testing
+from curate.commands.export.integrity import check
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
-from curate.formats.exporters.integrity import check
 from curate.tables.exporters import EXPORTERS
 from curate.tables.exporters.card import markdown
 from curate.tables.exporters.loading import load_task, load_tasks

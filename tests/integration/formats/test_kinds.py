@@ -188,7 +188,7 @@ def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(
     export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as without:
-        without.setattr("curate.stages.export.shortcuts.installed", lambda _: False)
+        without.setattr("curate.commands.export.shortcuts.installed", lambda _: False)
         [unknown] = [each for each in again(export)["notes"] if "shortcuts" in each]
         assert "fever not checked, for the run pools with no encoder of its own; pip install" in unknown
         with pytest.raises(DataError, match="not checked"):

@@ -7,6 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.export import Config
+from curate.commands.export.stage import STAGE
 from curate.core.errors import UserError
 from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
@@ -15,8 +17,6 @@ from curate.ledger import Ledger
 from curate.pipeline.stage import Context
 from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
-from curate.stages.export.config import Config
-from curate.stages.export.stage import STAGE
 from curate.system.files import frame, read_table, write_json, write_table
 from curate.tables.exporters.candidates import Rerank, candidates
 from curate.verify.verify import verify

@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.export import gate
 from curate.core.errors import UserError
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
 from curate.pipeline.stage import Context
-from curate.stages.export import gate
 from curate.system.files import frame, write_table
 from curate.tables.kinds import kind, mixing
 from curate.tables.kinds.mixing import MixPair

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.commands.export import Config
 from curate.pipeline.stage import Context
-from curate.stages.export.config import Config
 from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, PublishedIds, numbered
 from curate.tables.readers import irds

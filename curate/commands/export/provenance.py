@@ -7,11 +7,11 @@ import polars as pl
 
 from curate.ask.judged_labels import made_by_panel
 from curate.ask.panel import ASKED
+from curate.commands.export import Config
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline.stage import Context
-from curate.stages.export.config import Config
 from curate.system.files import read_json
 from curate.tables.exporters.ids import PublishedIds
 from curate.tables.kinds import kinds

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import polars as pl
 
+from curate.commands.export import Config
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
@@ -11,7 +12,6 @@ from curate.core.scale import Scale
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.pipeline.stage import Context
-from curate.stages.export.config import Config
 from curate.system.files import frame
 from curate.tables.exporters.candidates import candidates
 from curate.tables.exporters.ids import PublishedIds

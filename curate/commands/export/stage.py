@@ -13,20 +13,18 @@ from typing import Any
 import polars as pl
 
 from curate.ask import privacy_guard
+from curate.commands.export import Config, filled, gate, growth, integrity, published_ids, reranking, shortcuts
+from curate.commands.export.provenance import made_from, made_of_kinds
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
-from curate.formats.exporters import integrity
 from curate.panel.voting import PAIR
 from curate.pipeline import circularity, parent, synthetic_queries
 from curate.pipeline.pooled import pooled
 from curate.pipeline.reckoning import NO_POSITIVE, nothing_left
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import card_facts, graded_labels
-from curate.stages.export import filled, gate, growth, published_ids, reranking, shortcuts
-from curate.stages.export.config import Config
-from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest

@@ -10,13 +10,13 @@ import polars as pl
 
 from curate.ask import build
 from curate.ask.privacy_guard import Guarded
+from curate.commands.export import Shortcuts
 from curate.core import config as core
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark, Encoder
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
-from curate.stages.export.config import Shortcuts
 from curate.stats.shortcut_scores import Encode, ShortcutScores, of_classes, of_clusters, of_pairs
 from curate.stats.tally import Floats
 from curate.system.extras import installed

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from curate.commands.export.holding import holding
 from curate.core.errors import DataError, ProviderError, UserError
-from curate.formats.exporters.holding import holding
 from curate.system import files
 from curate.system.extras import needed
 

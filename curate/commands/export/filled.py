@@ -1,8 +1,8 @@
 """Metadata for mteb: settings of tasks that no kind has are refused, and what is missing is said."""
 
+from curate.commands.export import Config
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import Benchmark
-from curate.stages.export.config import Config
 from curate.tables.exporters.task_metadata import block, licence_problem, missing
 from curate.tables.kinds import kinds
 
