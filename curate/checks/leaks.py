@@ -7,14 +7,14 @@ from typing import cast
 import polars as pl
 from pydantic import Field, JsonValue
 
+from curate.commands.train_set import Leaks
+from curate.commands.train_set.stage import compare, counts
 from curate.core import config
 from curate.core.config import Json, Section, Settings
 from curate.core.protocols import PaidProgress, quiet
 from curate.pipeline.stage import Context, home
 from curate.runs import leaks as splits
 from curate.runs.outputs import free_place
-from curate.stages.train_set.config import Leaks
-from curate.stages.train_set.stage import compare, counts
 from curate.system.files import write_json, write_table
 
 COMPARED = "leaks.json"

@@ -26,11 +26,11 @@ from curate.cli import (
     stages,
     tokens,
     train,
-    train_set,
     verify,
     version,
 )
 from curate.commands import audit, schema
+from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup
 
 app = typer.Typer(

@@ -26,7 +26,7 @@ def leaks(
 ) -> None:
     """Find training queries and positives that resemble a test set's; exit code 1 if there are any."""
     from curate.checks.leaks import check
-    from curate.cli.train_set import leaking
+    from curate.commands.train_set.command import leaking
     from curate.core.errors import CheckFailed
     from curate.view.progress import bars
 

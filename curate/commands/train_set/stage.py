@@ -16,6 +16,7 @@ import polars as pl
 from curate.ask import build, privacy_guard
 from curate.ask.judged_labels import made_by_panel
 from curate.ask.seating import load_rubric
+from curate.commands.train_set import Config, Leaks, Negatives, mining
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
@@ -27,8 +28,6 @@ from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval.similarity import leaks
 from curate.runs import leaks as splits
-from curate.stages.train_set import mining
-from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables.exporters import manifest, triples
