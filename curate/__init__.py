@@ -9,8 +9,8 @@ TYPE_CHECKING = False  # `typing` takes longer to import than all the rest befor
 if TYPE_CHECKING:
     from curate.api.agreeing import AgreementResult, agree
     from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
-    from curate.api.masking import AnonymisedTexts, anonymise
     from curate.api.running import bill, plan, run
+    from curate.commands.anonymise.result import AnonymisedTexts, anonymise
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.kind_tables import Columns
@@ -45,7 +45,7 @@ __version__ = "0.2.0"
 _NAMES = {
     "api.agreeing": "AgreementResult agree",
     "api.auditing": "AuditResult EvaluationResult audit evaluate",
-    "api.masking": "AnonymisedTexts anonymise",
+    "commands.anonymise.result": "AnonymisedTexts anonymise",
     "runs.run_view": "RunView open",
     "runs.cost_plan": "ConsentNeeded CostPlan",
     "api.running": "bill plan run",

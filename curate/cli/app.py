@@ -7,7 +7,6 @@ import typer
 from curate.cli import (
     agree,
     analyze,
-    anonymise,
     check,
     diff,
     doctor,
@@ -30,6 +29,7 @@ from curate.cli import (
     version,
 )
 from curate.commands import audit, schema
+from curate.commands.anonymise import command as anonymise
 from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup
 

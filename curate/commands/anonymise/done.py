@@ -3,9 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from curate.commands.anonymise.settings import PIPE
 from curate.core.errors import RunFailed
 from curate.pii.excerpt import Excerpt, excerpt
-from curate.pii.files.request import PIPE
 from curate.pii.masking import Masked
 from curate.pii.residual import Residue
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from curate.commands.anonymise.settings import Fields
 from curate.core.errors import DataError
-from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
 from curate.system.files import BATCH
 from curate.tables.readers.text import shown_names

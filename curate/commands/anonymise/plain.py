@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from curate.pii.files.raw_lines import RawLine, Script
+from curate.commands.anonymise.raw_lines import RawLine, Script
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
 

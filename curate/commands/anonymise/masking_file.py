@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
+from curate.commands.anonymise import delimited, jsonl, plain
+from curate.commands.anonymise.done import Done, WithheldError
+from curate.commands.anonymise.parquet import ParquetFile
+from curate.commands.anonymise.raw_lines import HEAD, Piece, Script, opened
+from curate.commands.anonymise.settings import PIPE, SPARE, MaskRequest
 from curate.core.errors import DataError, RunFailed, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.pii import residual
-from curate.pii.files import jsonl, plain, table
-from curate.pii.files.done import Done, WithheldError
-from curate.pii.files.parquet import ParquetFile
-from curate.pii.files.raw_lines import HEAD, Piece, Script, opened
-from curate.pii.files.request import PIPE, SPARE, MaskRequest
 from curate.pii.masking import Masked
 from curate.pii.settings import masker, untouched
 from curate.pii.workers import Batch, mask_batches
@@ -194,7 +194,7 @@ def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Pi
     if order.kind == "text":
         return plain.pieces(lines, script)
     assert order.kind != "parquet"
-    return table.pieces(lines, script, order.fields, order.kind)
+    return delimited.pieces(lines, script, order.fields, order.kind)
 
 
 def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, done: Done) -> Iterator[Lines]:

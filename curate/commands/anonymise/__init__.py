@@ -8,8 +8,8 @@ jsonl, table, plain    lines -> pieces that know their texts and can be written 
 parquet    the same for batches of a Parquet file
 """
 
-from curate.pii.files.done import Done, WithheldError
-from curate.pii.files.masking_file import anonymise
-from curate.pii.files.request import Fields, MaskRequest
+from curate.commands.anonymise.done import Done, WithheldError
+from curate.commands.anonymise.masking_file import anonymise
+from curate.commands.anonymise.settings import Fields, MaskRequest
 
 __all__ = ["Done", "Fields", "MaskRequest", "WithheldError", "anonymise"]

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from curate.commands.anonymise.raw_lines import FIX, RawLine, Script
+from curate.commands.anonymise.settings import Fields
 from curate.core.config import kind_of
 from curate.core.errors import DataError
-from curate.pii.files.raw_lines import FIX, RawLine, Script
-from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
 

@@ -14,7 +14,7 @@ from curate.view.answers import answer
 from curate.view.output_mode import reporting
 
 if TYPE_CHECKING:
-    from curate.pii.files import Done, MaskRequest
+    from curate.commands.anonymise import Done, MaskRequest
 
 
 Field = Annotated[
@@ -74,9 +74,9 @@ def anonymise(
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; all else in it stays unchanged."""
+    from curate.commands.anonymise import Fields, MaskRequest
+    from curate.commands.anonymise.settings import Format, listed, masking
     from curate.core.errors import ConfigError
-    from curate.pii.files import Fields, MaskRequest
-    from curate.pii.files.request import Format, listed, masking
     from curate.tables.readers.encoding import Encoding
 
     if output_mode.json_lines() and target == "-":
@@ -109,7 +109,7 @@ def anonymise(
 
 def _mask(order: "MaskRequest", *, context: bool) -> None:
     """Carry a request out, and say on standard error what was masked and what may have been missed."""
-    from curate.pii.files import WithheldError, anonymise
+    from curate.commands.anonymise import WithheldError, anonymise
     from curate.pii.secret import secret
     from curate.pipeline.stage import home
     from curate.view.progress import bars
