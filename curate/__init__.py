@@ -7,9 +7,9 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
-    from curate.api.agreeing import AgreementResult, agree
     from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
     from curate.api.running import bill, plan, run
+    from curate.commands.agree.result import AgreementResult, agree
     from curate.commands.anonymise.result import AnonymisedTexts, anonymise
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _NAMES = {
-    "api.agreeing": "AgreementResult agree",
+    "commands.agree.result": "AgreementResult agree",
     "api.auditing": "AuditResult EvaluationResult audit evaluate",
     "commands.anonymise.result": "AnonymisedTexts anonymise",
     "runs.run_view": "RunView open",

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import typer
 
 from curate.cli import (
-    agree,
     analyze,
     check,
     diff,
@@ -28,7 +27,7 @@ from curate.cli import (
     verify,
     version,
 )
-from curate.commands import audit, schema
+from curate.commands import agree, audit, schema
 from curate.commands.anonymise import command as anonymise
 from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from curate.api.agreeing import AgreementResult, of_run
+from curate.commands.agree.result import AgreementResult, of_run
 from curate.core.errors import UserError, suggestion
 from curate.pipeline import stages
 from curate.pipeline.folder import newest, table_paths

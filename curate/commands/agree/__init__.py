@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from curate.cli import agree_lines
+from curate.commands.agree import lines
 from curate.runs.options import AsJson, Folder
 from curate.runs.running import open_run
 from curate.view.answers import answer
@@ -101,27 +101,27 @@ def agree(
 
 
 def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
-    from curate.evaluation.agreement.ratings_file import measure
+    from curate.commands.agree.ratings_file import measure
     from curate.view.progress import bars
 
     with bars() as (progress, _):
         figures = measure(file, layout, seed, progress)
-    warnings = [*figures["notes"], *agree_lines.caveats(figures["ratings"], figures["dependence"], "raters")]
-    answer(figures, agree_lines.of_file(file, layout, figures), as_json=as_json, warnings=warnings)
+    warnings = [*figures["notes"], *lines.caveats(figures["ratings"], figures["dependence"], "raters")]
+    answer(figures, lines.of_file(file, layout, figures), as_json=as_json, warnings=warnings)
 
 
 def _of_run(
     run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
 ) -> None:
-    from curate.evaluation.agreement.compare import compared
+    from curate.commands.agree.compare import compared
     from curate.view.progress import bars
 
     work = open_run(None, run)
     with bars() as (progress, _):
         figures: Mapping[str, Any] = compared(work, seed, truth, run_files, progress)
-    warnings = agree_lines.caveats(figures["agreement"]["all_grades"], figures["dependence"], "judges")
-    warnings += [agree_lines.HEURISTICS] if figures["only_heuristics"] else []
-    answer(figures, agree_lines.of_run(work.folder, figures), as_json=as_json, warnings=warnings)
+    warnings = lines.caveats(figures["agreement"]["all_grades"], figures["dependence"], "judges")
+    warnings += [lines.HEURISTICS] if figures["only_heuristics"] else []
+    answer(figures, lines.of_run(work.folder, figures), as_json=as_json, warnings=warnings)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from curate.commands.agree import suspect_ratings
 from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.agreement import suspect_ratings
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
 from curate.pii.person_names.people import is_name

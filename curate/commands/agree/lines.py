@@ -24,7 +24,7 @@ MANY = 190
 
 def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was measured on a file of ratings."""
-    from curate.evaluation.agreement.levels import of_ratings
+    from curate.commands.agree.levels import of_ratings
 
     who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
     what = f"items by {', '.join(figures['item']) or 'row'}; {who}"
@@ -37,7 +37,7 @@ def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterato
 
 def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was measured in a run folder."""
-    from curate.evaluation.agreement.levels import of_comparison
+    from curate.commands.agree.levels import of_comparison
     from curate.system.files import read_scale
 
     yield f"panel: {', '.join(figures['panel'])}"

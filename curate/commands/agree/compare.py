@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import polars as pl
 
+from curate.commands.agree import policies, system_orders
+from curate.commands.agree.ratings_file import checked_rows
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
 from curate.core.scale import Scale
-from curate.evaluation.agreement.ratings_file import checked_rows
-from curate.panel import agreement_figures, policies, system_orders
+from curate.panel import agreement_figures
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import EXPERTS, PAIR, Policy
 from curate.pipeline.configs import ConsensusConfig

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import polars as pl
 
+from curate.commands.agree import levels
+from curate.commands.agree.levels import MeasuredLevels
 from curate.core.errors import ConfigError, CurateError, suggestion
-from curate.evaluation.agreement import levels
-from curate.evaluation.agreement.levels import MeasuredLevels
 from curate.view import html
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _few(found: MeasuredLevels) -> list[str]:
 
 def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
     """Return the agreement in a run's `judge` stage and its policies compared, see `compare`."""
-    from curate.evaluation.agreement.compare import compared
+    from curate.commands.agree.compare import compared
     from curate.system.files import read_scale
 
     found: Mapping[str, Any] = compared(work, seed, truth, run_files)
@@ -175,7 +175,7 @@ def agree(
     The figures are those of `curate agree FILE --json`; of the measures see `docs/labels.md`. DataError names the row
     and what was expected there, ConfigError what does not fit together.
     """
-    from curate.evaluation.agreement.ratings_file import measure
+    from curate.commands.agree.ratings_file import measure
     from curate.tables.readers.raters import Layout
 
     layout = Layout(
