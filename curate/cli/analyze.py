@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.check_pool import ranged
+from curate.commands.check.check_pool import ranged
 from curate.runs import completing
 from curate.runs.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
 from curate.runs.running import allowed, open_run, print_plan

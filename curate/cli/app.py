@@ -6,7 +6,6 @@ import typer
 
 from curate.cli import (
     analyze,
-    check,
     diff,
     doctor,
     embed,
@@ -29,6 +28,7 @@ from curate.cli import (
 )
 from curate.commands import agree, audit, schema
 from curate.commands.anonymise import command as anonymise
+from curate.commands.check import command as check
 from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup
 

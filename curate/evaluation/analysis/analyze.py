@@ -11,7 +11,7 @@ from typing import cast
 import polars as pl
 
 from curate.ask.llm_questions import AskedModel, QuestionClient
-from curate.checks.pool import heuristic, label_stage, plain
+from curate.commands.check.pool import heuristic, label_stage, plain
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled

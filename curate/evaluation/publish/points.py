@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curate.checks.leaks import COMPARED
+from curate.commands.check.leaks import COMPARED
 from curate.core.config import Json
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.texts import lengths, texts

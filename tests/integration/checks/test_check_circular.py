@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.checks.circular import CircularityOptions, check
+from curate.commands.check.circular import CircularityOptions, check
 from curate.core.errors import ConfigError
 from curate.pipeline import circularity
 from curate.pipeline.pipeline import Pipeline

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from curate.ask import panel_run
-from curate.checks.judge import JudgeOptions, check, planned
-from curate.checks.repeat import load_rubric
+from curate.commands.check.judge import JudgeOptions, check, planned
+from curate.commands.check.repeat import load_rubric
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
 from curate.pipeline.stage import Consent

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from curate.checks.pool import PoolOptions, check
-from curate.cli.check_pool import _text
+from curate.commands.check.check_pool import _text
+from curate.commands.check.pool import PoolOptions, check
 from curate.commands.pool.stage import pool as pooled
 from curate.core.errors import DataError, UserError
 from curate.review import Answer, Desk

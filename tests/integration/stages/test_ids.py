@@ -141,7 +141,7 @@ def test_the_residual_scan_looks_at_ids_and_people_decide(tmp_path: Path) -> Non
     listed_ = pl.read_parquet(run / "mask" / "residual.parquet")
     assert listed_.select("id", "field", "reason").rows() == [("QQ号:123456", "id", "account")]
     (run / "pipeline.yaml").write_text("version: 1\nname: t\ningest: {source: data}\n", encoding="utf-8")
-    from curate.checks.residual import ResidualDecisions, decide, excerpts, listing
+    from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
 
     found = listing(run)
     assert "123456" in str(excerpts(found)[1])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.checks.panel import panel, unanimous
+from curate.commands.check.panel import panel, unanimous
 from curate.commands.report.page import strings
 from curate.core.model_family import begins_as, family
 from curate.core.scale import FIVE

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from curate.commands.check import leniency
+from curate.commands.check.leniency import Leniency
 from curate.core.config import Json
 from curate.core.scale import Scale
-from curate.panel import leniency, position_bias, voting
+from curate.panel import position_bias, voting
 from curate.panel.controls import PAIR
-from curate.panel.leniency import Leniency
 from curate.review.judge_errors import in_common
 from curate.stats import agreement
 from curate.stats.ratios import mean, numbered

@@ -25,7 +25,7 @@ def leaks(
     as_json: AsJson = False,
 ) -> None:
     """Find training queries and positives that resemble a test set's; exit code 1 if there are any."""
-    from curate.checks.leaks import check
+    from curate.commands.check.leaks import check
     from curate.commands.train_set.command import leaking
     from curate.core.errors import CheckFailed
     from curate.view.progress import bars

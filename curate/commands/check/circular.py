@@ -12,13 +12,13 @@ import polars as pl
 
 from curate.ask import seating
 from curate.ask.panel_run import LEAST as SAMPLED
-from curate.checks.pool import heuristic
+from curate.commands.check.circularity import LEAST, SelfFavour, self_favour
+from curate.commands.check.pool import heuristic
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import cascade, voting
-from curate.panel.circularity import LEAST, SelfFavour, self_favour
 from curate.panel.voting import PAIR
 from curate.pipeline import circularity
 from curate.pipeline.judge_config import Config as JudgeConfig

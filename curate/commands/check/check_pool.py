@@ -34,7 +34,7 @@ def pool(
     as_json: AsJson = False,
 ) -> None:
     """Measure what each retriever alone contributes, what the pool misses, and how far a run file is judged."""
-    from curate.checks.pool import PoolOptions, check
+    from curate.commands.check.pool import PoolOptions, check
     from curate.view.progress import bars
 
     folder = run_folder(run)

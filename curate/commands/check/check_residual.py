@@ -14,7 +14,7 @@ from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.ask.residual_decisions import Decision
-    from curate.checks.residual import Listing, ResidualPlace
+    from curate.commands.check.residual import Listing, ResidualPlace
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
 
@@ -23,7 +23,7 @@ def residual(
     run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None, *, as_json: bool
 ) -> None:
     """List the places, or decide on them: by numbers and reasons to mask and to accept, else asked one by one."""
-    from curate.checks.residual import ResidualDecisions, decide, listing
+    from curate.commands.check.residual import ResidualDecisions, decide, listing
 
     (mask, accept), (mask_all, accept_all) = map(_numbers, numbers), map(_names, reasons)
     orders = ResidualDecisions(mask, accept, mask_all, accept_all, by or getpass.getuser())
@@ -59,7 +59,7 @@ def _names(given: Sequence[str]) -> list[str]:
 
 def _lines(found: "Listing") -> Iterator[str]:
     """Yield the places with their surroundings, those of a reason together."""
-    from curate.checks.residual import excerpts
+    from curate.commands.check.residual import excerpts
 
     shown = excerpts(found)
     for reason, states in found.counts().items():
@@ -104,7 +104,7 @@ def _figures(found: "Listing") -> dict[str, object]:
 
 def _ask(found: "Listing", by: str) -> None:
     """Ask about every open place; an answer is written down before the next question."""
-    from curate.checks.residual import ResidualDecisions, decide, excerpts, listing
+    from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
 
     shown, passed = excerpts(found), set[int]()
     typer.echo(_ASKED)

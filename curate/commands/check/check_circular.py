@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.check_pool import ranged
+from curate.commands.check.check_pool import ranged
 from curate.runs.options import AsJson, Folder
 from curate.runs.running import open_run
 from curate.view.answers import answer
@@ -27,7 +27,7 @@ def circular(
     as_json: AsJson = False,
 ) -> None:
     """Measure how much a ranking by each judge's grades gains by the judge being on the panel; nothing is sent."""
-    from curate.checks.circular import CircularityOptions, check
+    from curate.commands.check.circular import CircularityOptions, check
     from curate.view.progress import bars
 
     work = open_run(None, run)
@@ -43,7 +43,7 @@ def _queries(found: Figures) -> int | None:
 
 
 def _text(found: Figures, said: list[str]) -> Iterator[str]:
-    from curate.checks.circular import means
+    from curate.commands.check.circular import means
 
     instead = f"with {found['fourth']} in its place" if found["fourth"] else "without it"
     yield f"each judge's grades as a ranking, under labels of its panel (`{found['policy']}`) and {instead}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curate.checks.mask_sample import MASKED, Wish, long, opened, state
+from curate.commands.check.mask_sample import MASKED, Wish, long, opened, state
 from curate.core.config import Json
 from curate.pipeline.freshness import MADE_FROM, made_from
 from curate.pipeline.stage import Context, home

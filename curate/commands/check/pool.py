@@ -11,7 +11,7 @@ from typing import cast
 
 import polars as pl
 
-from curate.checks import below_cut, capture_recapture
+from curate.commands.check import below_cut, capture_recapture
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet

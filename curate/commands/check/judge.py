@@ -16,9 +16,9 @@ import polars as pl
 
 from curate.ask import billing, collection, consent, gate, quote, rating, seating
 from curate.ask.panel_run import PanelRun
-from curate.checks import panel, repeat
-from curate.checks.repeat import Asking
-from curate.checks.warnings import warnings
+from curate.commands.check import panel, repeat
+from curate.commands.check.repeat import Asking
+from curate.commands.check.warnings import warnings
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.scale import Scale

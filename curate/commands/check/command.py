@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import check_circular, check_leaks, check_mask, check_pool
+from curate.commands.check import check_circular, check_leaks, check_mask, check_pool
 from curate.runs.group import CommandGroup
 from curate.runs.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
 from curate.runs.running import allowed, open_run, print_plan
@@ -54,8 +54,8 @@ def judge(
     as_json: AsJson = False,
 ) -> None:
     """Measure the judges: controls, position bias, repeatability, strictness, shared errors; sends nothing unasked."""
-    from curate.checks import judge as checks
-    from curate.checks.warnings import effective, tables
+    from curate.commands.check import judge as checks
+    from curate.commands.check.warnings import effective, tables
     from curate.view.progress import bars
 
     work = open_run(pipeline, run, assign or [])

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli import check_residual
+from curate.commands.check import check_residual
 from curate.runs.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.runs.running import run_folder
 from curate.view.answers import answer, notice
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
-    from curate.checks.mask import MaskResult
+    from curate.commands.check.mask import MaskResult
 
 Figures = Mapping[str, Any]
 
@@ -59,8 +59,8 @@ def mask(
         numbers, reasons = (mask_places, accept_places), (mask_all or [], accept_all or [])
         check_residual.residual(run_folder(run), numbers, reasons, by, as_json=as_json)
         return
-    from curate.checks import mask as checks
-    from curate.checks.mask_sample import Wish
+    from curate.commands.check import mask as checks
+    from curate.commands.check.mask_sample import Wish
     from curate.core.errors import ConfigError
     from curate.review import paper
     from curate.review.web import serve as serve_page
@@ -85,7 +85,7 @@ def mask(
 
 
 def _lines(done: "MaskResult") -> Iterator[str]:
-    from curate.checks.mask_sample import MASKED
+    from curate.commands.check.mask_sample import MASKED
 
     figures: Figures = done.figures
     for path in done.sheets:
