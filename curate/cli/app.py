@@ -6,7 +6,6 @@ import typer
 
 from curate.cli import (
     analyze,
-    diff,
     doctor,
     embed,
     evaluate,
@@ -26,7 +25,7 @@ from curate.cli import (
     verify,
     version,
 )
-from curate.commands import agree, audit, schema
+from curate.commands import agree, audit, diff, schema
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
 from curate.commands.train_set import command as train_set

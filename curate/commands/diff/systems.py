@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.checks.diff.version import LabelVersion
+from curate.commands.diff.version import LabelVersion
 from curate.core.config import Json
 from curate.panel.voting import PAIR
 from curate.runs import coverage

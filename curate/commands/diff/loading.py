@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from curate.checks.diff.version import LabelVersion, in_words, published
 from curate.commands.check.pool import label_stage
+from curate.commands.diff.version import LabelVersion, in_words, published
 from curate.commands.export import Config as ExportConfig
 from curate.core.config import check, digest
 from curate.core.errors import ConfigError, UserError

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.checks.diff import changes as differing
-from curate.checks.diff import own_tables, systems
-from curate.checks.diff.loading import load_both
-from curate.checks.diff.version import LabelVersion
+from curate.commands.diff import changes as differing
+from curate.commands.diff import own_tables, systems
+from curate.commands.diff.loading import load_both
+from curate.commands.diff.version import LabelVersion
 from curate.core.config import Json
 from curate.core.errors import ConfigError, UserError
 from curate.core.records import TABLES

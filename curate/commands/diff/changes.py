@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from curate.checks.diff.version import LabelVersion
+from curate.commands.diff.version import LabelVersion
 from curate.panel.voting import ACCEPTED, EXPERTS, PAIR, SETTLED
 
 COLUMNS = {
