@@ -16,7 +16,6 @@ from curate.cli import (
     models,
     notes,
     paper,
-    pilot,
     ready,
     review,
     stages,
@@ -25,7 +24,7 @@ from curate.cli import (
     verify,
     version,
 )
-from curate.commands import agree, audit, diff, schema
+from curate.commands import agree, audit, diff, pilot, schema
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
 from curate.commands.train_set import command as train_set

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from curate.ask import seating
+from curate.commands.pilot.sample import PilotOptions, draw
 from curate.review import Answer, Desk, Sample
-from curate.review.pilot import PilotOptions, draw
 from curate.runs.runner import Run
 from tests.support.controlled import DOCUMENTS
 

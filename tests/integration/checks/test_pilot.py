@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from curate.checks.pilot import PilotOrder, changes, compare, planned
 from curate.commands.check.judge import JudgeOptions, check
+from curate.commands.pilot.pilot import PilotOrder, changes, compare, planned
 from curate.core.config import override
 from curate.core.errors import BudgetError, ConfigError, NotFound, RunFailed, UserError
 from curate.panel.voting import loaded

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from curate.commands.pilot.sample import TWICE
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.review.desk import Desk
-from curate.review.pilot import TWICE
 from curate.stats.agreement import cohen, scalar
 from curate.stats.bootstrap import FEW, interval
 from curate.stats.ratios import numbered

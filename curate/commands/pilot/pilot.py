@@ -14,8 +14,8 @@ import polars as pl
 from curate.ask import batching, billing, collection, consent, quote, rating, seating
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import HeuristicState, JudgeState, LlmState, PanelState
-from curate.checks import pilot_figures
-from curate.checks.pilot_figures import PilotAnswers
+from curate.commands.pilot import pilot_figures
+from curate.commands.pilot.pilot_figures import PilotAnswers
 from curate.core.config import Json
 from curate.core.errors import ConfigError, NotFound, UserError
 from curate.ledger import Ledger, default_path

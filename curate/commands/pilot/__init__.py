@@ -60,7 +60,8 @@ def export(
     Without --assessors the sheets of a pilot that was drawn before are written again.
     """
     from curate.ask import seating
-    from curate.review import Desk, Sample, paper, pilot
+    from curate.commands.pilot import sample as pilot
+    from curate.review import Desk, Sample, paper
     from curate.runs.outputs import outside_runs
 
     outside_runs(out)
@@ -109,8 +110,8 @@ def report(
 
     What the ledger holds is not asked again, here or by `curate judge`.
     """
-    from curate.checks import pilot
-    from curate.cli.pilot_lines import lines
+    from curate.commands.pilot import pilot
+    from curate.commands.pilot.lines import lines
     from curate.pipeline import pipeline_edit
     from curate.view.progress import bars
 
