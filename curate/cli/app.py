@@ -17,14 +17,13 @@ from curate.cli import (
     notes,
     paper,
     ready,
-    review,
     stages,
     tokens,
     train,
     verify,
     version,
 )
-from curate.commands import agree, audit, diff, pilot, schema
+from curate.commands import agree, audit, diff, pilot, review, schema
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
 from curate.commands.train_set import command as train_set

@@ -9,21 +9,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.review import contested
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import FIVE
 from curate.pipeline.stage import Context
-from curate.review import (
-    Answer,
-    Desk,
-    acceptance_plan,
-    accepted,
-    accepted_wording,
-    contested,
-    relevance_desks,
-    texts,
-    threshold,
-)
+from curate.review import Answer, Desk, acceptance_plan, accepted, accepted_wording, relevance_desks, texts, threshold
 from curate.review.accepted import ProvedThreshold
 from curate.review.checked_rows import CheckedRow, checked
 from curate.review.drawing import SampleOptions, draw

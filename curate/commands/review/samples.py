@@ -28,8 +28,8 @@ def of(named: str, for_scores: "Path | None") -> str:
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
     """Return what is drawn if not a sample of all pairs; ConfigError for options that do not go with it."""
+    from curate.commands.review.contested import OF as CONTESTED
     from curate.review.acceptance_plan import OF as ACCEPT
-    from curate.review.contested import OF as CONTESTED
 
     if not contested and target != ACCEPT:
         return None
@@ -42,7 +42,7 @@ def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contes
 
 def size(work: "Run", size: int | None) -> int:
     """Return the number of contested pairs that are wanted, without one those of the top tens."""
-    from curate.review import contested
+    from curate.commands.review import contested
 
     work.need_ancestors("resolve")
     return contested.in_top_tens(work.folder) if size is None else size
@@ -50,7 +50,8 @@ def size(work: "Run", size: int | None) -> int:
 
 def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: bool) -> "Sample | None":
     """Draw such a sample, or print its plan and return None."""
-    from curate.review import acceptance_plan, contested
+    from curate.commands.review import contested
+    from curate.review import acceptance_plan
 
     if of == contested.OF:
         if not plan:

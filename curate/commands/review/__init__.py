@@ -112,13 +112,13 @@ def export(
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
-    from curate.cli import review_some
+    from curate.commands.review import samples
     from curate.review import Desk, Sample, drawing, paper
     from curate.runs.outputs import outside_runs
 
     outside_runs(out)
-    work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
-    some = review_some.chosen(of, target, margin, contested=contested)
+    work, kinds, of = open_run(None, run), paper.kinds(formats), samples.of(of, for_scores)
+    some = samples.chosen(of, target, margin, contested=contested)
     name = sample or some or ("expert" if of == "labels" else of)
     drawn_before = (work.folder / "reviews" / name / "design.json").is_file()
     if size is None and not margin and target in (None, some) and drawn_before:
@@ -126,7 +126,7 @@ def export(
         return
     order = drawing.SampleOptions(
         name=name,
-        size=review_some.size(work, size) if contested else size,
+        size=samples.size(work, size) if contested else size,
         target=None if some else target,
         margins=margin or (),
         assessors=[name.strip() for name in assessors.split(",") if name.strip()],
@@ -140,7 +140,7 @@ def export(
     )
     _need(work, order)
     drawn = (
-        review_some.draw(work, order, some, plan=plan, as_json=as_json)
+        samples.draw(work, order, some, plan=plan, as_json=as_json)
         if some
         else _draw(work, order, plan=plan, as_json=as_json)
     )
@@ -150,7 +150,8 @@ def export(
 
 def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> "Sample | None":
     """Draw a sample, or print its plan and return None."""
-    from curate.review import drawing, items, scores_sample
+    from curate.commands.review import scores_sample
+    from curate.review import drawing, items
     from curate.review.aims import purpose
 
     module = scores_sample if order.results else items if order.of_items else drawing
@@ -187,7 +188,7 @@ def take_back(
     as_json: AsJson = False,
 ) -> None:
     """Read filled-in files; every problem is listed with its row, and a file with problems is not imported."""
-    from curate.cli import review_some
+    from curate.commands.review import samples
     from curate.review import paper
 
     desk = _desk(run, sample)
@@ -196,7 +197,7 @@ def take_back(
         for problem in each.problems:
             notice(f"{each.file}, {problem}; held back")
     lines = [f"{each.file}: {each.assessor}: {each.answers:,} answers, {each.new:,} of them new" for each in taken]
-    answer([asdict(each) for each in taken], [*lines, *review_some.next_steps(desk.sample)], as_json=as_json)
+    answer([asdict(each) for each in taken], [*lines, *samples.next_steps(desk.sample)], as_json=as_json)
 
 
 @app.command("serve")
@@ -216,13 +217,13 @@ def serve(
 @app.command("report")
 def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) -> None:
     """Print agreement, precision and recall as far as the sample was read: of the panel's and the published labels."""
-    from curate.cli import review_some
+    from curate.commands.review import samples
     from curate.core.errors import ConfigError
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
     if desk.sample.of_items or desk.sample.of_some:
-        (review_some.report_items if desk.sample.of_items else review_some.report)(desk, as_json=as_json)
+        (samples.report_items if desk.sample.of_items else samples.report)(desk, as_json=as_json)
         return
     if desk.sample.of_pilot:
         raise ConfigError(
