@@ -22,12 +22,12 @@ import numpy.typing as npt
 import polars as pl
 import yaml
 
+from curate.ask import build
+from curate.ask.judges.heuristic import Config, Lexical, Similarity, packaged
 from curate.core.config import Json, text_digest
 from curate.core.records import Document, Query
 from curate.core.scale import FIVE
-from curate.panel.judges.heuristic import Config, Lexical, Similarity, packaged
-from curate.stages.asking import build
-from curate.stages.context import Context, home
+from curate.pipeline.stage import Context, home
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.tokenizer_families import FAMILIES, Count
+from curate.ask import build, seating
+from curate.ask.forecast import times
+from curate.ask.judges.llm import LlmJudge
 from curate.core.messages import Message, Request
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.cost import EstimatedUsage, estimate
 from curate.llm.passages import cut
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.llm.token_rate import LEAST, TokenRate
-from curate.panel.judges.llm import LlmJudge
-from curate.stages.asking import build, seating
-from curate.stages.context import Context
-from curate.stages.judge.config import Config
-from curate.stages.judge.forecast import times
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.system import resources
 
 DEPTH = 100

@@ -24,10 +24,10 @@ import numpy as np
 from benchmarks import harness, vectors
 from benchmarks.harness import Figures, Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Screen
 from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import BLOCK, Kept, disagreement, diversify, threshold
 from curate.retrieval.similarity.near_duplicates import CHUNK
+from curate.retrieval.similarity.screening import FLOAT32, Screen
 
 T, N = 0.78, 1
 REAL, MAIN = "real texts by USE, 512 dimensions", "40 % near-duplicates"

@@ -27,12 +27,12 @@ import numpy.typing as npt
 import polars as pl
 
 from benchmarks.calibrate_heuristics import best
+from curate.ask import build
 from curate.core.config import read_yaml
 from curate.core.protocols import Vectors
 from curate.core.records import Role
+from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import DOCUMENT_RUN, form
-from curate.stages.asking import build
-from curate.stages.context import Context
 
 TERMS, ANSWERS = 300, 150
 BETA, OVERLAP = 0.5, 0.3

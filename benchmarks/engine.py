@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.rating import Key, Work
 from curate.core.config import canonical, read_yaml
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import client
 from curate.llm.prompts import rubric
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Key, Work
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCH = 10
@@ -71,6 +71,6 @@ def _judge(url: str, concurrency: int) -> tuple[OpenAIProvider, LlmJudge]:
 def _ask(
     llm: LlmJudge, provider: OpenAIProvider, ledger: Ledger, key: Key, jobs: Iterator[Work], concurrency: int
 ) -> None:
-    account = online.Account(key.judge_digest, key.rubric_digest, run="bench")
-    limits = online.RequestLimits(concurrency=concurrency)
-    online.ask([online.Job("m", rating.tasks(llm, jobs, key), provider, account, limits)], ledger)
+    account = client.Account(key.judge_digest, key.rubric_digest, run="bench")
+    limits = client.RequestLimits(concurrency=concurrency)
+    client.ask([client.Job("m", rating.tasks(llm, jobs, key), provider, account, limits)], ledger)

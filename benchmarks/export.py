@@ -21,12 +21,13 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import share
+from curate.commands.consensus import stage as consensus
+from curate.commands.export import stage as export
+from curate.commands.resolve import stage as resolve
 from curate.core.config import canonical, digest, text_digest
 from curate.ledger import Ledger
 from curate.llm import passages
-from curate.stages import consensus, resolve
-from curate.stages.context import Context
-from curate.stages.export import stage as export
+from curate.pipeline.stage import Context
 from curate.system.files import TableWriter, frame, write_json, write_table
 from curate.verify.verify import verify
 

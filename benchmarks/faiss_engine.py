@@ -23,10 +23,10 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.harness import Figures, Result
 from curate.core.protocols import Vectors, quiet
-from curate.retrieval.approximate_search import index_files
-from curate.retrieval.approximate_search.search import Asked, found_by
+from curate.retrieval.engines import faiss_files
 from curate.retrieval.engines.faiss import Config, Faiss, FaissLookup
 from curate.retrieval.similarity.exact_search import Best, unit
+from curate.retrieval.similarity.faiss_search import Asked, found_by
 from curate.system.files import write_json
 
 DIM, K, BLOCK = 384, 500, 16_384
@@ -74,7 +74,7 @@ def build(folder: Path, kind: str) -> dict[str, float]:
     """Build one index; return what it took and how large it is."""
     engine, vectors = Faiss(Config(**KINDS[kind])), np.load(folder / "documents.npy", mmap_mode="r")
     place = folder / "cache/faiss" / engine.recipe(*vectors.shape).key("benchmark")
-    _, begun = index_files.newest(place) or (place, 0)
+    _, begun = faiss_files.newest(place) or (place, 0)
     figures = measured(lambda: engine.lookup(folder / "cache", "benchmark", vectors, K, quiet))
     return {**figures, "file": sum(path.stat().st_size for path in place.glob("*.faiss")) / 1e6, "begun": begun}
 

@@ -16,11 +16,11 @@ from curate.core.protocols import Vectors
 from curate.evaluation.models.batches import FIRST, LARGEST, BatchSizes
 from curate.evaluation.models.loading import collected
 from curate.retrieval.encoders.dense import Config, DenseEncoder
-from curate.retrieval.similarity.approximate import Screen
 from curate.retrieval.similarity.devices import screen_for_pairs, screen_for_search
 from curate.retrieval.similarity.diversity import diversify
 from curate.retrieval.similarity.exact_search import top_k
 from curate.retrieval.similarity.float16 import Float16
+from curate.retrieval.similarity.screening import Screen
 from curate.retrieval.vectors.precision import nearness
 
 Result = TypeVar("Result")

@@ -17,12 +17,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from curate.ask import build
+from curate.commands.paraphrase import RankWindow, neighbours
+from curate.commands.paraphrase.matching import MatchItem, matched
 from curate.core.protocols import quiet
-from curate.stages.asking import build
-from curate.stages.context import Context, home
-from curate.stages.paraphrase import neighbours
-from curate.stages.paraphrase.config import RankWindow
-from curate.stages.paraphrase.matching import MatchItem, matched
+from curate.pipeline.stage import Context, home
 from curate.stats.replicated import average_precision
 from curate.stats.shortcuts import overlap
 

@@ -20,11 +20,11 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
+from curate.ask import build
+from curate.commands.train_set import Leaks
+from curate.pipeline.stage import Context
 from curate.retrieval.similarity import leaks
-from curate.stages.asking import build
-from curate.stages.context import Context
-from curate.stages.train_set import splits
-from curate.stages.train_set.config import Leaks
+from curate.runs import leaks as splits
 
 TEST, TRAIN, PLANTED = 734, 20_000, 100
 LEXICON = "thuocl_medical_lexicon.tsv"

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from curate.commands.mask import model as asking
 from curate.core.config import read_yaml
 from curate.llm.providers import provider
 from curate.llm.providers.presets import LanguageModel
-from curate.pii import model as asking
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.stats.sample_estimates import wilson

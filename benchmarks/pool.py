@@ -21,16 +21,16 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
+from curate.commands.pool import stage
 from curate.core.config import Json
 from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, Retriever, quiet
 from curate.core.records import Query
+from curate.pipeline.configs import PoolConfig
 from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.dense import in_columns
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import top_k
-from curate.stages import pool
-from curate.stages.configs import PoolConfig
 from curate.system.corpus import TableCorpus
 
 DENSE = ("one", "two", "three")
@@ -92,7 +92,7 @@ def pooled(folder: Path) -> dict[str, dict[str, float]]:
     retrievers: list[Retriever] = [bm25(folder), *(Mapped(name, folder) for name in DENSE)]
     names = tuple(each.name for each in retrievers)
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        pool.write(PoolConfig(retrievers=names), retrievers, corpus, queries, known, Path(out), clock)
+        stage.write(PoolConfig(retrievers=names), retrievers, corpus, queries, known, Path(out), clock)
         clock.book("fuse, choose, write")
         table = pl.read_parquet(Path(out) / "pool.parquet")
     assert table["query_id"].n_unique() == len(queries)

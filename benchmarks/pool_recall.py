@@ -12,13 +12,13 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.ask import build
+from curate.commands.pool.stage import pool
 from curate.core.protocols import quiet
 from curate.core.records import Query
+from curate.pipeline.stage import Context, home
 from curate.retrieval.fusion import Method
 from curate.retrieval.id_mapping import ranked
-from curate.stages.asking import build
-from curate.stages.context import Context, home
-from curate.stages.pool import pool
 from curate.system.corpus import TableCorpus
 
 DEPTHS = (10, 50, 100, 200, 500)

@@ -23,9 +23,9 @@ import numpy as np
 from benchmarks import harness, paper, vectors
 from benchmarks.harness import Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Rows
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import products, top_k
+from curate.retrieval.similarity.screening import FLOAT32, Rows
 
 K, BLOCK = 500, 16_384
 Ids = list[list[int]]

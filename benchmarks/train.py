@@ -25,8 +25,8 @@ from transformers import AutoTokenizer
 from benchmarks.asymmetric import Medquad
 from benchmarks.harness import Place
 from curate.core.protocols import Benchmark
-from curate.formats.exporters import EXPORTERS
 from curate.system.files import frame
+from curate.tables.exporters import EXPORTERS
 from curate.testing import ListCorpus
 
 DEPTH, FIRST, NEGATIVES = 30, 3, 4

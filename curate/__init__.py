@@ -7,12 +7,10 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
-    from curate.api.agreeing import AgreementResult, agree
     from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
-    from curate.api.masking import AnonymisedTexts, anonymise
-    from curate.api.opened import RunView, open  # noqa: A004 - read as `curate.open`
-    from curate.api.plans import ConsentNeeded, CostPlan
     from curate.api.running import bill, plan, run
+    from curate.commands.agree.result import AgreementResult, agree
+    from curate.commands.anonymise.result import AnonymisedTexts, anonymise
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.kind_tables import Columns
@@ -31,23 +29,25 @@ if TYPE_CHECKING:
         Vectors,
     )
     from curate.core.records import Document, Hit, Outcome, Query, Role, Span
-    from curate.formats.exporters.loading import load_task, load_tasks
-    from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
-    from curate.runs.pipeline import Pipeline
+    from curate.pipeline.pipeline import Pipeline
+    from curate.runs.cost_plan import ConsentNeeded, CostPlan
     from curate.runs.planning.plan import RunPlan
-    from curate.runs.run import Run
+    from curate.runs.run_view import RunView, open  # noqa: A004 - read as `curate.open`
+    from curate.runs.runner import Run
     from curate.stats.agreement import Agreement, measure
+    from curate.tables.exporters.loading import load_task, load_tasks
+    from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
 
 __version__ = "0.2.0"
 
 _NAMES = {
-    "api.agreeing": "AgreementResult agree",
+    "commands.agree.result": "AgreementResult agree",
     "api.auditing": "AuditResult EvaluationResult audit evaluate",
-    "api.masking": "AnonymisedTexts anonymise",
-    "api.opened": "RunView open",
-    "api.plans": "ConsentNeeded CostPlan",
+    "commands.anonymise.result": "AnonymisedTexts anonymise",
+    "runs.run_view": "RunView open",
+    "runs.cost_plan": "ConsentNeeded CostPlan",
     "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
@@ -55,13 +55,13 @@ _NAMES = {
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Document Hit Outcome Query Role Span",
-    "formats.exporters.loading": "load_task load_tasks",
-    "formats.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
+    "tables.exporters.loading": "load_task load_tasks",
+    "tables.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
-    "runs.pipeline": "Pipeline",
+    "pipeline.pipeline": "Pipeline",
     "runs.planning.plan": "RunPlan",
-    "runs.run": "Run",
+    "runs.runner": "Run",
     "stats.agreement": "Agreement measure",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

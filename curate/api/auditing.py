@@ -8,14 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from curate.api import html
-from curate.api.opened import PathLike, RunView
-from curate.api.plans import consenting
 from curate.api.running import Settings, Tell, assignments
 from curate.core.protocols import PaidProgress, quiet
+from curate.pipeline.folder import newest_when_done
 from curate.runs import opening
-from curate.runs.tables import newest_when_done
+from curate.runs.cost_plan import consenting
+from curate.runs.run_view import PathLike, RunView
 from curate.system.files import read_json
+from curate.view import html
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,14 +5,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from curate.api.opened import PathLike, RunView
-from curate.api.plans import CostPlan, consenting
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.runs import opening
+from curate.runs.cost_plan import CostPlan, consenting
 from curate.runs.planning import plan as planning
 from curate.runs.planning.plan import RunPlan
-from curate.runs.run import Run
+from curate.runs.run_view import PathLike, RunView
+from curate.runs.runner import Run
 
 Settings = Mapping[str, object]
 Tell = Callable[[str], None]

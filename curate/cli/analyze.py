@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.check_pool import ranged
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
-from curate.cli.running import allowed, open_run, print_plan
-from curate.cli.tables import HEURISTIC, as_table, caveats, too_few
+from curate.commands.check.check_pool import ranged
+from curate.runs import completing
+from curate.runs.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
+from curate.runs.running import allowed, open_run, print_plan
+from curate.view.answers import answer
+from curate.view.text import HEURISTIC, as_table, caveats, too_few
 
 Figures = Mapping[str, Any]
 
@@ -35,8 +35,8 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Analyse why judges disagree and how hard queries are: by counts, and with --model by labels of a sample."""
-    from curate.cli.progress import bars
     from curate.evaluation.analysis import analyze as analysis
+    from curate.view.progress import bars
 
     work = open_run(pipeline, run)
     work.consent = allowed(max_cost, yes, retry=retry, offline=offline)

@@ -5,12 +5,7 @@ from collections.abc import Callable
 import typer
 
 from curate.cli import (
-    agree,
     analyze,
-    anonymise,
-    audit,
-    check,
-    diff,
     doctor,
     embed,
     evaluate,
@@ -21,18 +16,18 @@ from curate.cli import (
     models,
     notes,
     paper,
-    pilot,
     ready,
-    review,
-    schema,
     stages,
     tokens,
     train,
-    train_set,
     verify,
     version,
 )
-from curate.cli.group import CommandGroup
+from curate.commands import agree, audit, diff, pilot, review, schema
+from curate.commands.anonymise import command as anonymise
+from curate.commands.check import command as check
+from curate.commands.train_set import command as train_set
+from curate.runs.group import CommandGroup
 
 app = typer.Typer(
     cls=CommandGroup,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson
+from curate.runs.options import AsJson
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.runs.doctor import Finding
@@ -28,8 +28,8 @@ def doctor(
 ) -> None:
     """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
     from curate.core.errors import CheckFailed
+    from curate.pipeline.stage import home, ledger_place
     from curate.runs.doctor import examine
-    from curate.stages.context import home, ledger_place
 
     findings = list(examine(home(), ledger_place(), os.environ, attempt))
     if cluster is not None:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson, Assign, File, Folder
-from curate.cli.output_mode import reporting
-from curate.cli.running import open_run
-from curate.cli.tables import as_table
+from curate.runs.options import AsJson, Assign, File, Folder
+from curate.runs.running import open_run
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
 
 
 @reporting
@@ -27,8 +27,8 @@ def embed(
     as_json: AsJson = False,
 ) -> None:
     """Encode queries and documents into the cache ahead of diversify or pool; cached texts are skipped."""
-    from curate.cli.progress import bars
     from curate.runs.embedding import embed as fill
+    from curate.view.progress import bars
 
     work, part = open_run(pipeline, run, assign or []), _part(shard)
     with bars() as (work.progress, work.tell):

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson
-from curate.cli.output_mode import reporting
-from curate.cli.tables import as_table
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
 
 Figures = Mapping[str, Any]
 Several = Annotated[
@@ -71,10 +71,10 @@ def evaluate(
 
     On graded labels nDCG@10 is given with linear and with exponential gain, and with the mean of the judges' gains.
     """
-    from curate.cli.progress import bars
     from curate.evaluation.models import evaluate as evaluating
     from curate.evaluation.models.comparison import ComparisonOptions
     from curate.evaluation.models.rounds import widths_of
+    from curate.view.progress import bars
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson, MaxCost, Offline, Plan, Yes
-from curate.cli.running import allowed, open_run, print_plan, run_folder
-from curate.cli.tables import as_table
+from curate.runs import completing
+from curate.runs.options import AsJson, MaxCost, Offline, Plan, Yes
+from curate.runs.running import allowed, open_run, print_plan, run_folder
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 
 def extend(
@@ -38,8 +38,8 @@ def extend(
     Panel, rubric, prompt and settings are the run's own; what the ledger holds is not asked again. The run itself
     stays as it is. A version that was refused or stopped goes on with the same command.
     """
-    from curate.cli.progress import bars
     from curate.runs import extension
+    from curate.view.progress import bars
 
     order = extension.ExtendOrder(run_file or (), encoder or (), depth, out, subset, split)
     work = open_run(None, run_folder(run), detect=False)

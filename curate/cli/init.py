@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import completing, stopping
-from curate.cli.options import Assign, Language
+from curate.runs import completing
+from curate.runs.options import Assign, Language
+from curate.system import interrupts
 
 if TYPE_CHECKING:
     from curate.runs.init import DataSources, Doubt, InitRequest
@@ -41,9 +42,9 @@ def init(
     file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
-    from curate.cli.progress import bars
-    from curate.cli.running import announce_presets
     from curate.runs.init import InitRequest, doubt, draft, lines, look, need_free, write
+    from curate.runs.running import announce_presets
+    from curate.view.progress import bars
 
     more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
     request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)
@@ -112,12 +113,12 @@ def _settled(found: "DataSources", unsure: "Doubt") -> "InitRequest":
 
 def _prompt(text: str, default: str | None = None) -> str:
     """Return what a person types; KeyboardInterrupt for Ctrl-C, ConfigError where the input ends."""
-    stopping.interrupt_reading()
+    interrupts.interrupt_reading()
     try:
         return str(typer.prompt(text, default=default, show_default=bool(default), err=True))
     except typer.Abort:
         typer.echo(err=True)
-        stopping.check()
+        interrupts.check()
         from curate.core.errors import ConfigError
 
         raise ConfigError("init: the input ended before an answer; nothing was written") from None

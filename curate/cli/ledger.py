@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.group import CommandGroup
-from curate.cli.options import AsJson
+from curate.runs.group import CommandGroup
+from curate.runs.options import AsJson
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.core.config import Json
@@ -76,7 +76,7 @@ def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]
     """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
     from curate.core.errors import NotFound
     from curate.ledger import Ledger
-    from curate.stages.context import ledger_place
+    from curate.pipeline.stage import ledger_place
 
     place = ledger_place() if where is None else where if "://" in where else Path(where)
     if isinstance(place, Path) and not place.exists() and not new:

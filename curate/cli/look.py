@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import completing
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson, File, Folder
-from curate.cli.running import open_run
-from curate.cli.tables import as_table
+from curate.runs import completing
+from curate.runs.options import AsJson, File, Folder
+from curate.runs.running import open_run
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +45,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the schema and the first rows of a run's table, or the figures of a JSON file such as agreement."""
-    from curate.runs.tables import newest, readable, table_path
+    from curate.pipeline.folder import newest, readable, table_path
     from curate.system.files import read_json
 
     path = readable(table_path(run or newest(), table))

@@ -4,21 +4,21 @@ import math
 import shlex
 import sys
 
-from curate.cli import stopping
+from curate.system import interrupts
 
 
 def main() -> None:
     """Run the command line; a user's mistake is a sentence, not a traceback."""
-    stopping.listen()  # first of all, for what is imported takes a third of a second
-    from curate.cli.group import STOPPED, Stopped
+    interrupts.listen()  # first of all, for what is imported takes a third of a second
+    from curate.runs.group import STOPPED, Stopped
 
     try:
         code = _ended()
-        stopping.end()
+        interrupts.end()
     except KeyboardInterrupt:  # while an error was reported
-        stopping.end()
+        interrupts.end()
         code = None
-    if stopping.pressed() and code != stopping.EXIT:  # a library swallowed it, or made another error of it
+    if interrupts.pressed() and code != interrupts.EXIT:  # a library swallowed it, or made another error of it
         code = complain(Stopped(STOPPED))
     sys.exit(code)
 
@@ -31,27 +31,27 @@ def _ended() -> int | str | None:
     from typer import Abort
     from typer.exceptions import TyperException
 
-    from curate.cli import envelope
     from curate.cli.app import app
-    from curate.cli.group import STOPPED, Stopped
     from curate.core.errors import CurateError
+    from curate.runs.group import STOPPED, Stopped
+    from curate.view import answers
 
-    stopping.begin()
-    envelope.begin(None)
+    interrupts.begin()
+    answers.begin(None)
     try:
-        with envelope.alone():
+        with answers.alone():
             code: int | None = app(prog_name="curate", standalone_mode=False)
     except SystemExit as done:
         return done.code
     except (CurateError, Stopped, OSError, TyperException, Abort) as error:
         return complain(error)
     except KeyboardInterrupt:
-        code = stopping.EXIT
+        code = interrupts.EXIT
     except Exception as error:  # noqa: BLE001 - a mistake in the program, whose traceback is printed
-        if stopping.pressed():  # a library that was interrupted may raise an error of its own
+        if interrupts.pressed():  # a library that was interrupted may raise an error of its own
             return None
         return complain(error)
-    return complain(Stopped(STOPPED)) if code == stopping.EXIT else code  # before a command has begun
+    return complain(Stopped(STOPPED)) if code == interrupts.EXIT else code  # before a command has begun
 
 
 def _allowing(error: BaseException) -> list[str]:
@@ -74,9 +74,9 @@ def complain(error: BaseException) -> int:
     """
     import typer
 
-    from curate.cli import envelope
+    from curate.view import answers
 
-    found = envelope.failure(error)
+    found = answers.failure(error)
     if found["code"] == "INTERNAL":
         _trace(error)
     elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
@@ -84,7 +84,7 @@ def complain(error: BaseException) -> int:
     else:
         for line in [*str(found["message"]).splitlines(), *_allowing(error)]:
             typer.echo(f"curate: {line}", err=True)
-    envelope.refuse(found)
+    answers.refuse(found)
     return int(found["exit"])
 
 

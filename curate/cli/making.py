@@ -2,16 +2,15 @@
 
 import inspect
 from collections.abc import Callable
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from curate import stages
-from curate.cli.envelope import only_plans
-from curate.cli.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
-from curate.cli.output_mode import reporting
-from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
+from curate.pipeline import stages
+from curate.runs.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
+from curate.runs.running import allowed, assigned, go, listed, open_run, print_plan
+from curate.view.answers import only_plans
+from curate.view.output_mode import reporting
 
 Confirming = Annotated[
     str | None, typer.Option("--panel", help="Models that confirm what was made, separated by commas.")
@@ -46,7 +45,7 @@ def _command(name: str) -> Callable[..., None]:
             *assigned({f"{name}.generator": generator}),
         ]
         if plan:
-            planned = import_module(f"curate.stages.{name}.stage").planned
+            planned = stages.module(name).planned
             work = open_run(pipeline, run, changes)
             print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look(name, planned), 4, as_json)
             return

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli import completing
-from curate.cli.envelope import answer, notice
-from curate.cli.group import CommandGroup
-from curate.cli.options import AsJson, File, Folder
-from curate.cli.running import announce_presets, load_head, load_pipeline
+from curate.runs import completing
+from curate.runs.group import CommandGroup
+from curate.runs.options import AsJson, File, Folder
+from curate.runs.running import announce_presets, load_head, load_pipeline
+from curate.view.answers import answer, notice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from curate.core.config import Settings
+    from curate.pipeline.pipeline import Pipeline
     from curate.runs.models import ModelTest
-    from curate.runs.pipeline import Pipeline
 
 commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson
-from curate.cli.tables import as_table
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 Column = Annotated[
     list[str] | None,
@@ -45,9 +45,9 @@ def notes(
     as_json: AsJson = False,
 ) -> None:
     """Evaluate embeddings of labelled texts, such as notes of patients: recall along chains, AUROC, silhouettes."""
-    from curate.cli.progress import bars
     from curate.evaluation.notes import evaluate as evaluating
     from curate.evaluation.notes.table import NotesLayout, named
+    from curate.view.progress import bars
 
     order = evaluating.NotesRequest(
         table,

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson
-from curate.cli.running import open_run
-from curate.cli.tables import as_table
+from curate.runs import completing
+from curate.runs.options import AsJson
+from curate.runs.running import open_run
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 
 def paper(
@@ -28,8 +28,8 @@ def paper(
 
     Nothing is sent or scored; what was not done is named, and has no table.
     """
-    from curate.cli.progress import bars
     from curate.evaluation.paper import kit
+    from curate.view.progress import bars
 
     work = open_run(None, run)
     with bars() as (progress, _):

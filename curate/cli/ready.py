@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli import completing
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson
-from curate.cli.running import open_run, run_folder
-from curate.cli.tables import as_table
+from curate.runs import completing
+from curate.runs.options import AsJson
+from curate.runs.running import open_run, run_folder
+from curate.view.answers import answer
+from curate.view.text import as_table
 
 
 def ready(

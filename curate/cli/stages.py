@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate import stages
-from curate.cli import completing, making, output_mode
-from curate.cli.envelope import answer, only_plans
-from curate.cli.options import (
+from curate.cli import making
+from curate.pipeline import stages
+from curate.runs import completing
+from curate.runs.options import (
     AllowWeak,
     Assign,
     File,
@@ -27,13 +27,15 @@ from curate.cli.options import (
     Retry,
     Yes,
 )
-from curate.cli.output_mode import reporting
-from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
-from curate.cli.tables import as_table
+from curate.runs.running import allowed, assigned, go, listed, open_run, print_plan
+from curate.view import output_mode
+from curate.view.answers import answer, only_plans
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
 
 if TYPE_CHECKING:
+    from curate.commands.export.hub import Upload
     from curate.core.config import Json
-    from curate.formats.exporters.hub import Upload
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
@@ -123,8 +125,8 @@ def diversify(
 ) -> None:
     """Drop copies of texts that are kept; or thin texts by a cosine."""
     if plan or sweep is not None:
+        from curate.commands.diversify.forecast import forecast, swept
         from curate.retrieval.similarity.threshold_sweep import thresholds
-        from curate.stages.diversify.forecast import forecast, swept
 
         work = open_run(pipeline, run, assign or [])
         look = forecast if sweep is None else partial(swept, ts=thresholds(sweep))
@@ -184,7 +186,7 @@ def judge(
     changes = [*(assign or []), *assigned({"language": language}), *listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
-        from curate.stages.judge.quote import quote
+        from curate.ask.quote import quote
 
         work = open_run(pipeline, run, changes)
         print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), 2, as_json)
@@ -194,7 +196,7 @@ def judge(
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
-        from curate.panel.judges.recording import record as write
+        from curate.ask.judges.recording import record as write
 
         count = write(folder, record)
         output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")
@@ -214,7 +216,7 @@ def resolve(
 ) -> None:
     """Write the final labels: those of the panel, of experts where they checked a pair, or of what consensus adds."""
     if plan:
-        from curate.stages.resolve import planned
+        from curate.commands.resolve.stage import planned
 
         work = open_run(pipeline, run, assign or [])
         print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("resolve", planned), 4, as_json)
@@ -244,7 +246,7 @@ def export(
     """Check the benchmark and write it in the formats of the pipeline."""
     folder = go(["export"], pipeline, run, assign or [], force)
     if push is not None:
-        from curate.formats.exporters import hub
+        from curate.commands.export import hub
 
         made = folder / "export" / "mteb"
         sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))
@@ -256,7 +258,7 @@ def _secrets(folder: Path) -> dict[str, str]:
     import os
 
     from curate.llm.providers.presets import variables
-    from curate.runs.pipeline import Pipeline
+    from curate.pipeline.pipeline import Pipeline
 
     head = Pipeline.load(folder / "pipeline.yaml").head
     families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}

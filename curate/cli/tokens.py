@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson
-from curate.cli.output_mode import reporting
-from curate.cli.tables import as_table
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
 
 Models = Annotated[
     list[str] | None,
@@ -36,8 +36,8 @@ def tokens(
     as_json: AsJson = False,
 ) -> None:
     """Count what tokenizers make of texts: tokens per word, split words, unknown ones, texts that would be cut."""
-    from curate.cli.progress import bars
     from curate.evaluation.tokens.report import TokenRequest, report
+    from curate.view.progress import bars
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     order = TokenRequest(folder, named, column, terms, limit, out, seed)

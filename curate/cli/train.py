@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.envelope import answer
-from curate.cli.options import AsJson, Assign, File, Force
-from curate.cli.output_mode import reporting
-from curate.cli.tables import as_table
+from curate.runs.options import AsJson, Assign, File, Force
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
 
 Figures = Mapping[str, Any]
 
@@ -38,10 +38,10 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train an embedding model on triples; score it and its base once on a test set, with a paired test."""
-    from curate.cli.progress import bars
     from curate.evaluation.training.section import train_settings
     from curate.evaluation.training.train import TrainRequest, planned
     from curate.evaluation.training.train import train as training
+    from curate.view.progress import bars
 
     given = {"recipe": recipe, "seeds": seeds}
     changes = [f"train.{name}={value}" for name, value in given.items() if value is not None]

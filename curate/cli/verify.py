@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli.envelope import answer
 from curate.cli.ledger import opened
-from curate.cli.options import AsJson
+from curate.runs.options import AsJson
+from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.verify.verify import Verified

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.envelope import PACKAGE, answer, begin
+from curate.view.answers import PACKAGE, answer, begin
 
 PURPOSE = "Turn raw queries and documents into a retrieval benchmark whose labels can be trusted."
 

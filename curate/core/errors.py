@@ -16,7 +16,7 @@ CurateError
     ├── AccessError   a UserError too: the key is wrong, missing, or lacks a permission; exit code 2
     └── BatchGone     the provider does not know a batch, or no longer has its results
 
-`curate/cli/error_codes.yaml` gives every class its code for machines and its exit code.
+`curate/view/error_codes.yaml` gives every class its code for machines and its exit code.
 """
 
 import difflib

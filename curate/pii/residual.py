@@ -117,7 +117,7 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 
 def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     """Return what is suspicious in a masked text, first one first; `closed` matches what masking wrote."""
-    from curate.pii import phone_western
+    from curate.pii.recognisers import phone_western
 
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
     seen = _any("zips", r"(?![\d-])").sub(_blank, seen)
@@ -186,7 +186,7 @@ def _free_line(number: str, before: str, after: str) -> bool:
     """
     if script(before + after) != "en":
         return False
-    from curate.pii import phone_western
+    from curate.pii.recognisers import phone_western
 
     return phone_western.everybody(number) or bool(_FREE_OF_CHARGE.fullmatch(number) and re.match("[ -]?[a-z]", after))
 
@@ -229,7 +229,7 @@ def _telling(value: str, link: str, fewest: int) -> bool:
 def _public(number: str) -> bool:
     """Say whether everybody may call a number, as it is written or by its digits alone."""
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
-    from curate.pii import phone_western
+    from curate.pii.recognisers import phone_western
 
     known = any(_any("helplines").fullmatch(each) for each in (number, spoken))
     return known or phone_western.is_hotline(spoken)

@@ -8,16 +8,21 @@ from typing import Any
 from curate.core.config import parse_yaml
 from curate.system.resources import data_file
 
+_FOLDERS = ("pii", "pii/recognisers", "pii/person_names")
+"""Where word lists lie: each beside the recognisers that read it."""
+
 
 @cache
 def words(name: str) -> dict[str, list[str]]:
-    """Return the word lists in `pii/NAME.yaml` in the file's order, those inside others under both keys, with a dot.
+    """Return the word lists in `NAME.yaml` in the file's order, those inside others under both keys, with a dot.
 
     A text is a list whose words stand apart in it, and so is a number, of one.
     """
-    lists = parse_yaml(data_file(f"pii/{name}.yaml").read_text(encoding="utf-8"))
+    paths = [data_file(f"{folder}/{name}.yaml") for folder in _FOLDERS]
+    path = next((path for path in paths if path.is_file()), paths[0])
+    lists = parse_yaml(path.read_text(encoding="utf-8"))
     if not isinstance(lists, dict):
-        raise TypeError(f"pii/{name}.yaml holds no lists by name")
+        raise TypeError(f"{path} holds no lists by name")
     return {key: list(dict.fromkeys(each)) for key, each in _flat(lists)}
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from curate.commands.audit import labels as audit
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import TABLES
 from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE, Scale
-from curate.label_audit import labels as audit
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
 from curate.review import planning

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json
-from curate.formats.kinds.kind import BenchmarkKind, ReviewItems
-from curate.report.run_figures import between
 from curate.review import kappas
 from curate.review.answers import ADJUDICATED
 from curate.review.checked_rows import CheckedRow, checked, part, shown
@@ -19,6 +17,8 @@ from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import between_people, disagreements, people, with_panel
 from curate.review.showing import row as shown_row
 from curate.stats import sample_estimates
+from curate.tables.kinds.kind import BenchmarkKind, ReviewItems
+from curate.view.run_figures import between
 
 Proof = Mapping[str, Any]
 

@@ -14,8 +14,6 @@ from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.records import TABLES
 from curate.core.sampling import shuffled
 from curate.core.scale import Scale
-from curate.formats.kinds import kinds
-from curate.formats.kinds.kind import BenchmarkKind, ReviewItems
 from curate.panel import sampling_design
 from curate.review.desk import Desk, desks
 from curate.review.drawing import SampleOptions, readers
@@ -23,6 +21,8 @@ from curate.review.planning import Planned, SamplePlan
 from curate.review.sample import ITEM_FORMS, Design, Sample, Stratum, name_row
 from curate.stats.sample_estimates import LEVEL, StratumCounts, share
 from curate.system.files import read_table
+from curate.tables.kinds import kinds
+from curate.tables.kinds.kind import BenchmarkKind, ReviewItems
 
 GUESS = 0.1
 """Anticipated share of items whose published label people do not confirm."""

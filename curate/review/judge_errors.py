@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.core.scale import Scale
 from curate.llm.providers.presets import families
 from curate.panel import judge_dependence, voting
 from curate.panel.voting import PAIR
-from curate.report.page import strings
 from curate.review.desk import settled
 from curate.stats.ratios import numbered
 from curate.system.files import read_json, read_scale, read_table

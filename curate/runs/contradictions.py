@@ -2,15 +2,15 @@
 
 from typing import cast
 
-from curate import stages
+from curate.ask import settling
+from curate.ask.validation import validated
+from curate.commands.export import Config as ExportConfig
 from curate.core.errors import ConfigError
-from curate.runs.pipeline import Pipeline
-from curate.stages.asking import settling
-from curate.stages.context import Context
-from curate.stages.export import graded_labels
-from curate.stages.export.config import Config as ExportConfig
-from curate.stages.judge.config import Config as JudgeConfig
-from curate.stages.judge.validation import validated
+from curate.pipeline import stages
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context
+from curate.runs import graded_labels
 
 
 def need_consistent(pipeline: Pipeline, context: Context) -> None:

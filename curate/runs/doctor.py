@@ -12,11 +12,10 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from curate.ask.judges import JUDGES
 from curate.core.errors import ConfigError, CurateError, MissingExtra
-from curate.formats.exporters import EXPORTERS
 from curate.ledger import Ledger
 from curate.llm.providers.presets import presets
-from curate.panel.judges import JUDGES
 from curate.pii import RECOGNISERS
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.retrievers import RETRIEVERS
@@ -24,6 +23,7 @@ from curate.retrieval.vectors import default_folder
 from curate.runs.ledger_check import check
 from curate.system.extras import NAME, extras, installed
 from curate.system.processes import cores
+from curate.tables.exporters import EXPORTERS
 
 OFFLINE = ("e5", "use")
 GB = 10**9

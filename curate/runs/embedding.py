@@ -5,15 +5,15 @@ Nothing is written but the cache of embeddings, so any number of processes may b
 
 from collections.abc import Sequence
 
+from curate.ask import build
+from curate.commands.diversify import Config as Diversify
 from curate.core.config import Json
 from curate.core.errors import UserError
+from curate.pipeline.configs import PoolConfig as Pool
+from curate.pipeline.stage import Context
 from curate.retrieval.retrievers.dense import DenseRetriever
 from curate.retrieval.vectors import encode_in_parts, encode_part, fill_texts
-from curate.runs.run import Run
-from curate.stages.asking import build
-from curate.stages.configs import PoolConfig as Pool
-from curate.stages.context import Context
-from curate.stages.diversify.config import Config as Diversify
+from curate.runs.runner import Run
 from curate.system.corpus import TableCorpus
 from curate.system.run_lock import enough_space
 

@@ -14,18 +14,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from curate import stages
+from curate.ask.quote import Row, quote
+from curate.ask.residual_decisions import FILE as RESIDUAL
+from curate.commands.export.published_ids import KEY
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
-from curate.runs.foreign_files import is_run, run_id
+from curate.pipeline import stages
+from curate.pipeline.folder import SETTINGS, newest_when_done
+from curate.pipeline.foreign_files import is_run, run_id
+from curate.pipeline.parent import CHANGES, PARENT, ParentVersion
+from curate.pipeline.pipeline import Pipeline
 from curate.runs.outputs import free_place
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
-from curate.runs.tables import SETTINGS, newest_when_done
-from curate.stages.asking.residual_decisions import FILE as RESIDUAL
-from curate.stages.export.published_ids import KEY
-from curate.stages.facts.parent import CHANGES, PARENT, ParentVersion
-from curate.stages.judge.quote import Row, quote
+from curate.runs.runner import Run
 from curate.system.files import read_json, sha256
 from curate.system.run_lock import enough_space, locked
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
 from curate.core.config import digest
 from curate.core.messages import Reply
 from curate.core.records import STATUSES
@@ -25,8 +27,6 @@ from curate.llm.parse import parse
 from curate.llm.prompts import labels
 from curate.llm.providers import PROVIDERS, Reader, reader
 from curate.llm.providers.sdk import inner
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
 
 REPLIES = 500
 """Calls that are taken from the database at a time: their replies may be long."""

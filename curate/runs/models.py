@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from curate.ask.judges.named import named_model
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import cost
 from curate.llm.providers import beyond, identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets
-from curate.panel.judges.named import named_model
 
 if TYPE_CHECKING:  # the list does without them, and they take longer than the list
-    from curate.panel.judges.llm import LlmJudge
-    from curate.runs.pipeline import Pipeline
-    from curate.stages.context import Context
+    from curate.ask.judges.llm import LlmJudge
+    from curate.pipeline.pipeline import Pipeline
+    from curate.pipeline.stage import Context
 
 QUERY = "What is the capital of France?"
 PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")
@@ -65,12 +65,12 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
     `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
+    from curate.ask import build
+    from curate.ask.judges.llm import LlmJudge
+    from curate.ask.rating import form
+    from curate.ask.seating import load_rubric
     from curate.llm.reply_faults import fault
-    from curate.panel.judges.llm import LlmJudge
-    from curate.panel.rating import form
-    from curate.stages.asking import build
-    from curate.stages.asking.seating import load_rubric
-    from curate.stages.judge.config import Config
+    from curate.pipeline.judge_config import Config
 
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
     judge, config = build.judge(context, name, load_rubric(section, context))
@@ -96,7 +96,7 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
 
 def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, context: "Context") -> tuple[Reply, float]:
     from curate.ledger import Ledger, default_path
-    from curate.llm.online import Account, Job, ReplyResult, RequestLimits, Task, ask
+    from curate.llm.client import Account, Job, ReplyResult, RequestLimits, Task, ask
 
     replies: list[Reply] = []
     errors: list[ProviderError] = []
@@ -122,7 +122,7 @@ def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, contex
 
 def _context(pipeline: "Pipeline | None") -> "Context":
     """Return what is needed of a context outside any run."""
-    from curate.stages.context import Context, home
+    from curate.pipeline.stage import Context, home
 
     place = home()
     if pipeline is None:

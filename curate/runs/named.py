@@ -5,9 +5,9 @@ from pathlib import Path
 
 from curate.core.errors import NotFound, UserError, suggestion
 from curate.llm.providers.presets import told_presets
-from curate.runs.foreign_files import is_run
-from curate.runs.pipeline import Pipeline, find
-from curate.runs.tables import SETTINGS, newest
+from curate.pipeline.folder import SETTINGS, newest
+from curate.pipeline.foreign_files import is_run
+from curate.pipeline.pipeline import Pipeline, find
 from curate.system.resources import packaged
 
 Tell = Callable[[str], None]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
+from curate.pipeline.pipeline import in_language, with_defaults_of
+from curate.pipeline.stage import Consent
 from curate.runs.named import Tell, loaded
-from curate.runs.pipeline import in_language, with_defaults_of
-from curate.runs.run import Run
-from curate.stages.context import Consent
+from curate.runs.runner import Run
 
 AUDIT = "audit"
 """The packaged pipeline of an audit."""
@@ -82,7 +82,7 @@ def need_audit(work: Run) -> Run:
 
 def quoted(work: Run) -> list[dict[str, Json]]:
     """Return what judging would send and cost, see `quote`; what comes before is done for it, free, and not kept."""
-    from curate.stages.judge.quote import quote
+    from curate.ask.quote import quote
 
     names = work.pipeline.head.stages
     work.consent = Consent(currency=work.consent.currency)  # what comes before judging is not paid for a plan

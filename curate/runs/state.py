@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from curate import stages
 from curate.core import config, records
 from curate.core.config import Json
 from curate.core.errors import UserError
-from curate.runs.pipeline import Pipeline
-from curate.stages.context import Context, Stage
-from curate.stages.mark import Mark
+from curate.pipeline import stages
+from curate.pipeline.mark import Mark
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context, Stage
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from curate.ask import billing
+from curate.ask.billing import Bill
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.llm.exchange_rates import shown
-from curate.runs.run import Run
+from curate.pipeline.judge_config import Config
+from curate.pipeline.mark import Mark
+from curate.runs.runner import Run
 from curate.runs.state import State
-from curate.stages.facts import billing
-from curate.stages.facts.billing import Bill
-from curate.stages.judge.config import Config
-from curate.stages.mark import Mark
 
 JUDGING = ("judged", "paid")
 BELOW = (*JUDGING, "notes")
@@ -51,7 +51,7 @@ def _judging(run: Run, state: State, mark: Mark | None) -> dict[str, Json]:
         judged = 1 - failed / rows if state == "partial" and rows else None
         paid = billing.by_currency(bills)
         return {"judged": judged, "paid": paid if state == "partial" or len(paid) > 1 else None}
-    from curate.stages.judge.quote import progress
+    from curate.ask.quote import progress
 
     try:
         found = progress(cast("Config", run.pipeline.sections["judge"]), run.beside("judge"))

@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from curate.report import run_figures
+from curate.pipeline import legacy, reckoning
+from curate.pipeline.reckoning import NO_POSITIVE, Reports, count
 from curate.review.desk import desks
-from curate.runs.run import Run
-from curate.stages.facts import legacy, reckoning
-from curate.stages.facts.reckoning import NO_POSITIVE, Reports, count
+from curate.runs.runner import Run
 from curate.system.files import read_json, read_table
+from curate.view import run_figures
 
 PAPER_PANEL = "deepseek-v3,doubao-1.5-pro,gpt-4o"
 SAMPLE = 200

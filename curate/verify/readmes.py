@@ -11,12 +11,12 @@ import polars as pl
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
-from curate.formats.exporters.card import form, told
-from curate.formats.exporters.mteb import readmes
-from curate.formats.exporters.reading import ExportContents
-from curate.formats.kinds import kind
 from curate.panel.voting import PAIR
-from curate.verify.derive import apart_of, replaced, scale_of
+from curate.runs.derive import apart_of, replaced, scale_of
+from curate.tables.exporters.card import form, told
+from curate.tables.exporters.mteb import readmes
+from curate.tables.exporters.reading import ExportContents
+from curate.tables.kinds import kind
 
 TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
 

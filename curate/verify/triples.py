@@ -10,14 +10,14 @@ import polars as pl
 
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
-from curate.formats.exporters import triples
-from curate.formats.exporters.card import Table, form, told
-from curate.formats.exporters.reading import ExportContents
-from curate.formats.exporters.triples import TriplesContent
-from curate.formats.kinds.checks import listed
 from curate.panel.voting import PAIR
-from curate.verify.derive import scale_of
-from curate.verify.differences import names
+from curate.runs.derive import scale_of
+from curate.runs.differences import names
+from curate.tables.exporters import triples
+from curate.tables.exporters.card import Table, form, told
+from curate.tables.exporters.reading import ExportContents
+from curate.tables.exporters.triples import TriplesContent
+from curate.tables.kinds.checks import listed
 from curate.verify.readmes import TOLD, WrittenCorpus, otherwise
 
 CHOICE = "which of the judged pairs became triples, for that follows from the pool and from what the test set knows"

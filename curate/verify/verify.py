@@ -11,18 +11,18 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import DataError, UserError
 from curate.core.records import shown
-from curate.formats.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
-from curate.formats.exporters.layout import foreign
-from curate.formats.exporters.reading import RETRIEVAL_QUERIES, ExportContents
-from curate.formats.kinds import kind
-from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
+from curate.runs.derive import Votes, candidates, expected, graded
+from curate.runs.differences import content, differences
 from curate.system.files import read_table
+from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
+from curate.tables.exporters.layout import foreign
+from curate.tables.exporters.reading import RETRIEVAL_QUERIES, ExportContents
+from curate.tables.kinds import kind
+from curate.tables.kinds.checks import listed
 from curate.verify import readmes, triples
-from curate.verify.derive import Votes, candidates, expected, graded
-from curate.verify.differences import content, differences
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
 """What is raised where a file holds something else than its name says."""

@@ -20,16 +20,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from curate import stages
+from curate.ask.judges import JUDGES
 from curate.cli.app import app
 from curate.core import records
 from curate.core.registry import Registry
 from curate.llm.providers.presets import LanguageModel
-from curate.panel.judges import JUDGES
+from curate.pipeline import stages
+from curate.pipeline.pipeline import Head
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
-from curate.runs.pipeline import Head
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by docs/reference/make.py from the program: change that, not this. -->\n"

@@ -8,28 +8,28 @@ from typing import Any
 
 import polars as pl
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.rating import Key, Work
 from curate.core import config as settings
 from curate.core.config import read_yaml, text_digest
 from curate.core.protocols import Provider
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import client
 from curate.llm.budget import Budget, Meter
 from curate.llm.cap import CapPolicy
 from curate.llm.cost import EstimatedUsage, Price, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Key, Work
 from tests import ROOT
 from tests.support.rows import sql
 from tests.vendor import Remote, Vendor
 
 RUBRIC = rubric(read_yaml(ROOT / "prompts" / "rubric-zh.yaml"), "rubric-zh")
 QUERY = Query("q1", "高血压患者能喝咖啡吗")
-FAST = online.RequestLimits(concurrency=4, wait_s=0.01)
+FAST = client.RequestLimits(concurrency=4, wait_s=0.01)
 PRICE = Price(input=2.0, output=10.0, date=date(2026, 1, 1))
 PRICED = replace(FAST, price=PRICE)
 Server = Vendor | Remote
@@ -61,24 +61,24 @@ def judged(
     server: Server,
     ledger: Ledger,
     jobs: Sequence[Work],
-    limits: online.RequestLimits = FAST,
+    limits: client.RequestLimits = FAST,
     batch: int = 10,
     max_cost: float | None = None,
     **more: Any,
-) -> online.Bill:
+) -> client.Bill:
     """Ask for all of it, also for what the ledger holds."""
     one = job(server, jobs, limits, batch, **more)
-    return online.ask([one], ledger, budget=Budget(CapPolicy(max_cost)))[one.name]
+    return client.ask([one], ledger, budget=Budget(CapPolicy(max_cost)))[one.name]
 
 
 def job(
-    server: Server, jobs: Sequence[Work], limits: online.RequestLimits = FAST, batch: int = 10, **more: Any
-) -> online.Job:
+    server: Server, jobs: Sequence[Work], limits: client.RequestLimits = FAST, batch: int = 10, **more: Any
+) -> client.Job:
     """Return all that a judge of this model is asked, also what the ledger holds."""
     judge, asked = llm(server, **more)
     found = key(server, **more)
     tasks = rating.tasks(judge, cut(jobs, batch), found)
-    return online.Job(asked.name, tasks, asked, online.Account(**vars(found), run="bench"), limits)
+    return client.Job(asked.name, tasks, asked, client.Account(**vars(found), run="bench"), limits)
 
 
 def cut(jobs: Sequence[Work], batch: int) -> list[Work]:

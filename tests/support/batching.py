@@ -5,20 +5,20 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.rating import Key, Work
 from curate.core import config as settings
 from curate.core.config import text_digest
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.budget import Budget
 from curate.llm.cap import CapPolicy
+from curate.llm.client import Account, Bill, Task
+from curate.llm.client.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.cost import Price
-from curate.llm.online import Account, Bill, Task
 from curate.llm.providers.batch import batch_provider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Key, Work
 from tests.support.asking import RUBRIC
 from tests.support.rows import sql
 

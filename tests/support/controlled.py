@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from curate.core.config import Json, Settings
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
-from curate.stages.context import Consent
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Consent
+from curate.runs.runner import Run
 from tests.support.pools import grades_file, pooled
 from tests.vendor import Vendor
 

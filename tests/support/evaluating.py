@@ -9,9 +9,9 @@ import polars as pl
 import yaml
 
 from curate.core.protocols import Benchmark
-from curate.formats.exporters import EXPORTERS
 from curate.system.files import frame, sha256
 from curate.system.resources import demo
+from curate.tables.exporters import EXPORTERS
 from curate.testing import ListCorpus
 
 PAIRS = [("发烧怎么办", "发热怎么办", 1), ("发烧怎么办", "骨折怎么办", 0), ("胃疼", "胃痛", 1), ("胃疼", "耳鸣", 0)]

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from curate.ask import sharing
 from curate.ledger import Ledger
-from curate.llm.batch import client
-from curate.stages.asking import sharing
+from curate.llm.client.batch import client
 from tests.support.batching import FAST
 from tests.support.pools import step
 

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import yaml
 
-from curate.formats.kinds.kind import MtebClass
 from curate.system.files import sha256
+from curate.tables.kinds.kind import MtebClass
 from tests.support.toy_kind import Fever
 
 SCORERS = "curate.evaluation.models"

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from curate.ledger import Call, Claims, Ledger, Rating
-from curate.stages.context import ledger_place
+from curate.pipeline.stage import ledger_place
 
 what, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 

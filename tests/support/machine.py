@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from curate.cli import contract
+from curate.commands.schema import contract
 
 
 def data(stdout: str) -> Any:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from curate.ask import seating
+from curate.commands.pilot.sample import PilotOptions, draw
 from curate.review import Answer, Desk, Sample
-from curate.review.pilot import PilotOptions, draw
-from curate.runs.run import Run
-from curate.stages.asking import seating
+from curate.runs.runner import Run
 from tests.support.controlled import DOCUMENTS
 
 PEOPLE = ("ann", "ben")

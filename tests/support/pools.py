@@ -10,8 +10,8 @@ import polars as pl
 from curate.core import config
 from curate.core.config import Settings
 from curate.core.protocols import PaidProgress, quiet
-from curate.stages import stage
-from curate.stages.context import Consent, Context, Report, ledger_place
+from curate.pipeline.stage import Consent, Context, Report, ledger_place
+from curate.pipeline.stages import stage
 from curate.system.files import frame, write_table
 
 QUERIES = {"q1": "高血压患者能喝咖啡吗", "q2": "痛风能吃豆腐吗"}

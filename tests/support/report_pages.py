@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
+from curate.commands.report.page import page
+from curate.commands.report.stage import gather
 from curate.core.config import read_yaml
-from curate.report.page import page
-from curate.stages.configs import ReportConfig
-from curate.stages.context import Context
-from curate.stages.report import gather
+from curate.pipeline.configs import ReportConfig
+from curate.pipeline.stage import Context
 from tests.support.browsing import Page
 
 LANGUAGES, THEMES = ("zh", "en"), ("light", "dark")

@@ -14,8 +14,8 @@ import numpy as np
 from curate.core.config import Settings, digest
 from curate.core.protocols import Vectors
 from curate.core.records import Query, Role
+from curate.pipeline.stage import Context
 from curate.retrieval.similarity.exact_search import unit
-from curate.stages.context import Context
 from tests.conftest import need
 from tests.support.http_server import serving
 

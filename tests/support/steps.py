@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from curate.core import config
-from curate.stages import stage
-from curate.stages.context import Context, Report
+from curate.pipeline.stage import Context, Report
+from curate.pipeline.stages import stage
 
 
 def step(run: Path, name: str, settings: Mapping[str, Any], whole: Mapping[str, Any] | None = None) -> Report:

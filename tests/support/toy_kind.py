@@ -38,7 +38,7 @@ class Fever(BenchmarkKind):
     splits = ("test", "train")
     default = "texts"
     items = ("texts",)
-    card = "formats/kinds/templates/card.md.j2"
+    card = "tables/exporters/card.md.j2"
     scorer = "nobody:asks"
     stage = "fever"
     table = "fevers"

@@ -10,7 +10,8 @@ from typing import cast
 
 import polars as pl
 
-from curate.checks.pool import heuristic, label_stage, plain
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.commands.check.pool import heuristic, label_stage, plain
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
@@ -21,12 +22,11 @@ from curate.ledger import Ledger, default_path
 from curate.llm import passages
 from curate.llm.questions import STATUSES, Question, Said, question
 from curate.panel.voting import PAIR
-from curate.runs.run import Run
-from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
-from curate.stages.facts.freshness import MADE_FROM, made_from
-from curate.stages.judge.config import Config as JudgeConfig
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
+from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.system import resources
 from curate.system.corpus import TableCorpus

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.core.config import text_digest
 from curate.llm import questions
 from curate.llm.questions import Question, Said
-from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 
 PURPOSE = "analyze"
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from curate.ask import build
 from curate.core.records import Query
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import IdMapping, ranked
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.tokens import cutter
-from curate.stages.asking import build
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
 from curate.stats import difficulty
 from curate.stats.difficulty import Measured
 from curate.system.corpus import TableCorpus

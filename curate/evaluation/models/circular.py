@@ -10,13 +10,13 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.model_family import family
-from curate.evaluation.models.page_tables import ranged, table
 from curate.evaluation.models.tasks import EvaluationTask
-from curate.formats.exporters import manifest
-from curate.runs.pipeline import Pipeline
-from curate.stages.context import Context, home
-from curate.stages.facts import circularity
+from curate.pipeline import circularity
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context, home
 from curate.system.files import read_json
+from curate.tables.exporters import manifest
+from curate.view.page_tables import ranged, table
 
 Figures = Mapping[str, Any]
 UNCHECKED = "not checked (`curate check circular`)"

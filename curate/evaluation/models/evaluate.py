@@ -31,8 +31,8 @@ from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, name
 from curate.evaluation.models.rounds import score_all
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.evaluation.speed import passes
+from curate.pipeline.stage import home
 from curate.runs.outputs import free_place
-from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_table, write_text
 

@@ -19,8 +19,8 @@ from curate.evaluation.models.mteb_models import BM25
 from curate.evaluation.models.perquery import READINGS
 from curate.evaluation.models.scoring import Scored, point
 from curate.evaluation.models.tasks import EvaluationTask
+from curate.pipeline.stage import home
 from curate.retrieval.retrievers.tokens import cutter
-from curate.stages.context import home
 from curate.stats import difficulty, significance
 from curate.stats.difficulty import Measured
 from curate.system.files import sha256

@@ -17,12 +17,12 @@ from curate.evaluation.models.precision import devices, dtype_for
 from curate.evaluation.models.searcher import Searcher
 from curate.evaluation.models.tasks import Foreign, imported
 from curate.evaluation.models.vector_models import CutModel, StockModel, VectorModel
+from curate.pipeline.stage import home
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.asymmetric import with_named_sides
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.retrievers.bm25 import Bm25, Config
-from curate.stages.context import home
 
 BM25 = "bm25"
 BASELINES = (BM25, "use", "e5")

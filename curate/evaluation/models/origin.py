@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from curate.core.config import Json, Settings
 from curate.evaluation.models.tasks import EvaluationTask
-from curate.formats.exporters.contributors import ROLES
 from curate.panel.sampling_design import verdict_of
+from curate.pipeline.pipeline import Pipeline
 from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
 from curate.review.checked_rows import checked, part, shown
 from curate.review.proof import prove
-from curate.runs.pipeline import Pipeline
 from curate.stats.sample_estimates import recall
 from curate.system.files import read_json
+from curate.tables.exporters.contributors import ROLES
 
 
 def run_of(folder: Path) -> Path | None:

@@ -12,10 +12,10 @@ from curate.evaluation.models.batches import BatchSizes
 from curate.evaluation.models.tasks import Foreign
 from curate.evaluation.models.text_inputs import ROLES, ModelInput, SeenTexts, probe, seen_texts
 from curate.evaluation.models.vector_models import TextBatch, VectorModel
+from curate.pipeline.stage import home
 from curate.retrieval.encoders.asymmetric import Asymmetric
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.vectors import GROUP, CachedEncoder, default_folder
-from curate.stages.context import home
 
 BATCH = 32
 """Queries that an encoder of ours is given at once."""

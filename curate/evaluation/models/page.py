@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from curate.evaluation.models import circular, page_averages, page_inputs, page_levels, query_sources
-from curate.evaluation.models.page_tables import (
+from curate.evaluation.speed import page as speed_page
+from curate.view import charts
+from curate.view.page_tables import (
     LEADS,
     SPEED,
     Figures,
@@ -15,8 +17,6 @@ from curate.evaluation.models.page_tables import (
     speed,
     table,
 )
-from curate.evaluation.speed import page as speed_page
-from curate.report import charts
 
 STYLE = (
     ".ground{fill:#fff} rect.bar{fill:#63b3a8} circle.bar{fill:#2b7f77} .axis{stroke:#1d2327} text{fill:#1d2327} "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from curate.evaluation.models.page_tables import Figures, ranged, table
+from curate.view.page_tables import Figures, ranged, table
 
 SHOWN = 20
 """Pairs of models in a table, at most."""

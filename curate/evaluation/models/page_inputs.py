@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from curate.evaluation.models.mteb_models import OWN
-from curate.evaluation.models.page_tables import Figures, table
+from curate.view.page_tables import Figures, table
 
 SHORT = 60
 """Characters of a prompt in a table; evaluation.json has the whole one."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.evaluation.models.page_tables import LEADS, Figures, table
+from curate.view.page_tables import LEADS, Figures, table
 
 MEASURES = {"precision_at_10": "P@10", "scaled_dcg_at_10": "scaled DCG@10"}
 SHOWN = 20

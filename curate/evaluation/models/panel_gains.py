@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from curate.core.scale import FIVE, Scale
-from curate.formats.exporters.graded import Gain, gains
 from curate.panel.voting import PAIR
+from curate.tables.exporters.graded import Gain, gains
 
 
 def scale_of(said: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:

@@ -12,12 +12,12 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.evaluation.models.board import Board
-from curate.evaluation.models.page_tables import ranged, table
-from curate.stages.facts.synthetic_queries import TABLE
+from curate.pipeline.synthetic_queries import TABLE
 from curate.stats.bootstrap import DIGITS, FEW, from_replicates
 from curate.stats.rank_correlation import kendall, tau_ap
 from curate.stats.replicated import replicas
 from curate.stats.tally import Floats
+from curate.view.page_tables import ranged, table
 
 REAL, SYNTHETIC = "real", "synthetic"
 Figures = Mapping[str, Any]

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from curate.evaluation.models import perquery
-from curate.formats.kinds.kind import BenchmarkKind
 from curate.stats.replicated import Replicated, of_sums
 from curate.stats.significance import Statistic, mean, means, pearson, products
 from curate.stats.tally import Floats
+from curate.tables.kinds.kind import BenchmarkKind
 
 Values = Mapping[str, list[float]]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from curate.ask.edits.changes import KINDS
 from curate.evaluation.models.scorers import ScoredTask, Values
 from curate.evaluation.models.scorers_pairs import COSINE, LABEL, SOURCE, LevelScorer
-from curate.stages.edits.changes import KINDS
 from curate.stats.replicated import Replicated, mean_value
 from curate.stats.tally import Ints
 from curate.stats.within import correct

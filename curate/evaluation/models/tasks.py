@@ -13,14 +13,14 @@ from curate.core.errors import DataError, UserError
 from curate.evaluation.models.panel_gains import median_gains, scale_of
 from curate.evaluation.models.perquery import GRADED, MEDIAN, READINGS
 from curate.evaluation.models.scorers import Scorer, scorer_of
-from curate.formats.exporters import manifest, mteb_tasks
-from curate.formats.exporters.contributors import ROLES
-from curate.formats.exporters.graded import LABELLED
-from curate.formats.exporters.loading import load_task
-from curate.formats.kinds import kinds, of_type
-from curate.formats.kinds.kind import BenchmarkKind
 from curate.system.extras import needed
 from curate.system.files import read_json, sha256
+from curate.tables.exporters import manifest, mteb_tasks
+from curate.tables.exporters.contributors import ROLES
+from curate.tables.exporters.graded import LABELLED
+from curate.tables.exporters.loading import load_task
+from curate.tables.kinds import kinds, of_type
+from curate.tables.kinds.kind import BenchmarkKind
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask

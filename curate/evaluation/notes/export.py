@@ -18,13 +18,13 @@ from curate.core.protocols import Progress
 from curate.evaluation.notes.measuring import MeasurePlan
 from curate.evaluation.notes.probing import ProbeSet, halves
 from curate.evaluation.notes.table import NotesTable
-from curate.formats.exporters import mteb_tasks
-from curate.formats.exporters.card import environment, front_matter
-from curate.formats.exporters.mteb import mteb_language
-from curate.formats.readers.language import language
 from curate.pii.settings import Masking
 from curate.pii.texts import mask_texts
 from curate.system.files import remove, replace_folder, sha256, write_text
+from curate.tables.exporters import mteb_tasks
+from curate.tables.exporters.card import environment, front_matter
+from curate.tables.exporters.mteb import mteb_language
+from curate.tables.readers.language import language
 
 SHORTEST = 5
 """Characters of a text that can be classified."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curate.evaluation.models.page_tables import table
+from curate.view.page_tables import table
 
 Figures = Mapping[str, Any]
 NAMES = {

@@ -11,12 +11,12 @@ import numpy as np
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
-from curate.formats.readers.cells import header, opened, texts
-from curate.formats.readers.names import plain
-from curate.formats.readers.raters import column, shown
 from curate.stats.neighbour_recall import Chains
 from curate.stats.tally import Ints
 from curate.system.resources import data_file
+from curate.tables.readers.cells import header, opened, texts
+from curate.tables.readers.names import plain
+from curate.tables.readers.raters import column, shown
 
 FIELDS = ("id", "title", "text", "group", "order", "label", "style")
 _DATE = re.compile(

@@ -8,10 +8,10 @@ from typing import Any
 
 from curate.core import safe_yaml
 from curate.core.errors import DataError
-from curate.formats.exporters import mteb_tasks
+from curate.pipeline.stage import Context
 from curate.review.showing import Column, columns
-from curate.stages.context import Context
 from curate.system.files import read_json, sha256
+from curate.tables.exporters import mteb_tasks
 
 Figures = Mapping[str, Any]
 WORDS = Path(__file__).with_name("words.yaml")

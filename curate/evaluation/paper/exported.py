@@ -10,9 +10,9 @@ from curate.core.records import shown
 from curate.core.sampling import generator
 from curate.evaluation.paper.evidence import ExportedTask
 from curate.evaluation.paper.table import Cell, PaperTable, Shown
-from curate.formats import kinds
-from curate.formats.kinds.lengths import SAMPLE, tokeniser
 from curate.stats.distribution import spread
+from curate.tables import kinds
+from curate.tables.kinds.lengths import SAMPLE, tokeniser
 
 TEXTS = ("text", "sentences", "sentence1", "sentence2")
 """Columns with texts that models read."""

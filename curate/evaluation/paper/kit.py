@@ -15,7 +15,7 @@ from curate.evaluation.paper.figures import PaperFigures
 from curate.evaluation.paper.latex import document, fragment
 from curate.evaluation.paper.table import PaperTable
 from curate.runs.outputs import free_place
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system.files import write_text
 
 DOCUMENT = "paper.tex"

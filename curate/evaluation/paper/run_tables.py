@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from curate.commands.report.stage import counted
 from curate.evaluation.paper.evidence import Figures, PaperEvidence
 from curate.evaluation.paper.table import Cell, PaperTable, Shown
-from curate.report.run_figures import only_heuristics
-from curate.stages.report import counted
+from curate.view.run_figures import only_heuristics
 
 Words = dict[str, Any]
 

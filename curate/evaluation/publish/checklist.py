@@ -9,7 +9,7 @@ from curate.evaluation.publish import folder
 from curate.evaluation.publish.difficulty import scored
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.points import POINTS
-from curate.runs.run import Run
+from curate.runs.runner import Run
 
 
 def points(known: ReadyEvidence) -> list[ReadyPoint]:

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from curate.core.config import parse_yaml
 from curate.core.errors import UserError
-from curate.formats.exporters import mteb_tasks
 from curate.llm.providers.presets import families
-from curate.runs.run import Run
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
+from curate.runs.runner import Run
 from curate.system.files import read_json, sha256
 from curate.system.resources import template
+from curate.tables.exporters import mteb_tasks
 
 FILE = "evaluation/publish/ready.yaml"
 State = Literal["ok", "not ok", "not measured"]

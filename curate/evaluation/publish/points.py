@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curate.checks.leaks import COMPARED
+from curate.commands.check.leaks import COMPARED
 from curate.core.config import Json
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.texts import lengths, texts
-from curate.formats.exporters.task_metadata import licence_problem, missing
-from curate.report.run_figures import failed
+from curate.pipeline import circularity
+from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks
-from curate.stages.facts import card_facts, circularity
-from curate.stages.facts.circularity import PLACE
-from curate.stages.train_set.splits import digests
+from curate.runs import card_facts
+from curate.runs.leaks import digests
+from curate.tables.exporters.task_metadata import licence_problem, missing
+from curate.view.run_figures import failed
 
 
 def licence(known: ReadyEvidence) -> ReadyPoint:

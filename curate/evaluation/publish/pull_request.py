@@ -12,8 +12,8 @@ from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
 from curate.evaluation.publish.published_results import PublishedResults
 from curate.evaluation.publish.statistics import Statistics
 from curate.evaluation.publish.task_source import HubPlace, TaskSource, rules
-from curate.formats.exporters.card import environment
 from curate.system.resources import template
+from curate.tables.exporters.card import environment
 
 TEMPLATE = "evaluation/publish/templates/PULL_REQUEST.md.j2"
 NAME = "PULL_REQUEST.md"

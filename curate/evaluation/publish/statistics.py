@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from curate.evaluation.models.scoring import quiet
-from curate.formats.exporters.loading import load_task
 from curate.system.files import write_text
+from curate.tables.exporters.loading import load_task
 
 Statistics = Mapping[str, Mapping[str, Any]]
 FOLDER = "mteb/descriptive_stats"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json, parse_yaml
-from curate.formats.exporters.card import environment
-from curate.formats.exporters.mteb_tasks import OLD
 from curate.system.resources import template
+from curate.tables.exporters.card import environment
+from curate.tables.exporters.mteb_tasks import OLD
 
 FILE = "evaluation/publish/pull_request.yaml"
 TEMPLATE = "evaluation/publish/templates/task.py.j2"

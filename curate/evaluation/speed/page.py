@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curate.evaluation.models.page_tables import table
-from curate.report import charts
+from curate.view import charts
+from curate.view.page_tables import table
 
 Figures = Mapping[str, Any]
 AXIS = "queries per second, encoded and searched"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curate.evaluation.models.page_tables import ranged, table
+from curate.view.page_tables import ranged, table
 
 Figures = Mapping[str, Any]
 METHOD = (

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from curate.core import records
 from curate.core.errors import ConfigError, DataError
-from curate.formats.readers import Problem, Table, layout
-from curate.formats.readers.file import File, format_of
-from curate.formats.readers.items import LINE, NAMES, Names, item, wanted
-from curate.formats.readers.text import shown_names
-from curate.runs.foreign_files import is_run
-from curate.runs.tables import table_path
+from curate.pipeline.folder import table_path
+from curate.pipeline.foreign_files import is_run
+from curate.tables.readers import Problem, Table, layout
+from curate.tables.readers.file import File, format_of
+from curate.tables.readers.items import LINE, NAMES, Names, item, wanted
+from curate.tables.readers.text import shown_names
 
 BELOW = ("", "retrieval", "beir", "mteb/retrieval", "export/beir", "export/mteb/retrieval")
 """Where in a folder its queries and documents may lie, first choice first."""

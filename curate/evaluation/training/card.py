@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from curate.formats.exporters.card import environment, front_matter, markdown
 from curate.stats.bootstrap import FEW
 from curate.system.resources import template
+from curate.tables.exporters.card import environment, front_matter, markdown
 
 Found = Mapping[str, Any]
 TEMPLATE = "evaluation/training/card.md.j2"

@@ -9,10 +9,10 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
 from curate.evaluation.training import routers
 from curate.evaluation.training.settings import TrainSettings
+from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.vectors import CachedEncoder, default_folder
-from curate.stages.context import home
 from curate.system.extras import needed, require
 
 Foreign = Any

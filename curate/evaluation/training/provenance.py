@@ -9,8 +9,8 @@ from typing import Any
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.evaluation.training.triples import TrainTriples
-from curate.formats.exporters import manifest
 from curate.retrieval.similarity.leaks import form
+from curate.tables.exporters import manifest
 
 UNKNOWN = (
     "the triples come from a file that says nothing of its making; identical queries of the test set were looked for, "

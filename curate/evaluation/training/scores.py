@@ -16,8 +16,8 @@ from curate.evaluation.models.scoring import Scored, scored
 from curate.evaluation.models.tasks import EvaluationTask
 from curate.evaluation.models.text_inputs import probe
 from curate.evaluation.training.loading import TrainModels
+from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
-from curate.stages.context import home
 from curate.stats.bootstrap import averages
 from curate.stats.significance import compare, mean, means
 from curate.stats.tally import Floats

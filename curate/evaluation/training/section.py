@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from curate.core import config
 from curate.core.errors import ConfigError
 from curate.evaluation.training.settings import TrainSettings
-from curate.runs.pipeline import Pipeline, find
+from curate.pipeline.pipeline import Pipeline, find
 
 
 def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:

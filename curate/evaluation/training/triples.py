@@ -9,10 +9,10 @@ from typing import Any
 
 from curate.core.errors import DataError
 from curate.evaluation.training import grades
-from curate.formats.readers import Problem
-from curate.formats.readers.file import ENDINGS, File, format_of
-from curate.formats.readers.packed import ending
 from curate.system.files import sha256
+from curate.tables.readers import Problem
+from curate.tables.readers.file import ENDINGS, File, format_of
+from curate.tables.readers.packed import ending
 
 LISTS = "triples.jsonl"
 QUERY = ("query", "anchor", "question", "sentence1")

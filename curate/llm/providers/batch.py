@@ -16,7 +16,7 @@ from curate.core.config import Json
 from curate.core.errors import BatchGone, ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.protocols import BatchProvider
-from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
+from curate.llm.providers.errors import Rejection, filtered, hidden, rejected
 from curate.llm.providers.sdk import Rejected, SdkProvider, Unreachable
 from curate.llm.providers.settings import ProviderConfig, key_variable
 from curate.system.http import nameless, silent

@@ -11,7 +11,7 @@ from curate.core.config import Json
 from curate.core.errors import BatchGone, ProviderError
 from curate.core.messages import BatchState, Reply
 from curate.llm.providers.batch import Batching, NoAnswer
-from curate.llm.providers.faults import as_status, hidden
+from curate.llm.providers.errors import as_status, hidden
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import MOST_SAID, inner
 

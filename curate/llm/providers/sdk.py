@@ -19,7 +19,7 @@ from curate.core.config import Json
 from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Request
 from curate.llm.cost import MOST_TOKENS
-from curate.llm.providers.faults import Rejection, filtered, hidden, rejected, told_status
+from curate.llm.providers.errors import Rejection, filtered, hidden, rejected, told_status
 from curate.llm.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
 from curate.llm.providers.way import SENDING, TooLarge, Way
 from curate.system import http

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from curate.core.config import Json, Section
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, Result, Task, Vectors
-from curate.retrieval.approximate_search.building import opened, threads_of_faiss
-from curate.retrieval.approximate_search.recipe import (
+from curate.retrieval.engines.faiss_building import opened, threads_of_faiss
+from curate.retrieval.engines.faiss_recipe import (
     FEWEST_PER_LIST,
     IndexRecipe,
     Kind,
@@ -21,7 +21,7 @@ from curate.retrieval.approximate_search.recipe import (
     default_probes,
     library,
 )
-from curate.retrieval.similarity.approximate import Rows
+from curate.retrieval.similarity.screening import Rows
 
 _OF = {"ivf": ("lists", "probes"), "hnsw": ("links", "ef_construction", "ef_search")}
 """Kind of index -> the settings that are its alone."""

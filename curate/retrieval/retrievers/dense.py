@@ -10,11 +10,11 @@ from curate.core.config import Json, Section
 from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Hit, Query
-from curate.retrieval.approximate_search import search as approximate
-from curate.retrieval.approximate_search.search import ApproximateEngine
 from curate.retrieval.retrievers import sharded_search
+from curate.retrieval.similarity import faiss_search as approximate
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import Best, top_k
+from curate.retrieval.similarity.faiss_search import ApproximateEngine
 from curate.retrieval.vectors import CachedEncoder, identified, of_corpus
 from curate.system.egress import Egress
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Corpus, Encoder, Engine, Progress, Vectors, quiet
-from curate.retrieval.similarity.approximate import Rows, Scores
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import places, top_k
+from curate.retrieval.similarity.screening import Rows, Scores
 from curate.retrieval.vectors import CachedEncoder, encode_in_parts, of_corpus, span
 
 BestOfAll = tuple[Rows, Scores]

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import (
+from curate.retrieval.similarity.exact_search import length_bound
+from curate.retrieval.similarity.screening import (
     GIB,
     TILE,
     Error,
@@ -21,7 +22,6 @@ from curate.retrieval.similarity.approximate import (
     not_below,
     rounded_down,
 )
-from curate.retrieval.similarity.exact_search import length_bound
 
 if TYPE_CHECKING:
     import torch

@@ -6,10 +6,10 @@ import time
 from functools import cache
 
 from curate.core.errors import ConfigError
-from curate.retrieval.similarity.approximate import FLOAT32, Screen
 from curate.retrieval.similarity.bf16 import BFloat16, sums_in_float32
 from curate.retrieval.similarity.float16 import Float16
 from curate.retrieval.similarity.int8 import Int8, sums_exactly, turn
+from curate.retrieval.similarity.screening import FLOAT32, Screen
 from curate.system.extras import installed, needed
 
 ITEMS = 40_000

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
 from curate.retrieval.similarity.hnsw import Graph
 from curate.retrieval.similarity.near_duplicates import CHUNK, DIGITS, Alike
+from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
 
 BLOCK = 1024
 """Items that are compared at once with CHUNK kept ones: a matrix of similarities has BLOCK x CHUNK x 4 bytes."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Error, Rows, Scores, Screen
+from curate.retrieval.similarity.screening import FLOAT32, Error, Rows, Scores, Screen
 from curate.system.processes import cores
 
 Result = TypeVar("Result")

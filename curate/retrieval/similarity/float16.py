@@ -9,7 +9,7 @@ import numpy as np
 
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, Tile, rounded_down
+from curate.retrieval.similarity.screening import GIB, Error, Rows, Scores, Tile, rounded_down
 
 if TYPE_CHECKING:
     import torch

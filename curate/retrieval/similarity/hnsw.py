@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import Rows, Scores
 from curate.retrieval.similarity.exact_search import longest, pair_products
 from curate.retrieval.similarity.near_duplicates import DIGITS, by_item
+from curate.retrieval.similarity.screening import Rows, Scores
 
 LINKS, BUILDING, SEARCHING = 32, 80, 64
 """Of the graph: neighbours of an item, and how many are looked at when it is added and when it is looked up."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, Tile, kth_highest, not_below
+from curate.retrieval.similarity.screening import GIB, Error, Rows, Scores, Tile, kth_highest, not_below
 
 if TYPE_CHECKING:
     import torch

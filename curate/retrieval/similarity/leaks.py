@@ -15,9 +15,9 @@ import polars as pl
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
 from curate.core.records import TABLES
-from curate.retrieval.similarity.approximate import Rows, Scores, single
 from curate.retrieval.similarity.exact_search import lengths, pair_products
 from curate.retrieval.similarity.near_duplicates import DIGITS, HALF
+from curate.retrieval.similarity.screening import Rows, Scores, single
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

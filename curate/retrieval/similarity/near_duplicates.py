@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Error, Rows, Scores, Screen
 from curate.retrieval.similarity.exact_search import longest, pair_products, products
+from curate.retrieval.similarity.screening import FLOAT32, Error, Rows, Scores, Screen
 
 DIGITS = 5
 """Similarities are rounded to this many digits before they meet the threshold, so that reruns agree."""

@@ -17,17 +17,17 @@ from starlette.routing import Route
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE
-from curate.report import grade_colours
 from curate.review import Answer, Desk, guide
-from curate.review.highlight import pieces
 from curate.review.web.guard import HEADERS, Guard, proven
+from curate.review.web.highlight import pieces
 from curate.review.web.reading import SOURCE, ReadingOrder, keys, mark, noted
 from curate.system import resources
+from curate.view import grade_colours
 
 LARGEST = 64 * 1024
 """Bytes of the largest form that is read: a note of thousands of characters."""
 _STATIC = {
-    "report.css": ("text/css", "report/templates/report.css"),
+    "report.css": ("text/css", "view/report.css"),
     "review.css": ("text/css", "review/web/templates/review.css"),
     "review.js": ("text/javascript", "review/web/templates/review.js"),
     "icon.svg": ("image/svg+xml", "review/web/templates/icon.svg"),

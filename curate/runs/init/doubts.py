@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from curate.core.errors import DataError
-from curate.formats.readers import Table
-from curate.formats.readers.file import File
-from curate.formats.readers.guess import TABULAR, guess, has_known_name
-from curate.formats.readers.items import LINE, as_id, plain
-from curate.formats.readers.look import IdColumn, TableLook
 from curate.pii.settings import Masking, masker
+from curate.pipeline.edit import flow
 from curate.runs.init import pairing
-from curate.runs.init.edit import flow
 from curate.runs.init.looking import DataSources, chosen, named, rows
 from curate.runs.init.request import InitRequest
+from curate.tables.readers import Table
+from curate.tables.readers.file import File
+from curate.tables.readers.guess import TABULAR, guess, has_known_name
+from curate.tables.readers.items import LINE, as_id, plain
+from curate.tables.readers.look import IdColumn, TableLook
 
 SAMPLE = 40
 """Letters of a sample value, once it is masked."""

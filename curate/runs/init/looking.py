@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
+from curate.ask.forecast import SampleTexts
+from curate.commands.ingest import Config
 from curate.core import records
 from curate.core.config import check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Progress, quiet
-from curate.formats.readers import TABLES, Row, Source, Table
-from curate.formats.readers.guess import has_known_name
-from curate.formats.readers.items import LINE, Item, item
-from curate.formats.readers.language import LOOKED, Spoken, language
-from curate.formats.readers.look import TableLook
-from curate.formats.readers.look import look as table_look
-from curate.formats.readers.settings import Sources, sources
 from curate.runs.init import pairing
 from curate.runs.init.place import need_two_tables
 from curate.runs.init.request import InitRequest
-from curate.stages.ingest.config import Config
-from curate.stages.judge.forecast import SampleTexts
+from curate.tables.readers import TABLES, Row, Source, Table
+from curate.tables.readers.guess import has_known_name
+from curate.tables.readers.items import LINE, Item, item
+from curate.tables.readers.language import LOOKED, Spoken, language
+from curate.tables.readers.look import TableLook
+from curate.tables.readers.look import look as table_look
+from curate.tables.readers.settings import Sources, sources
 
 _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
 """Settings by which a reader asks to be told; what they mean is in its sentence."""

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from curate.formats.readers import Source, Table
-from curate.formats.readers.guess import first_columns
-from curate.formats.readers.items import plain
+from curate.tables.readers import Source, Table
+from curate.tables.readers.guess import first_columns
+from curate.tables.readers.items import plain
 
 _ASKING, _TELLING = 0.5, 0.2
 """Least share of questions among the cells of a column of questions, and highest among those of answers."""

@@ -7,14 +7,14 @@ from itertools import permutations
 from pathlib import Path
 
 from curate.core.errors import ConfigError, CurateError
-from curate.formats.readers import TABLES, Table
-from curate.formats.readers.file import File
-from curate.formats.readers.guess import guess
-from curate.formats.readers.layout import find, readable
-from curate.formats.readers.settings import Input, Sources, sources
 from curate.runs.init import pairing
 from curate.runs.init.request import InitRequest
 from curate.system.resources import DEMOS
+from curate.tables.readers import TABLES, Table
+from curate.tables.readers.file import File
+from curate.tables.readers.guess import guess
+from curate.tables.readers.layout import find, readable
+from curate.tables.readers.settings import Input, Sources, sources
 
 _WORDS = {
     "queries": re.compile(

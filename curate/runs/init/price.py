@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from curate.ask.forecast import JudgeForecast, PoolSize, SampleTexts, forecast
 from curate.core.config import Settings
 from curate.llm.budget import CostEstimate, together
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
-from curate.runs.pipeline import Pipeline
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
-from curate.stages.judge.config import Config as JudgeConfig
-from curate.stages.judge.forecast import JudgeForecast, PoolSize, SampleTexts, forecast
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context
 
 
 @dataclass(frozen=True)

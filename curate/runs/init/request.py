@@ -9,8 +9,8 @@ from pathlib import Path
 
 from curate.core.config import Json, Settings, override, put
 from curate.core.errors import ConfigError, suggestion
-from curate.formats.readers import TABLES, Table
-from curate.formats.readers.items import NAMES
+from curate.tables.readers import TABLES, Table
+from curate.tables.readers.items import NAMES
 
 Assignment = tuple[tuple[str, ...], Json]
 """The keys that lead to a setting, and its value."""

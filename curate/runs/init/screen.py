@@ -3,9 +3,6 @@
 from collections.abc import Iterable, Iterator
 from unicodedata import east_asian_width
 
-from curate.formats.readers.guess import has_known_name
-from curate.formats.readers.items import LINE
-from curate.formats.readers.look import LONG, TableLook
 from curate.llm.budget import CostEstimate
 from curate.llm.exchange_rates import line as rates_line
 from curate.llm.exchange_rates import shown
@@ -14,6 +11,9 @@ from curate.runs.init.looking import DataSources, named
 from curate.runs.init.price import PlanPrice
 from curate.runs.init.request import quoted
 from curate.runs.init.writing import PipelineDraft
+from curate.tables.readers.guess import has_known_name
+from curate.tables.readers.items import LINE
+from curate.tables.readers.look import LONG, TableLook
 
 _LABEL = 10
 """Width of the words at the left."""

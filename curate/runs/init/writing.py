@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from curate.ask.language_guard import newest_rubric
+from curate.commands.ingest import Config as IngestConfig
 from curate.core.config import Json, check, parse_yaml
 from curate.core.errors import ConfigError
-from curate.formats.readers import Table
-from curate.formats.readers.language import OTHER
-from curate.runs.init.edit import assigned, flow
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.edit import assigned, flow
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pipeline import Head, Pipeline
 from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.runs.init.looking import DataSources
 from curate.runs.init.price import PlanPrice, price
 from curate.runs.init.request import InitRequest, quoted
-from curate.runs.pipeline import Head, Pipeline
-from curate.stages.asking.language_guard import newest_rubric
-from curate.stages.configs import PoolConfig
-from curate.stages.ingest.config import Config as IngestConfig
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.resources import template
+from curate.tables.readers import Table
+from curate.tables.readers.language import OTHER
 
 TRIAL = 50
 """Queries of a first trial, where there are more than twice as many."""

@@ -2,28 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, cast
 
-from curate import stages
+from curate.ask import settling
+from curate.ask.forecast import PoolSize, forecast, times
+from curate.ask.quote import quote
+from curate.commands.export import Config as ExportConfig
+from curate.commands.mask import Config as MaskConfig
+from curate.commands.mask.masked import FIELDS
+from curate.commands.mask.stage import planned as plan_of_mask
+from curate.commands.resolve import stage as resolve
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
+from curate.pipeline import stages
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.judge_config import Gate
+from curate.pipeline.stage import Context
 from curate.runs.planning import embedding
 from curate.runs.planning.unfiltered import BEFORE, Unfiltered
-from curate.runs.run import Run
-from curate.stages import resolve
-from curate.stages.asking import settling
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
-from curate.stages.export.config import Config as ExportConfig
-from curate.stages.judge.config import Config as JudgeConfig
-from curate.stages.judge.config import Gate
-from curate.stages.judge.forecast import PoolSize, forecast, times
-from curate.stages.judge.quote import quote
-from curate.stages.mask.config import Config as MaskConfig
-from curate.stages.mask.masked import FIELDS
-from curate.stages.mask.stage import planned as plan_of_mask
+from curate.runs.runner import Run
 
 IN_ALL = "in all"
 DONE = ("done", "unchecked")
@@ -67,7 +66,7 @@ def exact(work: Run, name: str) -> Lines | None:
 
 
 def _planned(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
-    found: Callable[[Any, Context], list[dict[str, Json]]] = import_module(f"curate.stages.{name}.stage").planned
+    found: Callable[[Any, Context], list[dict[str, Json]]] = stages.module(name).planned
     return found
 
 

@@ -6,8 +6,8 @@ from typing import cast
 from curate.core.config import Settings
 from curate.llm.budget import CostEstimate
 from curate.llm.cost import tokens
+from curate.pipeline.pipeline import Pipeline
 from curate.retrieval.encoders.presets import with_presets
-from curate.runs.pipeline import Pipeline
 from curate.runs.planning.unfiltered import Unfiltered
 
 API = "api"

@@ -15,16 +15,16 @@ from typing import cast
 
 import polars as pl
 
+from curate.ask.edits.dictionary import DictionarySettings, dictionary
+from curate.ask.forecast import SampleTexts
 from curate.core import records
 from curate.core.config import Settings, override
 from curate.core.errors import ConfigError, CurateError
 from curate.ledger import default_path
 from curate.llm.cost import tokens
-from curate.runs.pipeline import AssumedTexts, Pipeline
-from curate.runs.run import Run
-from curate.stages.context import Context
-from curate.stages.edits.dictionary import DictionarySettings, dictionary
-from curate.stages.judge.forecast import SampleTexts
+from curate.pipeline.pipeline import AssumedTexts, Pipeline
+from curate.pipeline.stage import Context
+from curate.runs.runner import Run
 
 BEFORE = ("ingest", "mask", "diversify")
 LOOKED = 1000

@@ -7,12 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.checks.circular import CircularityOptions, check
+from curate.commands.check.circular import CircularityOptions, check
 from curate.core.errors import ConfigError
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
-from curate.stages.context import Context, home
-from curate.stages.facts import circularity
+from curate.pipeline import circularity
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context, home
+from curate.runs.runner import Run
 from tests.support.assessed import Assessed
 from tests.support.runs import complaint, ran, tiny
 

@@ -8,15 +8,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.checks.judge import JudgeOptions, check, planned
-from curate.checks.repeat import load_rubric
+from curate.ask import panel_run
+from curate.commands.check.judge import JudgeOptions, check, planned
+from curate.commands.check.repeat import load_rubric
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
+from curate.pipeline.stage import Consent
 from curate.review import Desk, drawing
 from curate.review.answers import Answer
-from curate.runs.run import Run
-from curate.stages.asking import panel_run
-from curate.stages.context import Consent
+from curate.runs.runner import Run
 from tests import vendor as fake
 from tests.support import machine
 from tests.support.controlled import DOCUMENTS, PAIRS, executed, known, model, truth

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 import yaml
 
-from curate.checks import mask as checks
-from curate.checks.mask_sample import LEAST, MASKED, MOST, Wish, draw, newest
+from curate.commands.check import mask as checks
+from curate.commands.check.mask_sample import LEAST, MASKED, MOST, Wish, draw, newest
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.panel import sampling_design
 from curate.review import Answer, Desk, Sample

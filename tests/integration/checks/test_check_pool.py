@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from curate.checks.pool import PoolOptions, check
-from curate.cli.check_pool import _text
+from curate.commands.check.check_pool import _text
+from curate.commands.check.pool import PoolOptions, check
+from curate.commands.pool.stage import pool as pooled
 from curate.core.errors import DataError, UserError
 from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
-from curate.stages.pool import pool as pooled
 from curate.system.files import frame, write_table
 from tests.support import machine
 from tests.support.runs import complaint, curate, ran, tiny

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from curate.checks.judge import JudgeOptions, check
-from curate.checks.pilot import PilotOrder, changes, compare, planned
+from curate.commands.check.judge import JudgeOptions, check
+from curate.commands.pilot.pilot import PilotOrder, changes, compare, planned
 from curate.core.config import override
 from curate.core.errors import BudgetError, ConfigError, NotFound, RunFailed, UserError
 from curate.panel.voting import loaded
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Consent
 from curate.review import relevance_desks
 from curate.review.desk import settled
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
-from curate.stages.context import Consent
+from curate.runs.runner import Run
 from tests.support.controlled import PAIRS, QUERIES, executed, model, truth
 from tests.support.piloted import drawn, read, true
 from tests.support.pools import grades_file

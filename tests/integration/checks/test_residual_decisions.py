@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.checks.residual import ResidualDecisions, decide, listing
-from curate.cli.check_residual import residual
+from curate.commands.check.check_residual import residual
+from curate.commands.check.residual import ResidualDecisions, decide, listing
 from curate.system import files
 from tests.support import machine
 from tests.support.runs import PIPELINE, Done, complaint, curate, ran, tiny

@@ -14,18 +14,18 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from curate import stages
-from curate.cli import contract
+from curate.ask import build
+from curate.ask.seating import load_rubric
 from curate.cli import stages as commands
 from curate.cli.app import app
 from curate.cli.main import complain
+from curate.commands.schema import contract
 from curate.core.config import parse_yaml
-from curate.runs.pipeline import Pipeline, find
-from curate.stages import KIND_COMMANDS, KNOWN, NAMES, KindCommand
-from curate.stages.asking import build
-from curate.stages.asking.seating import load_rubric
-from curate.stages.context import Context
-from curate.stages.judge.config import Config
+from curate.pipeline import stages
+from curate.pipeline.judge_config import Config
+from curate.pipeline.pipeline import Pipeline, find
+from curate.pipeline.stage import Context
+from curate.pipeline.stages import KIND_COMMANDS, KNOWN, NAMES, KindCommand
 from curate.system.files import write_text
 from tests import ROOT
 from tests.support import machine

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from curate import stages
+from curate.pipeline import stages
 from curate.retrieval.retrievers import RETRIEVERS
 from tests.support.runs import curate, tiny
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from benchmarks.calibrate_heuristics import kappa
-from curate.panel.judges.heuristic import packaged
+from curate.ask.judges.heuristic import packaged
 from curate.system import resources
 from tests.support.pools import table
 from tests.support.runs import Done, curate

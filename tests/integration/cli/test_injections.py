@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
+from curate.ask.judges.llm import LlmJudge
 from curate.core.config import read_yaml, text_digest
 from curate.core.messages import Reply, Request
 from curate.core.records import Document, Outcome
 from curate.core.scale import FIVE
 from curate.llm.passages import bounded, shown
 from curate.llm.prompts import labels, messages, rubric
-from curate.panel.judges.llm import LlmJudge
 from tests import ROOT
 
 ATTACKS = yaml.safe_load((ROOT / "tests/data/injections.yaml").read_text(encoding="utf-8"))

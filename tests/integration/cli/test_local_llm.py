@@ -13,12 +13,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask.rating import Work
 from curate.core.config import Settings
 from curate.core.errors import UserError
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.llm.online import Unreadable
-from curate.panel.rating import Work
+from curate.llm.client.judge_tally import Unreadable
 from curate.system.resources import demo
 from tests.conftest import need
 from tests.support.asking import FAST, judged, rows, said

@@ -22,11 +22,12 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from curate import __version__
-from curate.cli import contract, envelope
 from curate.cli.app import app
+from curate.commands.schema import contract
 from curate.core import errors
 from curate.core.errors import CurateError
 from curate.runs import doctor
+from curate.view import answers
 from tests import ROOT
 from tests.conftest import need
 from tests.support import machine
@@ -122,12 +123,12 @@ def test_the_version(tmp_path: Path) -> None:
 
 def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CurateError)]
-    codes = {each: str(envelope.failure(each("what"))["code"]) for each in kinds}
+    codes = {each: str(answers.failure(each("what"))["code"]) for each in kinds}
     assert len(set(codes.values())) == len(kinds)
     special = {"STOPPED": 130, "UNCHECKED": 3, "INCOMPLETE": 3}
     for kind, code in codes.items():
         expected = special.get(code, 2 if issubclass(kind, errors.UserError) else 1)
-        assert envelope.listed()[code]["exit"] == expected
+        assert answers.listed()[code]["exit"] == expected
 
 
 def test_an_error_of_a_plugin_has_the_code_of_what_it_is() -> None:
@@ -138,13 +139,13 @@ def test_an_error_of_a_plugin_has_the_code_of_what_it_is() -> None:
         """A library's own, which has the name of one of ours."""
 
     DataError.__module__ = "sqlalchemy.exc"
-    assert envelope.failure(Odd("no"))["code"] == "DATA"
-    assert envelope.failure(DataError("no"))["code"] == "INTERNAL"
+    assert answers.failure(Odd("no"))["code"] == "DATA"
+    assert answers.failure(DataError("no"))["code"] == "INTERNAL"
 
 
 def test_the_page_lists_every_code() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (.*) \|$", PAGE, re.MULTILINE)
-    listed = envelope.listed()
+    listed = answers.listed()
     assert rows == [(code, str(entry["exit"]), entry["means"]) for code, entry in listed.items()]
 
 
@@ -244,7 +245,7 @@ def test_no_error_is_kept_with_what_it_holds(tmp_path: Path, monkeypatch: pytest
 
 def test_the_last_event_of_json_lines_is_the_error(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sys, "argv", ["curate", "run", "x", "--json-lines"])
-    envelope.refuse(envelope.failure(errors.BudgetError("give --max-cost")))
+    answers.refuse(answers.failure(errors.BudgetError("give --max-cost")))
     event = json.loads(capsys.readouterr().out)
     assert event == {"event": "error", "error": {"code": "CONSENT", "message": "give --max-cost", "exit": 2}}
 
@@ -279,14 +280,14 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 @settings(max_examples=50)
 @given(VALUES)
 def test_whatever_is_answered_is_json(value: Any) -> None:
-    text = json.dumps(envelope.plain(value), allow_nan=False)
-    assert json.loads(text) == envelope.plain(value)
+    text = json.dumps(answers.plain(value), allow_nan=False)
+    assert json.loads(text) == answers.plain(value)
 
 
 def test_what_json_lacks_has_one_form() -> None:
     row = {"none": math.nan, "all": [math.inf], "file": PurePosixPath("a/b"), "day": date(2026, 11, 23), 3: (1, 2)}
-    assert envelope.plain(row) == {"none": None, "all": [None], "file": "a/b", "day": "2026-11-23", "3": [1, 2]}
-    assert envelope.plain(datetime(2026, 11, 23, 9, tzinfo=UTC)) == "2026-11-23T09:00:00+00:00"
+    assert answers.plain(row) == {"none": None, "all": [None], "file": "a/b", "day": "2026-11-23", "3": [1, 2]}
+    assert answers.plain(datetime(2026, 11, 23, 9, tzinfo=UTC)) == "2026-11-23T09:00:00+00:00"
 
 
 def test_nothing_else_stands_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
-from curate import stages
 from curate.core.progress import WORKING
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
+from curate.pipeline import stages
+from curate.pipeline.pipeline import Pipeline
+from curate.runs.runner import Run
 from tests.support.runs import complaint, ran, tiny
 
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
 STEP = """\
 import sys, time
-from curate.cli.progress import bars
+from curate.view.progress import bars
 from curate.core.progress import StepLabel
 with bars() as (progress, tell):
     tell("begins")

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from curate.core import safe_yaml
-from curate.formats.exporters import mteb_tasks
-from curate.formats.readers.layout import find
+from curate.tables.exporters import mteb_tasks
+from curate.tables.readers.layout import find
 from tests.integration.project.test_layers import PACKAGE
 from tests.support.runs import curate, tiny
 

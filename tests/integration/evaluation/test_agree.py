@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.agree.compare import compare
+from curate.commands.agree.ratings_file import measure, read
 from curate.core.errors import ConfigError, DataError
-from curate.evaluation.agreement.compare import compare
-from curate.evaluation.agreement.ratings_file import measure, read
-from curate.formats.readers.raters import Layout
 from curate.system.files import frame, write_json, write_table
+from curate.tables.readers.raters import Layout
 from tests.integration.cli.test_review_commands import filled
 from tests.support import machine
 from tests.support.pools import pooled

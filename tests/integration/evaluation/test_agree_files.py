@@ -8,11 +8,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from curate.commands.agree.ratings_file import measure, read
 from curate.core.errors import ConfigError, DataError
-from curate.evaluation.agreement.ratings_file import measure, read
-from curate.formats.readers.counts import looks_like_counts
-from curate.formats.readers.raters import Layout, is_person, panel
-from curate.pii.people import is_name
+from curate.pii.person_names.people import is_name
+from curate.tables.readers.counts import looks_like_counts
+from curate.tables.readers.raters import Layout, is_person, panel
 from tests.support import machine
 from tests.support.runs import Done, curate, ran
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from curate.evaluation.analysis.analyze import _question
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT
 from tests.support import machine

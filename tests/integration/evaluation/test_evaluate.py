@@ -20,7 +20,7 @@ from curate.core.errors import ConfigError, DataError, UserError
 from curate.evaluation.models import mteb_models, page_levels, tasks
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
 from curate.evaluation.models.scoring import scored
-from curate.formats.kinds import kinds
+from curate.tables.kinds import kinds
 from tests.support import machine, scoring
 from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
 from tests.support.small import minilm

@@ -17,7 +17,7 @@ from curate.evaluation.models.floor_vectors import random_vectors
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.scoring import scored
-from curate.formats import kinds as registry
+from curate.tables import kinds as registry
 from tests.support import labelled_tasks as written
 from tests.support.labelled_tasks import texts
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from curate.evaluation.models import origin, tasks
-from curate.formats.exporters.contributors import parts
 from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample
+from curate.tables.exporters.contributors import parts
 from tests.support import machine
 from tests.support.runs import complaint, curate, ran, tiny
 

@@ -18,8 +18,8 @@ from curate.evaluation.models.mteb_models import named
 from curate.evaluation.models.rounds import ScoredRound
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.vector_models import CutModel, StockModel, cut
+from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
-from curate.stages.context import home
 from tests.support.evaluating import benchmark, renamed, sentences, written
 from tests.support.written_models import routed, saved
 

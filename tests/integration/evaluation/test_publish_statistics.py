@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from curate.evaluation.publish import statistics
-from curate.formats.exporters.loading import load_task
-from curate.formats.exporters.mteb_tasks import front_matter, task_folders
-from curate.formats.kinds import KINDS
+from curate.tables.exporters.loading import load_task
+from curate.tables.exporters.mteb_tasks import front_matter, task_folders
+from curate.tables.kinds import KINDS
 from tests.support.every_kind import every_kind
 
 

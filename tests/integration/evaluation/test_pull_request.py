@@ -10,9 +10,9 @@ import pytest
 
 from curate.evaluation.publish import statistics
 from curate.evaluation.publish.task_source import HubPlace, TaskSource, hub_place, placeholders
-from curate.formats.exporters.loading import load_task
-from curate.formats.exporters.mteb_tasks import front_matter, task_folders
 from curate.system.files import read_json
+from curate.tables.exporters.loading import load_task
+from curate.tables.exporters.mteb_tasks import front_matter, task_folders
 from tests.integration.evaluation.test_publish_statistics import installed
 from tests.support import machine
 from tests.support.every_kind import every_kind

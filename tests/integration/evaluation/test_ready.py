@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.evaluation.publish.texts import TextTable
-from curate.stages.train_set import splits
+from curate.runs import leaks as splits
 from curate.system.files import read_json, sha256, write_json
 from tests.support import machine
 from tests.support.runs import complaint, curate, ran

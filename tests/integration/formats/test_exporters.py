@@ -16,14 +16,14 @@ import pytest
 import yaml
 
 from curate import testing
+from curate.commands.export.integrity import check
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
-from curate.formats.exporters import EXPORTERS
-from curate.formats.exporters.card import markdown
-from curate.formats.exporters.integrity import check
-from curate.formats.exporters.loading import load_task, load_tasks
-from curate.formats.exporters.mteb import mteb_language
+from curate.tables.exporters import EXPORTERS
+from curate.tables.exporters.card import markdown
+from curate.tables.exporters.loading import load_task, load_tasks
+from curate.tables.exporters.mteb import mteb_language
 from curate.testing import FEVER, ListCorpus
 
 WORDS = "热咳痛疹药"

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from curate.core.scale import Scale
 from curate.evaluation.models import perquery
-from curate.formats.exporters import manifest
-from curate.formats.exporters.graded import Gain, gains
 from curate.ledger import Ledger
 from curate.panel.voting import EXPERTS, PAIR, decide
+from curate.runs import derive
 from curate.system.files import frame, read_scale
-from curate.verify import derive
+from curate.tables.exporters import manifest
+from curate.tables.exporters.graded import Gain, gains
 from curate.verify.verify import verify
 from tests.support.pools import table
 from tests.support.runs import complaint, ran, tiny

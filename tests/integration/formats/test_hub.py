@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from curate.formats.exporters import manifest
 from curate.system.files import digests
+from curate.tables.exporters import manifest
 from tests.support.hubbing import Hub, hub
 from tests.support.runs import Done, curate, started, tiny
 

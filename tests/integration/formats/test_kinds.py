@@ -13,17 +13,17 @@ import yaml
 from typer.testing import CliRunner
 
 from curate.cli.app import app
+from curate.commands.report.page import strings
 from curate.core.config import Json, parse_yaml
 from curate.core.errors import DataError
-from curate.formats import kinds as registry
-from curate.formats.exporters import manifest
-from curate.formats.kinds import KINDS, kind, kinds
 from curate.ledger import Ledger
-from curate.report.page import strings
+from curate.pipeline.pipeline import Pipeline
 from curate.review import Answer, Desk, Sample, relevance_desks
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
+from curate.runs.runner import Run
 from curate.system.files import frame, read_json, write_json, write_table
+from curate.tables import kinds as registry
+from curate.tables.exporters import manifest
+from curate.tables.kinds import KINDS, kind, kinds
 from curate.verify.verify import verify
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate
@@ -152,7 +152,7 @@ def test_people_check_a_stranger_s_kind(export: Path) -> None:
 
 def test_a_further_kind_touches_four_files_of_ours() -> None:
     """Of sts, which is made like any other: rows in tables, and nothing that asks for its name."""
-    own = ("stages/sts/", "formats/kinds/sts.py")
+    own = ("stages/sts/", "tables/kinds/sts.py")
     naming = {
         place
         for path in sorted((ROOT / "curate").rglob("*.py"))
@@ -162,7 +162,7 @@ def test_a_further_kind_touches_four_files_of_ours() -> None:
         if isinstance(node, ast.Constant) and node.value == "sts"
     }
     tables = "core/kind_tables.py"  # the columns of its tables
-    assert naming | {tables} == {"formats/kinds/__init__.py", "stages/__init__.py", "api/opened.py", tables}
+    assert naming | {tables} == {"tables/kinds/__init__.py", "pipeline/stages.py", "runs/run_view.py", tables}
     templates = [path for path in (ROOT / "curate").rglob("*.j2") if "sts" not in path.name]
     assert not [path.name for path in templates if re.search(r"\bsts\b", path.read_text(encoding="utf-8"))]
 
@@ -188,7 +188,7 @@ def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(
     export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as without:
-        without.setattr("curate.stages.export.shortcuts.installed", lambda _: False)
+        without.setattr("curate.commands.export.shortcuts.installed", lambda _: False)
         [unknown] = [each for each in again(export)["notes"] if "shortcuts" in each]
         assert "fever not checked, for the run pools with no encoder of its own; pip install" in unknown
         with pytest.raises(DataError, match="not checked"):

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.formats.exporters.mteb_tasks import load
-from curate.formats.kinds import kind
+from curate.tables.exporters.mteb_tasks import load
+from curate.tables.kinds import kind
 from tests.integration.formats.test_exporters import evaluate
 from tests.integration.stages.test_label import WORDS, honest, texts
 from tests.support.runs import ran, tiny

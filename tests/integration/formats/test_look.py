@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from curate.core.errors import DataError
-from curate.formats.readers import Table
-from curate.formats.readers.file import File, format_of
-from curate.formats.readers.guess import guess
-from curate.formats.readers.items import LINE
-from curate.formats.readers.look import LONG, IdColumn, TableLook, look
+from curate.tables.readers import Table
+from curate.tables.readers.file import File, format_of
+from curate.tables.readers.guess import guess
+from curate.tables.readers.items import LINE
+from curate.tables.readers.look import LONG, IdColumn, TableLook, look
 from tests.support import everyday
 from tests.support.steps import jsonl
 

@@ -10,11 +10,11 @@ import pytest
 
 from curate.core.protocols import Benchmark
 from curate.evaluation.models import origin, tasks
-from curate.formats.exporters.ids import prefixed
-from curate.formats.exporters.mteb import export
-from curate.formats.exporters.reading import mteb
-from curate.formats.kinds import kind
 from curate.system.files import frame
+from curate.tables.exporters.ids import prefixed
+from curate.tables.exporters.mteb import export
+from curate.tables.exporters.reading import mteb
+from curate.tables.kinds import kind
 from curate.testing import ListCorpus
 from tests.integration.formats.test_exporters import evaluate
 

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from curate.core.errors import ConfigError, DataError, MissingExtra
-from curate.formats.readers import Problem, Row, Table
-from curate.formats.readers.encoding import Encoding, detect
-from curate.formats.readers.file import File, format_of
-from curate.formats.readers.items import NAMES, Item, LabelledPair, item, pair
-from curate.formats.readers.layout import find
-from curate.formats.readers.settings import Input, sources
-from curate.formats.readers.task import TaskTable, named
+from curate.tables.readers import Problem, Row, Table
+from curate.tables.readers.encoding import Encoding, detect
+from curate.tables.readers.file import File, format_of
+from curate.tables.readers.items import NAMES, Item, LabelledPair, item, pair
+from curate.tables.readers.layout import find
+from curate.tables.readers.settings import Input, sources
+from curate.tables.readers.task import TaskTable, named
 from tests.support.steps import jsonl
 
 SIMPLIFIED = "高血压患者平时要注意控制食盐的摄入量,医生说每天不超过六克。"

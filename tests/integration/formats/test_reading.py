@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from curate.core.errors import ConfigError, DataError, MissingExtra
-from curate.formats.readers import Problem, Row, Source
-from curate.formats.readers.file import File, format_of
-from curate.formats.readers.layout import find, readable
-from curate.formats.readers.settings import Input, Sources, sources
+from curate.tables.readers import Problem, Row, Source
+from curate.tables.readers.file import File, format_of
+from curate.tables.readers.layout import find, readable
+from curate.tables.readers.settings import Input, Sources, sources
 from tests.support import everyday
 from tests.support.steps import jsonl
 

@@ -10,9 +10,9 @@ import pytest
 from curate import load_tasks
 from curate.core.config import check
 from curate.core.errors import ConfigError
-from curate.formats.exporters.manifest import read
-from curate.formats.exporters.mteb_tasks import front_matter
-from curate.formats.exporters.task_metadata import MtebMetadata, block, known, licence_problem, missing
+from curate.tables.exporters.manifest import read
+from curate.tables.exporters.mteb_tasks import front_matter
+from curate.tables.exporters.task_metadata import MtebMetadata, block, known, licence_problem, missing
 from tests.support.evaluating import benchmark, written
 from tests.support.publishing import finished, full
 from tests.support.runs import curate, ran, tiny

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
+from curate.commands.audit import correction, labels
+from curate.commands.audit.labels import LABELLED, UNLABELLED
 from curate.core.errors import DataError
-from curate.label_audit import correction, labels
-from curate.label_audit.labels import LABELLED, UNLABELLED
 from curate.panel.sampling_design import guesses
 from curate.stats.bootstrap import resamples
 from tests.support.defined import defined

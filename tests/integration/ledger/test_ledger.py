@@ -24,7 +24,7 @@ from curate.ledger import Ledger, PassageRow, tables
 from curate.ledger.frames import standing
 from curate.ledger.ids import TimeOrderedIds
 from curate.ledger.records import LOST
-from curate.stages.context import ledger_place
+from curate.pipeline.stage import ledger_place
 from tests.conftest import need
 from tests.support import postgres
 from tests.support.rows import CALL, RATING, child, sql

@@ -19,10 +19,10 @@ import pytest
 from curate.core.config import text_digest
 from curate.core.errors import BudgetError, ConfigError, ProviderError, RunFailed
 from curate.ledger import Ledger
-from curate.llm import online
-from curate.llm.batch import BatchJob, ask_batches, no_batch
+from curate.llm import client
 from curate.llm.budget import Budget, Meter
 from curate.llm.cap import CapPolicy
+from curate.llm.client.batch import BatchJob, ask_batches, no_batch
 from curate.llm.cost import Price, batch_price, estimate
 from curate.llm.providers.batch import batch_provider
 from tests import ROOT
@@ -104,7 +104,7 @@ def test_the_rows_are_those_of_an_online_call(ledger: Ledger, tmp_path: Path, ki
         collected(server.url, ledger, work("SABCD"), kind=kind)
     with vendor(script) as server, Ledger(tmp_path / "online.db") as other:
         one = order(server.url, other, work("SABCD"), kind=kind)
-        online.ask([online.Job("m", one.tasks(), one.provider, one.account)], other)
+        client.ask([client.Job("m", one.tasks(), one.provider, one.account)], other)
         assert sorted(rows(other, columns)) == sorted(rows(ledger, columns))
         assert grades(other, "SABCD") == grades(ledger, "SABCD")
 
@@ -205,7 +205,7 @@ def test_what_no_batch_answers_is_left_to_be_asked_online(ledger: Ledger, kind: 
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
         ask_batches([one], ledger, pace=FAST)
         assert watched.created(kind) == FAST.rounds
-        online.ask([online.Job("m", one.tasks(), one.provider, one.account)], ledger)
+        client.ask([client.Job("m", one.tasks(), one.provider, one.account)], ledger)
         assert sorted(next(iter(call.passages.values()))[-1] for call in server.calls) == list("ABS")
     assert grades(ledger, "SABCD") == list("SABCD")
 

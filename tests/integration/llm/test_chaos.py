@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask.rating import Work
 from curate.core.config import text_digest
 from curate.core.errors import ProviderError
 from curate.core.records import Query
 from curate.ledger import Ledger
-from curate.llm.online.rate_limit import TRAVEL
-from curate.panel.rating import Work
+from curate.llm.client.rate_limit import TRAVEL
 from tests import vendor as fake
 from tests.support.asking import FAST, judged, passages, script, standing
 from tests.vendor import KINDS, Call, Chaos, Fault, Vendor, chaos, vendor

@@ -10,7 +10,7 @@ import pytest
 from curate.core.errors import BudgetError
 from curate.ledger import Ledger
 from curate.ledger.caps import Caps
-from curate.llm import online
+from curate.llm import client
 from curate.llm.budget import Budget
 from curate.llm.cap import CapPolicy
 from tests import vendor as fake
@@ -92,7 +92,7 @@ def test_two_that_ask_at_once_under_one_cap_keep_it_together(tmp_path: Path) -> 
         with Ledger(tmp_path / "ledger.db") as ledger:
             both.wait(10)
             with pytest.raises(BudgetError) as caught:
-                online.ask(
+                client.ask(
                     [job(server, work("S" * 40, name=name), PRICED, batch=1)], ledger, budget=Budget(CapPolicy(cap))
                 )
             ends.append(caught.value)

@@ -15,22 +15,22 @@ from typing import Any
 
 import pytest
 
+from curate.ask import rating
+from curate.ask.judges.llm import LlmJudge
 from curate.core.errors import BudgetError, ProviderError, RunFailed
 from curate.core.messages import Request, Usage
 from curate.core.protocols import Provider
 from curate.core.records import Outcome
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import client
 from curate.llm.budget import Budget, Meter, plan
 from curate.llm.cap import CapPolicy
+from curate.llm.client import Account, Job
 from curate.llm.cost import EstimatedUsage
-from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.llm.token_rate import TokenRate, token_rate
-from curate.panel import rating
-from curate.panel.judges.llm import LlmJudge
 from curate.retrieval.encoders.api import Api
 from curate.retrieval.encoders.api import Config as ApiConfig
 from curate.system import http
@@ -339,7 +339,7 @@ def test_a_fatal_answer_ends_long_pauses(ledger: Ledger) -> None:
 def test_tasks_are_taken_as_slots_become_free(ledger: Ledger) -> None:
     taken = 0
 
-    def counted(server: Vendor) -> Iterator[online.Task]:
+    def counted(server: Vendor) -> Iterator[client.Task]:
         nonlocal taken
         judge, _ = llm(server)
         for task in rating.tasks(judge, cut(work("S" * 100), 1), key(server)):
@@ -347,7 +347,7 @@ def test_tasks_are_taken_as_slots_become_free(ledger: Ledger) -> None:
             yield task
 
     with vendor(script, [fake.error(401)]) as server, pytest.raises(ProviderError):
-        online.ask([Job("m", counted(server), llm(server)[1], Account("j"), ONE)], ledger)
+        client.ask([Job("m", counted(server), llm(server)[1], Account("j"), ONE)], ledger)
     assert taken <= 3
 
 
@@ -363,7 +363,7 @@ def test_progress_counts_items_up_to_the_total(ledger: Ledger) -> None:
         judge, asked = llm(server)
         tasks = rating.tasks(judge, work("SABC"), key(server))
         progress = lambda _label, total, done, _money="": seen.append((total, done))  # noqa: E731 - one expression
-        online.ask([Job("m", tasks, asked, Account("j"), ONE, total=4)], ledger, progress=progress)
+        client.ask([Job("m", tasks, asked, Account("j"), ONE, total=4)], ledger, progress=progress)
     assert seen == [(4, 0), (4, 2), (4, 4)]
 
 
@@ -552,7 +552,7 @@ def test_it_runs_in_a_thread_that_takes_no_signals(ledger: Ledger) -> None:
         assert said(server, ledger, work("SAB")) == ["S", "A", "B"]
 
 
-def tasks_with(server: Vendor, grades: str, **changed: Any) -> Iterator[online.Task]:
+def tasks_with(server: Vendor, grades: str, **changed: Any) -> Iterator[client.Task]:
     """Yield a task per passage, the third one changed."""
     judge, _ = llm(server)
     for number, task in enumerate(rating.tasks(judge, cut(work(grades), 1), key(server))):
@@ -560,26 +560,26 @@ def tasks_with(server: Vendor, grades: str, **changed: Any) -> Iterator[online.T
 
 
 def test_an_unexpected_error_surfaces_as_itself_and_keeps_the_rest(ledger: Ledger) -> None:
-    def broken(_reply: object) -> online.ReplyResult:
+    def broken(_reply: object) -> client.ReplyResult:
         raise ZeroDivisionError("a bug in reading")
 
     def faults(call: Call) -> Fault | None:
         return fake.slow(0.3) if "段落2" not in next(iter(call.passages.values())) else None
 
     with vendor(script, faults) as server, pytest.raises(ZeroDivisionError, match="a bug"):
-        online.ask([Job("m", tasks_with(server, "S" * 20, read=broken), llm(server)[1], Account("j"), FAST)], ledger)
+        client.ask([Job("m", tasks_with(server, "S" * 20, read=broken), llm(server)[1], Account("j"), FAST)], ledger)
     assert len(server.calls) <= 5
     assert ledger.count("calls") == len(server.calls)  # the reply that could not be read is paid, too
     assert [form for (form,) in rows(ledger, "form")].count("broken") == 1
 
 
 def test_an_error_in_the_tasks_themselves_surfaces_too(ledger: Ledger) -> None:
-    def tasks(server: Vendor) -> Iterator[online.Task]:
+    def tasks(server: Vendor) -> Iterator[client.Task]:
         yield from tasks_with(server, "S" * 9)
         raise KeyError("a bug in building")
 
     with vendor(script, lambda _call: fake.slow(0.2)) as server, pytest.raises(KeyError, match="a bug"):
-        online.ask([Job("m", tasks(server), llm(server)[1], Account("j"), FAST)], ledger)
+        client.ask([Job("m", tasks(server), llm(server)[1], Account("j"), FAST)], ledger)
     assert ledger.count("calls") == len(server.calls) >= 5  # those in flight at the end are written
 
 
@@ -691,7 +691,7 @@ def test_a_model_that_never_answers_in_form_is_given_up(tmp_path: Path) -> None:
     with vendor(script, faults=lambda _call: fake.says("I am a teapot")) as server, Ledger(tmp_path / "l.db") as ledger:
         with pytest.raises(RunFailed, match=r"10 answers in a row .* 'I am a teapot'; try another json_mode"):
             judged(server, ledger, work("SABCD" * 40))
-        assert len(server.calls) == online.MOST_UNREADABLE
+        assert len(server.calls) == client.MOST_UNREADABLE
 
 
 def test_a_model_that_could_be_read_before_is_given_up_later(tmp_path: Path) -> None:
@@ -702,14 +702,14 @@ def test_a_model_that_could_be_read_before_is_given_up_later(tmp_path: Path) -> 
         server.faults = lambda _call: fake.says("I am a teapot")
         with pytest.raises(RunFailed, match="answers in a row gave nothing"):
             judged(server, ledger, work("SABCD" * 40, name="另"))
-        assert 0 <= len(server.calls) - known - online.MOST_FRUITLESS <= FAST.concurrency
+        assert 0 <= len(server.calls) - known - client.MOST_FRUITLESS <= FAST.concurrency
 
 
 def test_refusals_are_answers_that_can_be_read(tmp_path: Path) -> None:
     with vendor(script, faults=lambda _call: fake.refusal) as server, Ledger(tmp_path / "l.db") as ledger:
         with pytest.raises(RunFailed, match=r"gave nothing .* refusals; choose another model(?!.*json_mode)"):
             judged(server, ledger, work("SABCD" * 40))
-        assert 0 <= len(server.calls) - online.MOST_FRUITLESS <= FAST.concurrency
+        assert 0 <= len(server.calls) - client.MOST_FRUITLESS <= FAST.concurrency
 
 
 def test_a_server_that_is_down_is_given_up_and_named(tmp_path: Path) -> None:
@@ -726,7 +726,7 @@ def test_judges_are_asked_side_by_side(ledger: Ledger) -> None:
     jobs = work("SABCD" * 4)
     with vendor(script, lambda _call: fake.slow(0.1)) as server:
         both = [job(server, jobs, batch=1, model=name) for name in ("m-1", "m-2")]
-        bills = online.ask(both, ledger)
+        bills = client.ask(both, ledger)
         assert said(server, ledger, jobs, model="m-1") == said(server, ledger, jobs, model="m-2") == list("SABCD" * 4)
     assert [bill.calls for bill in bills.values()] == [20, 20]
     assert server.peak == 2 * FAST.concurrency
@@ -742,7 +742,7 @@ def test_a_judge_without_money_ends_and_the_other_finishes(ledger: Ledger) -> No
     with vendor(script, faults) as server:
         both = [job(server, jobs, ONE, batch=1, model=name) for name in ("poor", "rich")]
         with pytest.raises(ProviderError, match=r"poor.*spend no more"):
-            online.ask(both, ledger, tell=told.append)
+            client.ask(both, ledger, tell=told.append)
         assert said(server, ledger, jobs, model="rich") == ["S"] * 20
         assert said(server, ledger, jobs, model="poor") == ["S"] * 9 + [None] * 11
     [line] = told
@@ -755,7 +755,7 @@ def test_a_judge_whose_key_is_wrong_from_the_start_stops_all(ledger: Ledger) -> 
 
     jobs = work("S" * 30)
     with vendor(script, faults) as server, pytest.raises(ProviderError, match="401"):
-        online.ask([job(server, jobs, ONE, batch=1, model=name) for name in ("right", "wrong")], ledger)
+        client.ask([job(server, jobs, ONE, batch=1, model=name) for name in ("right", "wrong")], ledger)
     assert len(server.calls) <= 3
     assert ledger.count("calls") == len(server.calls) - 1
 
@@ -764,7 +764,7 @@ def test_reasons_of_several_judges_are_all_told(ledger: Ledger) -> None:
     jobs = work("S" * 3)
     faults = lambda call: fake.error(402) if "段落2 S" in call.passages.values() else None  # noqa: E731 - one expression
     with vendor(script, faults) as server, pytest.raises(RunFailed, match=r"m-1.*\n.*m-2"):
-        online.ask([job(server, jobs, ONE, batch=1, model=name) for name in ("m-1", "m-2")], ledger)
+        client.ask([job(server, jobs, ONE, batch=1, model=name) for name in ("m-1", "m-2")], ledger)
 
 
 def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
@@ -774,7 +774,7 @@ def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
         server.faults = lambda _call: dear
         both = [job(server, work("S" * 30), PRICED, batch=1, model=name) for name in ("m-1", "m-2")]
         with pytest.raises(BudgetError):
-            online.ask(both, ledger, budget=Budget(CapPolicy(9.5 * most)))
+            client.ask(both, ledger, budget=Budget(CapPolicy(9.5 * most)))
     assert len(server.calls) == 9
     assert {call.model for call in server.calls} == {"m-1", "m-2"}
 
@@ -852,7 +852,7 @@ def test_a_server_that_is_not_there_is_said_once_at_the_first_try(ledger: Ledger
     turns, told = iter(range(10**6)), list[str]()
     faults = lambda _call: fake.error(500) if next(turns) in away else None  # noqa: E731 - one expression
     with vendor(script, faults) as server:
-        online.ask([job(server, work("S" * 60), batch=1)], ledger, tell=told.append)
+        client.ask([job(server, work("S" * 60), batch=1)], ledger, tell=told.append)
     said = [line for line in told if line.endswith("trying again, for some minutes at most")]
     assert (len(said), all("HTTP 500" in line for line in said)) == (lines, True)
 
@@ -902,7 +902,7 @@ def test_a_name_that_leads_nowhere_is_given_up_after_three_tries(
         one = replace(job(server, work("S" * 40), ONE, batch=1), provider=provider)
     lookups = Lookups(monkeypatch)
     with pytest.raises(ProviderError, match=f"{NAMELESS}: the name of its host leads to no address") as caught:
-        online.ask([one], ledger)
+        client.ask([one], ledger)
     assert (caught.value.fatal, lookups.names) == (True, ["no-such-host.invalid"] * 3)
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from curate.ask import build
 from curate.core.config import Settings, canonical, check, digest
 from curate.core.errors import ConfigError
 from curate.llm.providers import identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets, rates
 from curate.llm.providers.settings import ProviderConfig
-from curate.stages.asking import build
-from curate.stages.context import Context
+from curate.pipeline.stage import Context
 from tests import ROOT
 from tests.support.asking import RUBRIC
 

@@ -6,8 +6,8 @@ import pytest
 
 from curate.core.errors import BudgetError
 from curate.ledger import Ledger
-from curate.llm.online import Unreadable
-from curate.llm.online.canary import CANARY
+from curate.llm.client import Unreadable
+from curate.llm.client.canary import CANARY
 from tests import vendor as fake
 from tests.support.asking import PRICED, bound, judged, rows, said, script, work
 from tests.vendor import Answer, Call, Fault, vendor

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.report import stage as report
+from curate.commands.report.page import page, strings
 from curate.core.scale import FIVE
 from curate.panel import agreement_figures
-from curate.report.page import page, strings
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
-from curate.stages import report
-from curate.stages.configs import ReportConfig
-from curate.stages.facts import card_facts
+from curate.pipeline.configs import ReportConfig
+from curate.pipeline.pipeline import Pipeline
+from curate.runs import card_facts
+from curate.runs.runner import Run
 from tests.integration.cli.test_review_commands import filled
 from tests.support import machine
 from tests.support.pools import grades_file

@@ -10,22 +10,22 @@ import numpy as np
 import polars as pl
 import pytest
 
+from curate.ask import rating
+from curate.ask.judges import JUDGES
+from curate.ask.judges.heuristic import Config as HeuristicConfig
+from curate.ask.judges.heuristic import Lexical, Similarity, Thresholds, guessing, packaged
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.judges.replay import Config as ReplayConfig
+from curate.ask.judges.replay import Replay
+from curate.ask.rating import Key, Work
 from curate.core.config import canonical, digest, read_yaml
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Encoder, Judge, Kit, Vectors
 from curate.core.records import Document, Outcome, Query, Role
 from curate.core.scale import FIVE
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import client
 from curate.llm.prompts import rubric
-from curate.panel import rating
-from curate.panel.judges import JUDGES
-from curate.panel.judges.heuristic import Config as HeuristicConfig
-from curate.panel.judges.heuristic import Lexical, Similarity, Thresholds, guessing, packaged
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.judges.replay import Config as ReplayConfig
-from curate.panel.judges.replay import Replay
-from curate.panel.rating import Key, Work
 from curate.system import resources
 from curate.testing import PASSAGES, QUERY, check_judge
 from tests import ROOT
@@ -116,7 +116,7 @@ def outcomes(judge: Judge | LlmJudge, documents: Sequence[Document], server: Ven
     with Ledger(folder / f"{len(list(folder.iterdir()))}.db") as ledger:
         asked = llm(server, key_env="TEST_KEY")[1]
         tasks = rating.tasks(judge, work if documents else [], key)
-        online.ask([online.Job("m", tasks, asked, online.Account(**vars(key)))], ledger)
+        client.ask([client.Job("m", tasks, asked, client.Account(**vars(key)))], ledger)
         rows = ledger.ratings(key.judge_digest, key.rubric_digest).sort("slot").rows(named=True)
     return [Outcome(row["grade"], row["status"]) for row in rows]
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.ask.judges import llm
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.rating import Key, Work, prompts, rate, ratings, snapshot, tasks
 from curate.core.config import Json, text_digest
 from curate.core.errors import ProviderError, RunFailed
 from curate.core.messages import Reply
 from curate.core.records import Document, Outcome, Query
 from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
-from curate.llm.online import Task
+from curate.llm.client import Task
 from curate.llm.parse import Parsed, parse
-from curate.panel.judges import llm
-from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Key, Work, prompts, rate, ratings, snapshot, tasks
 from tests.support.asking import QUERY, RUBRIC, cut, passages, work
 
 JUDGE = LlmJudge("m", RUBRIC, {"model": "m-1"})

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from curate.commands.anonymise import Fields, MaskRequest, anonymise
+from curate.commands.anonymise.raw_lines import HEAD
+from curate.commands.anonymise.settings import masking
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.pii import RECOGNISERS
-from curate.pii.files import Fields, MaskRequest, anonymise
-from curate.pii.files.raw_lines import HEAD
-from curate.pii.files.request import masking
 from curate.pii.listing import listing
 from curate.pii.settings import Masking
 from tests.support import machine

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.mask.model import LONGEST, OVERLAP, WINDOW, MaskingPrompt, Spotted, build, prompt, read, windows
 from curate.core.config import Json, check, read_yaml
 from curate.core.errors import BudgetError, ConfigError, ProviderError, RunFailed, UserError
 from curate.core.messages import Reply
@@ -26,11 +27,10 @@ from curate.ledger import Ledger
 from curate.llm.providers import provider
 from curate.llm.providers.presets import LanguageModel
 from curate.pii.kinds import kinds
-from curate.pii.model import LONGEST, OVERLAP, WINDOW, MaskingPrompt, Spotted, build, prompt, read, windows
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Consent, Report
 from curate.runs.ledger_check import check as findings
-from curate.runs.pipeline import Pipeline
-from curate.runs.run import Run
-from curate.stages.context import Consent, Report
+from curate.runs.runner import Run
 from curate.system import resources
 from curate.system.egress import outside
 from tests import ROOT

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from curate.commands.audit import page as audit_page
+from curate.commands.audit.page import KINDS, STYLES, strings
 from curate.core.records import AUDITED
 from curate.core.scale import FIVE
-from curate.report import audit_page
-from curate.report.audit_page import KINDS, STYLES, strings
 from curate.system.files import read_json, read_table
 from tests.integration.stages.test_report import HOSTILE, Read
 from tests.support.auditing import audited, labelled

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from curate.commands.report.beside import beside
+from curate.commands.report.page import page, strings
+from curate.commands.report.shown import Shown
+from curate.commands.report.stage import fingerprint, gather
 from curate.core.config import read_yaml
-from curate.report.page import page, strings
-from curate.report.shown import Shown
-from curate.stages.configs import ReportConfig
-from curate.stages.context import Context
-from curate.stages.facts.beside import beside
-from curate.stages.facts.freshness import MADE_FROM, made_from, rated
-from curate.stages.report import fingerprint, gather
-from curate.stages.train_set.splits import digests
+from curate.pipeline.configs import ReportConfig
+from curate.pipeline.freshness import MADE_FROM, made_from, rated
+from curate.pipeline.stage import Context
+from curate.runs.leaks import digests
 from curate.system.files import read_json, write_json
 from tests.integration.stages.test_report import Read, make
 

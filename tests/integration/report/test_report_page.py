@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.report.page import strings
-from curate.stages.configs import ReportConfig
+from curate.commands.report.page import strings
+from curate.pipeline.configs import ReportConfig
 from curate.system.files import read_table
 from tests import ROOT
 from tests.conftest import need

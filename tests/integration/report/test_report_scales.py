@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from curate.core.scale import Scale
-from curate.stages.configs import ReportConfig
+from curate.pipeline.configs import ReportConfig
 from curate.system.files import read_scale
 from tests import ROOT
 from tests.conftest import need

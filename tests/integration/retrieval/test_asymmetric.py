@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from curate.ask import build
 from curate.core.config import Settings
 from curate.core.errors import ConfigError
-from curate.formats.exporters import contributors
 from curate.retrieval.encoders import UNDEFINED
 from curate.retrieval.encoders.asymmetric import Asymmetric
-from curate.stages.asking import build
 from curate.system import egress
+from curate.tables.exporters import contributors
 from tests.support.small import context
 
 E5, USE = "e5", "use"

@@ -12,13 +12,13 @@ import pytest
 from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import devices, diversity, exact_search, near_duplicates
-from curate.retrieval.similarity.approximate import FLOAT32, Float32, Rows, Scores, Screen, Tile
 from curate.retrieval.similarity.bf16 import BFloat16, Bits, RowsBf16, sums_in_float32
 from curate.retrieval.similarity.devices import bf16_pays, int8_pays, screen_for_pairs, screen_for_search
 from curate.retrieval.similarity.diversity import diversify
 from curate.retrieval.similarity.exact_search import Best, longest, products, top_k, unit
 from curate.retrieval.similarity.float16 import Float16
 from curate.retrieval.similarity.int8 import Int8, Whole, WholeProducts, sums_exactly
+from curate.retrieval.similarity.screening import FLOAT32, Float32, Rows, Scores, Screen, Tile
 
 torch = pytest.importorskip("torch")
 HALF = Float16(torch.device("cpu"))

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from curate.cli.completing import retrievers
+from curate.ask import build
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError
-from curate.formats.exporters.contributors import parts
+from curate.pipeline.pipeline import Pipeline, find
+from curate.pipeline.stage import Context
 from curate.retrieval.encoders.dense import Config
 from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
-from curate.runs.pipeline import Pipeline, find
-from curate.runs.run import Run
-from curate.stages.asking import build
-from curate.stages.context import Context
+from curate.runs.completing import retrievers
+from curate.runs.runner import Run
+from curate.tables.exporters.contributors import parts
 
 PAPER = ("gte-multilingual-base", "bge-m3", "Conan-embedding-v1")
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.ask import build
 from curate.core import config as settings
 from curate.core.config import Settings
 from curate.core.errors import AccessError, ConfigError, CurateError, ProviderError
@@ -24,7 +25,6 @@ from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.encoders.api import Api, Config
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.vectors import GROUP
-from curate.stages.asking import build
 from curate.testing import check_encoder
 from tests.support.runs import curate, tiny
 from tests.support.small import EmbeddingServer, Reply, context, embedding_server, embeddings, letters, minilm

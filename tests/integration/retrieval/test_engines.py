@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from curate.ask import build
 from curate.core import config
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, MissingExtra, ProviderError, RunFailed
@@ -21,7 +22,6 @@ from curate.retrieval.engines import ENGINES
 from curate.retrieval.engines import ray as ray_engine
 from curate.retrieval.retrievers.dense import Config, DenseRetriever
 from curate.retrieval.vectors import BLOCK, CachedEncoder
-from curate.stages.asking import build
 from curate.testing import ListCorpus, listed
 from tests.conftest import need
 from tests.support.ray_cluster import ray_here

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.leaks import EDITS, lines
+from curate.ask.build import encoder
+from curate.commands.train_set import Leaks
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import leaks
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.leaks import LeakSplit, Rule, SplitTexts, alike, find, form
 from curate.retrieval.vectors import CachedEncoder
-from curate.stages.asking.build import encoder
-from curate.stages.train_set import splits
-from curate.stages.train_set.config import Leaks
+from curate.runs import leaks as splits
 from curate.system import resources
 from tests.support.runs import tiny
 from tests.support.small import context

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from curate.ask import build
 from curate.core.config import Json, Settings
 from curate.core.errors import AccessError, ConfigError, DataError, MissingExtra, ProviderError, UserError
 from curate.core.protocols import Retriever
 from curate.core.records import Hit
-from curate.stages.asking import build
 from curate.system.files import frame, write_table
 from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 from tests.integration.stages.test_pool import diversified, pooled, table

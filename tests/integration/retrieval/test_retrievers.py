@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from curate.ask import build
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Kit, Retriever
@@ -17,7 +18,6 @@ from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.retrievers.bm25 import Bm25
 from curate.retrieval.retrievers.bm25 import Config as Bm25Config
 from curate.retrieval.retrievers.tokens import _tokenizer, bigrams, words
-from curate.stages.asking import build
 from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 from tests.support import qdrant
 from tests.support.small import asked, context, embedding_server, letters, minilm

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.diversify import Config
+from curate.commands.diversify.forecast import swept
+from curate.commands.diversify.journal import JournalFile
 from curate.core import config
 from curate.core.errors import ConfigError, DataError
 from curate.retrieval.similarity import diversity, threshold_sweep
 from curate.retrieval.similarity.diversity import disagreement, diversify
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.hnsw import Graph
-from curate.stages.diversify.config import Config
-from curate.stages.diversify.forecast import swept
-from curate.stages.diversify.journal import JournalFile
 from tests.integration.stages.test_diversify import HALVES, ONE, Killed, Run, clustered, same, small
 from tests.support.small import context
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.report.page import strings
 from curate.core.scale import FIVE
 from curate.panel.sampling_design import allocate
-from curate.report.page import strings
 from curate.review import Answer, Desk, Sample
 from curate.review.drawing import SampleOptions, draw
 from curate.review.published import prove

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from curate.stages import pool
+from curate.commands.pool import stage
 from tests.support.runs import Done, curate, tiny
 
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
@@ -146,18 +146,18 @@ def test_what_a_stage_did_not_write_is_not_replaced(work: Path, put: Callable[[P
 
 
 def test_what_came_while_a_stage_ran_is_not_replaced(work: Path) -> None:
-    inner = pool.STAGE.run
+    inner = stage.STAGE.run
 
     def slow(*given: object) -> object:
         mine(work / "runs/t/pool/notes.txt")
         return inner(*given)  # type: ignore[arg-type]
 
-    object.__setattr__(pool.STAGE, "run", slow)
+    object.__setattr__(stage.STAGE, "run", slow)
     try:
         before = kept(work / "runs/t")
         done = curate(work, *AGAIN)
     finally:
-        object.__setattr__(pool.STAGE, "run", inner)
+        object.__setattr__(stage.STAGE, "run", inner)
     assert (done.returncode, done.stderr.count("notes.txt")) == (2, 1), done.stderr
     assert kept(work / "runs/t") == {**before, "pool/notes.txt": b"mine"}
 

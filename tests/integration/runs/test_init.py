@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from curate.core.errors import ConfigError, DataError
-from curate.formats.readers import Table
 from curate.runs.init import DataSources, InitRequest, PipelineDraft, doubt, draft, look, write
 from curate.runs.init.judges import askable, panel
+from curate.tables.readers import Table
 from tests.support.runs import complaint, curate, ran
 
 QUESTIONS = [("7", "高血压患者能喝咖啡吗"), ("8", "小儿发热怎么办"), ("9", "痛风能吃海鲜吗")]

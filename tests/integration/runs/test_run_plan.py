@@ -89,7 +89,7 @@ def test_controls_and_a_cascade_are_priced(tmp_path: Path, monkeypatch: pytest.M
     exact = by(plan(tmp_path, *words, *gate), "calls")
     assert all(0 < exact[name] <= calls for name, calls in by(gated, "calls").items())
     assert gated["most"] > plain["most"]
-    monkeypatch.setattr("curate.stages.asking.panel_run.LEAST", 10)
+    monkeypatch.setattr("curate.ask.panel_run.LEAST", 10)
     there = {row["asked"]: row for row in plan(tmp_path, *words, "--set", "judge.cascade=exact")["rows"]}
     assert (there["near"]["least"], there["near"]["exact"]) == (there["near"]["most"], True)
     assert there["far"]["least"] == pytest.approx(there["far"]["most"] * 10 / 40, rel=1e-3)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from curate import stages
-from curate.cli import stopping
-from curate.stages.context import Report
+from curate.pipeline import stages
+from curate.pipeline.stage import Report
+from curate.system import interrupts
 from tests import vendor as fake
 from tests.support.runs import curate, tiny
 from tests.vendor import Call, Fault, vendor
@@ -134,10 +134,10 @@ def test_whoever_ignores_it_goes_on_so(tmp_path: Path) -> None:
     """A shell starts what runs in the background so."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        stopping.listen()
-        stopping.begin()
+        interrupts.listen()
+        interrupts.begin()
         press()
-        assert not stopping.pressed()
+        assert not interrupts.pressed()
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -205,4 +205,4 @@ except KeyboardInterrupt:
 """)
     command = [sys.executable, "-m", "pressed"]
     paths = os.pathsep.join([str(tmp_path), *sys.path])
-    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=False).returncode == stopping.EXIT
+    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=False).returncode == interrupts.EXIT

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from curate import load_task
-from curate.stages import NAMES
+from curate.pipeline.stages import NAMES
 from tests.support import machine
 from tests.support.auditing import OPTIONS, audited, figures, labelled
 from tests.support.pools import table

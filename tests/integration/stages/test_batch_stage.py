@@ -17,7 +17,7 @@ import pytest
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ProviderError
 from curate.ledger import Ledger
-from curate.llm.batch import client
+from curate.llm.client.batch import client
 from tests import vendor as fake
 from tests.integration.stages.test_sharing import children
 from tests.support.asking import script, sizes

@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.ask import panel_run
 from curate.core.errors import DataError
-from curate.review import accepting
-from curate.runs.run import Run
-from curate.stages.asking import panel_run
+from curate.review import acceptance_plan
+from curate.runs.runner import Run
 from curate.system.files import read_table
 from tests.support.controlled import PAIRS, executed, model, truth
 from tests.vendor import vendor
@@ -50,7 +50,7 @@ def test_a_cascade_spares_dear_judges_and_then_no_threshold_can_be_proved(
         json.loads((run.folder / "judge/stage.json").read_text("utf-8"))["report"]["notes"]
     )
     with pytest.raises(DataError, match=r"a cascade spared judges on [\d,]+ pairs whose sum of grades may lie"):
-        accepting.plan(run.folder, 60, 0.4, 0.9)
+        acceptance_plan.plan(run.folder, 60, 0.4, 0.9)
 
 
 def test_a_pool_below_the_pairs_that_all_judges_rate_is_judged_in_full_and_that_is_said(tmp_path: Path) -> None:
@@ -58,4 +58,4 @@ def test_a_pool_below_the_pairs_that_all_judges_rate_is_judged_in_full_and_that_
     assert set(asked.values()) == {len(PAIRS)}
     notes = json.loads((run.folder / "judge/stage.json").read_text("utf-8"))["report"]["notes"]
     assert any("spared no rating" in note and "rates 1,000 pairs at least" in note for note in notes)
-    assert accepting.plan(run.folder, 60, 0.4, 0.9).strata
+    assert acceptance_plan.plan(run.folder, 60, 0.4, 0.9).strata

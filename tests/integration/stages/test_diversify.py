@@ -13,21 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.diversify import Config, DiversityRule, stage
+from curate.commands.diversify.forecast import forecast
+from curate.commands.diversify.journal import JournalFile
+from curate.commands.diversify.stage import decide
 from curate.core import config
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Vectors
+from curate.pipeline.stage import Report
 from curate.retrieval.similarity import diversity, near_duplicates
-from curate.retrieval.similarity.approximate import Float32
 from curate.retrieval.similarity.diversity import diversify, threshold, twins
 from curate.retrieval.similarity.exact_search import products, unit
 from curate.retrieval.similarity.near_duplicates import Alike
-from curate.stages.context import Report
-from curate.stages.diversify import stage
-from curate.stages.diversify.config import Config, DiversityRule
-from curate.stages.diversify.forecast import forecast
-from curate.stages.diversify.journal import JournalFile
-from curate.stages.diversify.stage import decide
+from curate.retrieval.similarity.screening import Float32
 from curate.system import resources
 from curate.system.files import BATCH, frame, read_table, write_table
 from tests.support.small import context, embedding_server, full_disk, letters, toy

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.export import gate
 from curate.core.errors import UserError
 from curate.core.protocols import Benchmark
-from curate.formats.kinds import kind, mixing
-from curate.formats.kinds.mixing import MixPair
 from curate.ledger import Ledger
-from curate.stages.context import Context
-from curate.stages.export import gate
+from curate.pipeline.stage import Context
 from curate.system.files import frame, write_table
+from curate.tables.kinds import kind, mixing
+from curate.tables.kinds.mixing import MixPair
 from tests.integration.formats.test_paraphrase_kinds import QUERIES, benchmark, originals, paraphrases
 from tests.support import every_kind
 

@@ -14,16 +14,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.gradient import Config
+from curate.commands.gradient.stage import planned
 from curate.core.config import Settings, check
 from curate.core.errors import BudgetError, ConfigError, UserError
 from curate.core.protocols import Benchmark
-from curate.formats.kinds import kind
-from curate.formats.kinds.mixing import LEVELS, mixed
 from curate.ledger import Ledger
-from curate.stages.context import Consent, Context, Report
-from curate.stages.gradient.config import Config
-from curate.stages.gradient.stage import planned
+from curate.pipeline.stage import Consent, Context, Report
 from curate.system.files import digests, frame, read_json, write_json, write_table
+from curate.tables.kinds import kind
+from curate.tables.kinds.mixing import LEVELS, mixed
 from curate.verify.verify import verify
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate, load

@@ -7,11 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask import build
+from curate.ask.gate import known_pairs
+from curate.ask.judges.replay import Config as Recorded
+from curate.ask.judges.replay import Replay
 from curate.core.errors import DataError
 from curate.core.records import Document, Query
 from curate.core.scale import FIVE
-from curate.panel.judges.replay import Config as Recorded
-from curate.panel.judges.replay import Replay
 from curate.pii import naming
 from curate.pii.naming import PREFIX, IdNames, name
 from curate.pii.secret import secret
@@ -19,8 +21,6 @@ from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.retrieval.retrievers.runfile import Config as Ranked
 from curate.retrieval.retrievers.runfile import RunFile
-from curate.stages.asking import build
-from curate.stages.judge.qualification import known_pairs
 from curate.testing import ListCorpus, listed
 from tests.support.auditing import audited, figures, labelled
 from tests.support.runs import curate
@@ -141,7 +141,7 @@ def test_the_residual_scan_looks_at_ids_and_people_decide(tmp_path: Path) -> Non
     listed_ = pl.read_parquet(run / "mask" / "residual.parquet")
     assert listed_.select("id", "field", "reason").rows() == [("QQ号:123456", "id", "account")]
     (run / "pipeline.yaml").write_text("version: 1\nname: t\ningest: {source: data}\n", encoding="utf-8")
-    from curate.checks.residual import ResidualDecisions, decide, excerpts, listing
+    from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
 
     found = listing(run)
     assert "123456" in str(excerpts(found)[1])

@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.ingest import Config
+from curate.commands.ingest.stage import STAGE
 from curate.core.config import check, digest
 from curate.core.errors import ConfigError, CurateError, DataError
-from curate.stages.context import Context
-from curate.stages.ingest.config import Config
-from curate.stages.ingest.stage import STAGE
+from curate.pipeline.stage import Context
 from curate.system import files
 from tests.support.steps import beir, jsonl, step
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from curate.commands.judge import stage
 from curate.core.config import Settings
 from curate.core.errors import AccessError, BudgetError, ConfigError, ProviderError, RunFailed, UserError
 from curate.ledger import Ledger
-from curate.stages.context import Context
-from curate.stages.judge import stage
-from curate.stages.judge.config import Config
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
 from curate.system.files import read_json
 from tests import ROOT
 from tests import vendor as fake

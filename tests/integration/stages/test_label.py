@@ -15,12 +15,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.label.building import TOLD
 from curate.core.config import Settings, parse_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
+from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
-from curate.stages.context import Report
-from curate.stages.label.building import TOLD
 from curate.system import resources
 from curate.system.files import digests, frame, read_json, write_table
 from tests import ROOT
@@ -212,7 +212,7 @@ def test_one_keyword_tells_the_classes_and_masking_takes_it(tmp_path: Path) -> N
 
 
 def test_a_latin_word_is_masked_whole_and_in_any_case(tmp_path: Path) -> None:
-    from curate.stages.label.leaking import LeakWords
+    from curate.commands.label.leaking import LeakWords
 
     words = LeakWords({"Heart": ("Heart", "chest pain"), "肝病科": ("肝病科", "肝", "CT")})
     assert words.masked("My HEART, chest\n pain and hearty food; 做CT，肝不好 CTA") == (
@@ -391,7 +391,7 @@ def test_a_pipeline_without_labels_is_refused_before_anything_runs(tmp_path: Pat
 
 
 def test_the_chinese_page_says_why_a_class_is_left_out() -> None:
-    words = parse_yaml(resources.template("formats/kinds/templates/labelled.yaml"))["zh"]["left_out"]
+    words = parse_yaml(resources.template("tables/kinds/labelled.yaml"))["zh"]["left_out"]
     assert words.keys() == TOLD.keys()
     cases = {"texts": {"found": 1, "needed": 16}, "groups": {"found": 3, "needed": 8}, "split": {"train": 9, "test": 4}}
     for rule, numbers in cases.items():

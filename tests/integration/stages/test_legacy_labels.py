@@ -6,11 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.checks import coverage
+from curate.pipeline import legacy
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Context
 from curate.retrieval.grown_pool import grown, with_positives
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Context
-from curate.stages.facts import legacy
+from curate.runs import coverage
 from curate.system.files import frame, write_table
 from tests.support.runs import ran, tiny
 

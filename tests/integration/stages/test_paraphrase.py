@@ -17,8 +17,8 @@ import pytest
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ConfigError, UserError
 from curate.ledger import Ledger
+from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
-from curate.stages.context import Report
 from curate.system.files import digests, frame, read_json, write_table
 from tests import ROOT
 from tests.support.pools import step, table

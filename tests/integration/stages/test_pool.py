@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.pool import stage
 from curate.core import config
 from curate.core.config import Json, Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import TABLES
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Report
 from curate.retrieval.retrievers.bm25 import BLOCK
-from curate.stages import pool as stage
-from curate.stages.configs import PoolConfig
-from curate.stages.context import Report
 from curate.system.files import digests, frame, read_table, write_table
 from tests.support.small import context, embedding_server, toy
 

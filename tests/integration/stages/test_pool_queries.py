@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.core.config import digest
-from curate.stages.configs import PoolConfig
-from curate.stages.facts.pooled import drawn
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.pooled import drawn
 from tests.support import machine
 from tests.support.runs import complaint, curate, ran, tiny
 

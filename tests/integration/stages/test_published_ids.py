@@ -7,12 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.formats.exporters.ids import numbered
+from curate.commands.export import Config, published_ids
 from curate.ledger import Ledger
-from curate.stages.context import Context
-from curate.stages.export import published_ids
-from curate.stages.export.config import Config
+from curate.pipeline.stage import Context
 from curate.system.files import frame, read_json, write_table
+from curate.tables.exporters.ids import numbered
 from curate.verify.verify import verify
 from tests.integration.stages.test_export_stage import exported
 from tests.support.runs import complaint, tiny

@@ -6,13 +6,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask.gate import REPLICATE
+from curate.ask.quote import quote
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
-from curate.stages import NAMES
-from curate.stages.context import Report
-from curate.stages.judge.qualification import REPLICATE
-from curate.stages.judge.quote import quote
+from curate.pipeline.stage import Report
+from curate.pipeline.stages import NAMES
 from tests.support.controlled import (
     DOCUMENTS,
     PAIRS,

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from curate.commands.queries.prompts import RULES
+from curate.commands.queries.writing import WHY
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
-from curate.stages.context import Report
-from curate.stages.queries.prompts import RULES
-from curate.stages.queries.writing import WHY
+from curate.pipeline.stage import Report
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
 from tests.support.pools import grades_file, step, table

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.resolve.stage import opinions, resolve
 from curate.core.errors import ConfigError
 from curate.core.records import TABLES
 from curate.core.scale import FIVE, Scale
@@ -13,7 +14,6 @@ from curate.review import ADJUDICATED, Answer, Desk, Sample, items
 from curate.review.drawing import SampleOptions
 from curate.review.sample import Design, Stratum, name_row
 from curate.review.texts import texts
-from curate.stages.resolve import opinions, resolve
 from curate.system.files import frame, write_scale, write_table
 from tests.support.pools import pooled, step, table
 from tests.support.runs import curate

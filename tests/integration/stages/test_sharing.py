@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from curate.ask import sharing
+from curate.ask.rating import Key, Work, prompts, tasks
+from curate.ask.sharing import Share, rest
 from curate.core.config import Settings
 from curate.core.records import Query
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
-from curate.llm import online
-from curate.panel.rating import Key, Work, prompts, tasks
-from curate.stages.asking import sharing
-from curate.stages.asking.sharing import Share, rest
+from curate.llm import client
 from tests import ROOT
 from tests import vendor as fake
 from tests.support.asking import FAST, job, judged, key, llm, paid_twice, passages, script
@@ -118,9 +118,9 @@ def test_what_others_took_over_during_a_sleep_is_not_sent(ledger: Ledger) -> Non
 
     with vendor(script, slept) as server:
         judge, asked = llm(server)
-        account = online.Account(**vars(KEY))
-        limits = online.RequestLimits(concurrency=1)
-        online.ask([online.Job("m", tasks(judge, mine, KEY), asked, account, limits, ours=mine.keeps)], ledger)
+        account = client.Account(**vars(KEY))
+        limits = client.RequestLimits(concurrency=1)
+        client.ask([client.Job("m", tasks(judge, mine, KEY), asked, account, limits, ours=mine.keeps)], ledger)
     assert len(server.calls) == ledger.count("calls") == 1
     assert mine.elsewhere == work[1:]
 
@@ -148,9 +148,9 @@ def test_a_lane_that_waits_for_its_claims_keeps_no_other_waiting(tmp_path: Path)
     with Ledger(tmp_path / "ledger.db") as ledger, vendor(script) as server, Claims(ledger, "one", 60) as claims:
         judge, asked = llm(server, model="m-2")
         mine = Share(ledger, claims, KEY, cut("SABCDS"))
-        first = online.Job("m", tasks(judge, mine, KEY), asked, online.Account("judge"), FAST, ours=mine.keeps)
+        first = client.Job("m", tasks(judge, mine, KEY), asked, client.Account("judge"), FAST, ours=mine.keeps)
         with locked_until(ledger.path, lambda: len(server.calls) >= 4) as told:
-            online.ask([first, job(server, cut("S" * 20))], ledger)
+            client.ask([first, job(server, cut("S" * 20))], ledger)
         assert told == [True]
         assert ledger.count("ratings") == 26
 
@@ -159,7 +159,7 @@ def test_claims_that_wait_to_be_renewed_keep_nobody_waiting(tmp_path: Path) -> N
     with Ledger(tmp_path / "ledger.db") as ledger, vendor(script) as server, Claims(ledger, "one", 60) as claims:
         limits = replace(FAST, concurrency=30, requests_per_minute=30, minute_s=1.2)  # three at once
         with locked_until(ledger.path, lambda: len(server.calls) >= 9) as told:
-            online.ask([job(server, cut("S" * 60), limits)], ledger, beat=(0.05, claims.renew))
+            client.ask([job(server, cut("S" * 60), limits)], ledger, beat=(0.05, claims.renew))
         assert told == [True]
         assert ledger.count("ratings") == 60
 

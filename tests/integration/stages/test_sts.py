@@ -15,16 +15,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask.edits.question_templates import EDITS
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import groups
+from curate.ask.edits.synonyms import read as entries
+from curate.commands.sts.llm_rewriting import KINDS
 from curate.core.config import Settings, read_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.ledger import Ledger
+from curate.pipeline.stage import Report
 from curate.runs.ledger_check import check as findings
-from curate.stages.context import Report
-from curate.stages.edits.question_templates import EDITS
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import groups
-from curate.stages.edits.synonyms import read as entries
-from curate.stages.sts.llm_rewriting import KINDS
 from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
@@ -584,7 +584,7 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     shown = curate(tmp_path, "show", "pairs", "--run", "runs/tiny")
     assert shown.returncode == 0, shown.stderr
     page = (tmp_path / "runs/tiny/report.html").read_text(encoding="utf-8")
-    words: Any = read_yaml(resources.data_file("formats/kinds/templates/sts.yaml"))["zh"]
+    words: Any = read_yaml(resources.data_file("tables/kinds/sts.yaml"))["zh"]
     read = Read(page)
     assert read.row("测试集：正例")[0] == "1"
     assert [read.row(words[name])[0] for name in ("pairs", "positive_share")] == ["2", "0.500"]

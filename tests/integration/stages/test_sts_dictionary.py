@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.ask.edits.dictionary import dictionary
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import KINDS, Entry, faults, groups, plain, read
+from curate.commands.sts import Config
 from curate.core import config
 from curate.core.errors import ConfigError, DataError
-from curate.stages.context import Context
-from curate.stages.edits.dictionary import dictionary
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import KINDS, Entry, faults, groups, plain, read
-from curate.stages.sts.config import Config
+from curate.pipeline.stage import Context
 from curate.system import resources
 
 HEAD = "term\tsynonym\tkind\tsource\tmeaning\tnot_in\tunseen\n"

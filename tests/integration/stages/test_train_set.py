@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.ingest import SampledSplit
+from curate.commands.train_set import Negatives
+from curate.commands.train_set.mining import mined
+from curate.commands.train_set.stage import train_set
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
-from curate.formats.exporters.triples import export
-from curate.stages.ingest.config import SampledSplit
-from curate.stages.train_set.config import Negatives
-from curate.stages.train_set.mining import mined
-from curate.stages.train_set.stage import train_set
 from curate.system.files import frame
+from curate.tables.exporters.triples import export
 from curate.testing import ListCorpus
 from tests.support import machine
 from tests.support.pools import table

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from curate.ask import build, privacy_guard
+from curate.ask.consent import need_masked
+from curate.ask.judges import JUDGES
+from curate.ask.panel_state import HeuristicState
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError, UserError
 from curate.llm.providers import PROVIDERS, beyond
 from curate.llm.providers.presets import LanguageModel, complete, presets
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel.judges import JUDGES
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.retrievers import RETRIEVERS
-from curate.stages.asking import build, privacy_guard
-from curate.stages.asking.consent import need_masked
-from curate.stages.asking.panel_state import HeuristicState
 from curate.system.files import frame, write_table
 from curate.testing import check_encoder
 from tests.support.small import Letters, context

@@ -11,20 +11,20 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.ask import build
+from curate.ask.judges.llm import LlmJudge
+from curate.ask.seating import load_rubric
 from curate.core import registry
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError
 from curate.core.protocols import Judge
 from curate.core.records import Document, Query
-from curate.formats.exporters import EXPORTERS
-from curate.panel.judges.llm import LlmJudge
 from curate.pii import RECOGNISERS
+from curate.pipeline.judge_config import Config
+from curate.pipeline.pipeline import Pipeline
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.retrievers.bm25 import Bm25
-from curate.runs.pipeline import Pipeline
-from curate.stages.asking import build
-from curate.stages.asking.seating import load_rubric
-from curate.stages.judge.config import Config
+from curate.tables.exporters import EXPORTERS
 from curate.testing import (
     CORPUS,
     ListCorpus,

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from curate import load_tasks
-from curate.formats.exporters import manifest
 from curate.ledger import Ledger
+from curate.tables.exporters import manifest
 from curate.verify.verify import verify
 from tests.support.runs import complaint, ran, tiny
 

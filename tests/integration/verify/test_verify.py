@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from curate.core.errors import DataError
-from curate.formats.exporters import manifest
 from curate.ledger import Ledger
 from curate.system.files import sha256
+from curate.tables.exporters import manifest
 from curate.verify.verify import Verified, verify
 from tests.support.runs import complaint, curate, ran, tiny
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.checks import coverage, unjudged
-from curate.checks import depth as deeper
-from curate.stages.pool import pool as pooled
+from curate.commands.pool.stage import pool as pooled
+from curate.runs import coverage, unjudged
+from curate.runs import depth as deeper
 from curate.stats.bootstrap import Figure, divided, measured
 from curate.system.files import frame
 

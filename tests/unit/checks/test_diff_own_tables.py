@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.checks.diff.own_tables import compared
-from curate.runs.foreign_files import ID
+from curate.commands.diff.own_tables import compared
+from curate.pipeline.foreign_files import ID
 
 
 def exported(folder: Path, kind: str, rows: list[tuple[str, list[str]]]) -> Path:

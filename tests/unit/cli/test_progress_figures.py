@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from curate.cli.progress import ProgressReporter, wording
-from curate.cli.progress.board import StepBoard
-from curate.cli.progress.lines import JsonLines, PlainLines, plain
-from curate.cli.progress.meter import WINDOW_S, RateMeter
-from curate.cli.progress.terminal import Bars, line
 from curate.core.progress import WORKING, StepLabel, counting, furthest, in_stage, waiting
+from curate.view.progress import ProgressReporter, wording
+from curate.view.progress.board import StepBoard
+from curate.view.progress.lines import JsonLines, PlainLines, plain
+from curate.view.progress.meter import WINDOW_S, RateMeter
+from curate.view.progress.terminal import Bars, line
 
 
 class Clock:

@@ -17,10 +17,10 @@ from curate.evaluation.models.corrected import ScoreReview
 from curate.evaluation.models.leads import lead
 from curate.evaluation.models.scorers import RerankingScorer, RetrievalScorer
 from curate.evaluation.models.scoring import Scored
-from curate.formats.kinds import kind
 from curate.review import Design, Desk, Sample
 from curate.review.sample import Stratum
 from curate.system.files import frame, write_table
+from curate.tables.kinds import kind
 from tests.support.assessed import Assessed
 
 

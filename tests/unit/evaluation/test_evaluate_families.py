@@ -6,7 +6,7 @@ from typing import Any
 
 from curate.evaluation.models import circular
 from curate.evaluation.models.tasks import EvaluationTask
-from curate.formats.kinds import kind
+from curate.tables.kinds import kind
 
 FAVOUR = {
     "effect": {"value": 0.105, "low": 0.02, "high": 0.186},

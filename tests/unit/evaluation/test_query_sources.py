@@ -13,7 +13,7 @@ from curate.evaluation.models import query_sources
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.scorers import RetrievalScorer
 from curate.evaluation.models.scoring import Scored
-from curate.stages.facts import synthetic_queries
+from curate.pipeline import synthetic_queries
 from curate.stats.rank_correlation import tau_ap
 from curate.system.files import frame
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from curate.ask.edits.changes import KINDS
 from curate.evaluation.models.scorers_gradients import EditScorer
-from curate.stages.edits.changes import KINDS
 
 
 class Columns:

@@ -13,7 +13,7 @@ import torch
 from curate.evaluation.speed import contestants, machine, page, passes
 from curate.evaluation.speed.contestants import QueryBatch, of_vectors
 from curate.evaluation.speed.timing import BATCH, REPEATS, WARM_UPS, Clock, Timings, in_turn, ratio
-from curate.report import charts
+from curate.view import charts
 
 
 class World:

@@ -6,12 +6,12 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from curate.commands.export.integrity import check, problems
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
-from curate.formats.exporters.ids import prefixed
-from curate.formats.exporters.integrity import check, problems
 from curate.system.files import frame
+from curate.tables.exporters.ids import prefixed
 
 
 class Memory:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.formats.readers.markup import is_html, strip
+from curate.tables.readers.markup import is_html, strip
 
 
 @pytest.mark.parametrize(

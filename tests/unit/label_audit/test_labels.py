@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.audit import correction, effects
+from curate.commands.audit import labels as audit
+from curate.commands.audit.labels import LABELLED, MISSED, UNLABELLED
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import AUDITED, VERDICTS
 from curate.core.scale import FIVE
-from curate.label_audit import correction, effects
-from curate.label_audit import labels as audit
-from curate.label_audit.labels import LABELLED, MISSED, UNLABELLED
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
 from curate.system.files import frame

@@ -11,7 +11,7 @@ from curate.llm.budget import Budget
 from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Rates
-from curate.runs.pipeline import Head
+from curate.pipeline.pipeline import Head
 
 DAY = "2026-11-01"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.llm.online.circuit_breaker import MOST_PROBES, Breaker
-from curate.llm.online.concurrency import ConcurrencyLimit
-from curate.llm.online.rate_limit import RateLimit
+from curate.llm.client.circuit_breaker import MOST_PROBES, Breaker
+from curate.llm.client.concurrency import ConcurrencyLimit
+from curate.llm.client.rate_limit import RateLimit
 
 # Gate
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from curate.ask.judges.llm import LlmJudge
 from curate.core.messages import Reply
 from curate.core.records import Outcome
 from curate.core.scale import FIVE, Scale
 from curate.llm.parse import parse
 from curate.llm.prompts import Rubric, labels, schema
-from curate.panel.judges.llm import LlmJudge
 from tests.support.scales import scales
 
 TWO = ("P1", "P2")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from curate.ask.judges.llm import LlmJudge
 from curate.core import config as settings
 from curate.core.config import canonical, read_yaml
 from curate.core.errors import AccessError, ProviderError
@@ -17,10 +18,9 @@ from curate.llm.cost import Price
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider
 from curate.llm.providers.batch_openai import OpenAIBatch
-from curate.llm.providers.faults import as_status
+from curate.llm.providers.errors import as_status
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel.judges.llm import LlmJudge
 from curate.testing import check_provider
 from tests import ROOT
 from tests import vendor as fake

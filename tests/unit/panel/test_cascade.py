@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.ask.judges.recording import record
 from curate.core.config import Settings
 from curate.core.scale import FIVE
 from curate.panel import cascade
-from curate.panel.judges.recording import record
 from curate.panel.voting import unanimous
 from curate.system.files import read_json
 from tests import vendor as fake
@@ -128,7 +128,7 @@ def test_a_cascade_asks_the_cheapest_first_and_says_what_it_saved(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three models that agree on the passage's last letter but for one that is dearer and finds everything bad."""
-    monkeypatch.setattr("curate.stages.asking.panel_run.LEAST", 4)
+    monkeypatch.setattr("curate.ask.panel_run.LEAST", 4)
     texts = {f"d{n:02}": f"段落{n} {'SABCD'[n % 5]}" for n in range(30)}
     run = pooled(tmp_path / "run", texts)
     price = {"cheap": 1.0, "fair": 5.0, "dear": 30.0}

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.check.circularity import SelfFavour, self_favour
 from curate.core.errors import ConfigError
 from curate.core.scale import FIVE
-from curate.panel.circularity import SelfFavour, self_favour
 from curate.panel.rules import ConsensusRule, Negative, Positive
 from tests.support.assessed import SCALE, Assessed
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.checks.panel import panel, unanimous
+from curate.commands.check.panel import panel, unanimous
+from curate.commands.report.page import strings
 from curate.core.model_family import begins_as, family
 from curate.core.scale import FIVE
 from curate.panel import judge_dependence
 from curate.panel.judge_dependence import effective, effective_number, together, warnings, worth
-from curate.report.page import strings
 from curate.stats import agreement
 from curate.stats.tally import tally
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from curate.commands.check.leniency import against, prevalence
 from curate.core.scale import FIVE
-from curate.panel.leniency import against, prevalence
 from curate.panel.position_bias import steps
 from curate.stats.sample_estimates import wilson
 

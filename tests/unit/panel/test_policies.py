@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from curate.commands.agree.policies import TRUTH, compare, decide, removed
+from curate.commands.agree.system_orders import compared, relevant
 from curate.core.records import TABLES
 from curate.core.scale import FIVE
-from curate.panel.policies import TRUTH, compare, decide, removed
-from curate.panel.system_orders import compared, relevant
 from curate.stats.bootstrap import resamples
 from tests.unit.panel.test_voting import SCHEMA
 

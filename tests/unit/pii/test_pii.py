@@ -13,7 +13,7 @@ from curate.core.records import Span
 from curate.pii import RECOGNISERS
 from curate.pii.listing import examples
 from curate.pii.masking import resolve
-from curate.pii.phone import mobile
+from curate.pii.recognisers.phone import mobile
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.system import resources

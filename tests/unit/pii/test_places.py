@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.address import address
-from curate.pii.institutions import hospital
+from curate.pii.recognisers.address import address
+from curate.pii.recognisers.institutions import hospital
 from curate.pii.settings import Masking, masker
 from tests import ROOT
 from tests.support.recognising import found

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from curate.report import charts, marks
+from curate.view import charts, marks
 
 KINDS = {"S": "g-S", "A": "g-A", "D": "g-D"}
 HOSTILE = "<script>alert('x')</script>&\""

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from curate.core.records import VERDICTS
-from curate.report import run_figures
-from curate.report.run_figures import Drop, RetrieverGroup
 from curate.stats.distribution import Bin, Spread, spread
 from curate.system.files import frame
+from curate.view import run_figures
+from curate.view.run_figures import Drop, RetrieverGroup
 
 
 def pool(**found: str) -> pl.DataFrame:

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from curate.report.page import strings
-from curate.report.shown import Shown, ShownCheck, Step
-from curate.report.verdict import percents, sentence, verdict
+from curate.commands.report.page import strings
+from curate.commands.report.shown import Shown, ShownCheck, Step
+from curate.commands.report.verdict import percents, sentence, verdict
 
 MEASURED: dict[str, Any] = {
     "sample": "1",

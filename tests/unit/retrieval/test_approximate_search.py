@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from curate.core.errors import CheckFailed, ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
-from curate.retrieval.approximate_search.recipe import default_lists, default_probes
-from curate.retrieval.approximate_search.search import ApproximateEngine, Asked, search
 from curate.retrieval.engines.faiss import Config, Faiss
+from curate.retrieval.engines.faiss_recipe import default_lists, default_probes
 from curate.retrieval.similarity.exact_search import Best, top_k, unit
+from curate.retrieval.similarity.faiss_search import ApproximateEngine, Asked, search
 
 DIM, DOCUMENTS = 16, 2_000
 WHOLE: dict[str, dict[str, Any]] = {

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.pool.stage import pool
 from curate.core.records import TABLES
 from curate.retrieval.fusion import Method
 from curate.retrieval.ranking import best_first, ndcg, ordered
-from curate.stages.pool import pool
 
 Rankings = Mapping[str, Sequence[str]]
 

@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.review import contested
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import FIVE
-from curate.review import Answer, Desk, accepted, accepted_wording, accepting, contested, relevance_desks, texts
+from curate.pipeline.stage import Context
+from curate.review import Answer, Desk, acceptance_plan, accepted, accepted_wording, relevance_desks, texts, threshold
 from curate.review.accepted import ProvedThreshold
 from curate.review.checked_rows import CheckedRow, checked
 from curate.review.drawing import SampleOptions, draw
-from curate.stages.context import Context
-from curate.stages.facts import threshold
 from curate.system.files import frame, read_table, write_table
 from tests.support.judged import judged
 
@@ -40,7 +40,7 @@ def truth(run: Path) -> Truth:
 
 
 def drawn(run: Path, size: int = SIZE, wrong: float = 0.4, **more: object) -> Desk:
-    return Desk(accepting.draw(run, SampleOptions(name="accept", size=size, controls=0, **more), wrong, 0.9))  # type: ignore[arg-type]
+    return Desk(acceptance_plan.draw(run, SampleOptions(name="accept", size=size, controls=0, **more), wrong, 0.9))  # type: ignore[arg-type]
 
 
 def answer(desk: Desk, truth: Truth, which: Callable[[CheckedRow], bool] = lambda _row: True) -> Desk:
@@ -50,16 +50,16 @@ def answer(desk: Desk, truth: Truth, which: Callable[[CheckedRow], bool] = lambd
 
 
 def proved(run: Path, desk: Desk, wrong: float = 0.4) -> ProvedThreshold:
-    now = accepting.frame_of(run / "judge", run / "consensus")
+    now = acceptance_plan.frame_of(run / "judge", run / "consensus")
     return accepted.judged(desk, now, wrong, 0.9, FIVE)
 
 
 def test_equal_numbers_of_every_sum_and_the_plan_says_how_often_a_threshold_is_found(run: Path, truth: Truth) -> None:
-    found = accepting.plan(run, SIZE, 0.4, 0.9)
+    found = acceptance_plan.plan(run, SIZE, 0.4, 0.9)
     assert [each.sum for each in found.strata] == list(range(12, 2, -1))
     assert sum(each.drawn for each in found.strata) == SIZE
     assert {each.drawn for each in found.strata} == {SIZE // 10}
-    assert accepting.allocate({9: 4, 8: 100, 7: 90}, 44) == {9: 4, 8: 20, 7: 20}, (
+    assert acceptance_plan.allocate({9: 4, 8: 100, 7: 90}, 44) == {9: 4, 8: 20, 7: 20}, (
         "a small sum leaves its rows to others"
     )
     assert found.odds.enough
@@ -69,23 +69,23 @@ def test_equal_numbers_of_every_sum_and_the_plan_says_how_often_a_threshold_is_f
 
 @pytest.mark.usefixtures("truth")
 def test_a_review_that_would_seldom_find_a_threshold_is_not_drawn_and_says_what_is_needed(run: Path) -> None:
-    short = accepting.plan(run, 50, 0.03, 0.9)
+    short = acceptance_plan.plan(run, 50, 0.03, 0.9)
     assert not short.odds.enough
     with pytest.raises(ConfigError, match=r"--target accept --size 50: \d+% of such reviews .* is announced"):
         drawn(run, 50, 0.03)
     assert not (run / "reviews" / "accept" / "design.json").exists()
     if short.needed is not None:
-        assert accepting.plan(run, short.needed, 0.03, 0.9).odds.enough
-    hopeless = accepting.plan(run, 100, 0.001, 0.9)
+        assert acceptance_plan.plan(run, short.needed, 0.03, 0.9).odds.enough
+    hopeless = acceptance_plan.plan(run, 100, 0.001, 0.9)
     assert hopeless.needed is None
     with pytest.raises(ConfigError, match=r"no size gives that: raise consensus\.accept\.wrong"):
-        accepting.refuse_hopeless(hopeless, 100)
+        acceptance_plan.refuse_hopeless(hopeless, 100)
 
 
 def test_the_loosest_sum_that_holds_is_announced_with_both_error_rates(run: Path, truth: Truth) -> None:
     found = proved(run, answer(drawn(run, 250), truth))
     assert found.least == 7
-    now = accepting.frame_of(run / "judge", run / "consensus").filter(pl.col("sum") >= found.least)
+    now = acceptance_plan.frame_of(run / "judge", run / "consensus").filter(pl.col("sum") >= found.least)
     wrong = [truth[pair] not in FIVE.relevant for pair in now.select("query_id", "doc_id").rows()]
     assert sum(wrong) / len(wrong) <= 0.4
     first, second = accepted_wording.sentences(found.facts)
@@ -115,7 +115,7 @@ def test_another_promise_or_another_sample_is_refused(run: Path, truth: Truth) -
 def test_pairs_that_came_after_the_draw_are_refused(run: Path, truth: Truth) -> None:
     desk = answer(drawn(run), truth)
     verdicts = read_table(run / "consensus", "verdicts")
-    first = accepting.frame_of(run / "judge", run / "consensus")["query_id"][0]
+    first = acceptance_plan.frame_of(run / "judge", run / "consensus")["query_id"][0]
     new = verdicts.filter(pl.col("query_id") == first).with_columns(query_id=pl.lit("q9999"))
     write_table(run / "consensus", "verdicts", pl.concat([verdicts, new]))
     with pytest.raises(DataError, match=r"came into its frame \(1 queries are new\)"):
@@ -213,6 +213,6 @@ def test_where_a_cascade_gave_pairs_up_nothing_of_this_can_be_drawn(run: Path, t
     stopped = [{"query_id": query, "doc_id": doc, "status": "stopped", "judge": "two"} for query, doc in truth]
     write_table(run / "judge", "ratings", frame("ratings", stopped))
     with pytest.raises(DataError, match=r"whose sum of grades may lie in the frame.*judge.cascade=null"):
-        accepting.plan(run, SIZE, 0.4, 0.9)
+        acceptance_plan.plan(run, SIZE, 0.4, 0.9)
     with pytest.raises(DataError, match=r"which of them are contested is not known"):
         contested.ranked(run)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.review import guide
-from curate.review.highlight import pieces
+from curate.review.web.highlight import pieces
 from curate.system import resources
 
 TEXT = st.text(st.sampled_from("高血压患者的吗 喝咖啡aAＨhpv-9İß<&\n"), max_size=40)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import Scale
-from curate.formats.kinds import kind
-from curate.formats.kinds.kind import ReviewItems
 from curate.review import ADJUDICATED, Answer, Design, Desk, Sample, item_proof, items, paper
 from curate.review.desk import graded_desks, settled
 from curate.review.drawing import SampleOptions
 from curate.review.sample import ITEM_FORMS
 from curate.stats.sample_estimates import StratumCounts, share
 from curate.system.files import frame, read_table, write_table
+from curate.tables.kinds import kind
+from curate.tables.kinds.kind import ReviewItems
 
 SIZES = {"positive": 60, "hard": 30, "easy": 10}
 

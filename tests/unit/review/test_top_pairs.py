@@ -5,12 +5,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.review.scores_sample import planned
 from curate.core.errors import ConfigError
 from curate.core.scale import FIVE
 from curate.panel.voting import PAIR
 from curate.review.aims import of_scores
 from curate.review.drawing import SampleOptions
-from curate.review.scores_sample import planned
 from curate.review.top_pairs import TopPairs, strata
 from curate.system.files import frame
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import Json, parse_yaml, put
 from curate.core.errors import ConfigError
-from curate.runs.pipeline_edit import lines, rewrite
+from curate.pipeline.pipeline_edit import lines, rewrite
 
 MODELS = ("judge", "models")
 POLICY = ("consensus", "policy")

@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.stages.edits.changes import BROADER, KINDS, edits, has_rules, swaps
-from curate.stages.edits.confirmation import combined
-from curate.stages.edits.rewriting import DIGITS, RULES, Amount, edit_rules
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import read
+from curate.ask.edits.changes import BROADER, KINDS, edits, has_rules, swaps
+from curate.ask.edits.confirmation import combined
+from curate.ask.edits.rewriting import DIGITS, RULES, Amount, edit_rules
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import read
 from curate.system import resources
 
 DATA = yaml.safe_load(resources.data_file(RULES).read_text(encoding="utf-8"))

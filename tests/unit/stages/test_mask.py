@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from curate.commands.mask import Config
+from curate.commands.mask.stage import STAGE, TABLES
 from curate.core.config import check
 from curate.core.errors import ConfigError
-from curate.stages.context import Context
-from curate.stages.mask.config import Config
-from curate.stages.mask.stage import STAGE, TABLES
+from curate.pipeline.stage import Context
 from curate.system import files, resources
 from tests.support.steps import beir, step
 

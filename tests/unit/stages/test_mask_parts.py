@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.mask import parts
+from curate.commands.mask.parts import Part, PartMasker, mask_in_parts
 from curate.core.records import Span
 from curate.pii.masking import Masked
 from curate.pii.settings import Masking
-from curate.stages.mask import parts
-from curate.stages.mask.parts import Part, PartMasker, mask_in_parts
 from curate.system.files import frame, write_table
 
 KEY = b"not to be shown"

@@ -7,15 +7,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.paraphrase import RankWindow
+from curate.commands.paraphrase.floors import floors, overlap_alone
+from curate.commands.paraphrase.matching import MatchItem, matched, paired
+from curate.commands.paraphrase.neighbours import draw
+from curate.commands.paraphrase.pairs import CandidatePair
+from curate.commands.paraphrase.prompts import ParaphraseReply, read
+from curate.commands.paraphrase.splits import grouped, near_duplicates, sides
 from curate.core.messages import Reply
 from curate.core.sampling import generator
-from curate.stages.paraphrase.config import RankWindow
-from curate.stages.paraphrase.floors import floors, overlap_alone
-from curate.stages.paraphrase.matching import MatchItem, matched, paired
-from curate.stages.paraphrase.neighbours import draw
-from curate.stages.paraphrase.pairs import CandidatePair
-from curate.stages.paraphrase.prompts import ParaphraseReply, read
-from curate.stages.paraphrase.splits import grouped, near_duplicates, sides
 
 ITEMS = st.lists(
     st.builds(

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.stages.queries.config import Config
-from curate.stages.queries.drawing import DrawnTexts, LengthClasses, targets
-from curate.stages.queries.making import fate, matched
-from curate.stages.queries.rules import longest_run
+from curate.commands.queries import Config
+from curate.commands.queries.drawing import DrawnTexts, LengthClasses, targets
+from curate.commands.queries.making import fate, matched
+from curate.commands.queries.rules import longest_run
 from tests import ROOT
 
 LEGACY = ROOT.parent / "shared" / "data"

@@ -10,22 +10,21 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curate.ask.edits.question_templates import EDITS, Wording
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import read as entries
+from curate.ask.personal_data import PersonalData
+from curate.commands.sts import Config, balance
+from curate.commands.sts.llm_rewriting import KINDS, RULES, Kind, RewritingTask, Rules, bare, prompt, read
+from curate.commands.sts.quotas import draw, most, quotas, split
+from curate.commands.sts.sentences import Sentence, SentenceWriter, choose
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.core.messages import Reply
-from curate.stages.asking.personal_data import PersonalData
-from curate.stages.edits.question_templates import EDITS, Wording
-from curate.stages.edits.synonym_matcher import Lexer
-from curate.stages.edits.synonyms import read as entries
-from curate.stages.sts import balance
-from curate.stages.sts.config import Config
-from curate.stages.sts.llm_rewriting import KINDS, RULES, Kind, RewritingTask, Rules, bare, prompt, read
-from curate.stages.sts.quotas import draw, most, quotas, split
-from curate.stages.sts.sentences import Sentence, SentenceWriter, choose
 from curate.system import resources
 from curate.system.files import frame
 
-DATA = yaml.safe_load(resources.data_file("stages/edits/question_templates.yaml").read_text(encoding="utf-8"))
+DATA = yaml.safe_load(resources.data_file("ask/edits/question_templates.yaml").read_text(encoding="utf-8"))
 WORDING = {language: Wording.model_validate(words) for language, words in DATA.items()}
 ZH = WORDING["zh"]
 TSV = resources.find("annotations", "synonyms-zh.tsv").read_text(encoding="utf-8")

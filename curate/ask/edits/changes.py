@@ -1,0 +1,90 @@
+"""Edits of a question that change what is asked while nearly every character stays."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from curate.ask.edits.rewriting import EditRules, Places, edit_rules
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.core.sampling import shuffled
+
+KINDS = ("negation", "laterality", "dose", "drug", "population", "time", "swap")
+"""Kinds of meaning-changing edits: `negation` has opposites too (high and low, prevention and treatment), `dose` has
+degrees (2型, stage 3, mild and severe), `swap` puts a word of another group of the dictionary in place of one."""
+BROADER = "hypernym"
+"""A broader word: changes what is asked less plainly than the others, so it is made only where it is named."""
+_SWAPPED = ("exact", "lay-professional")
+"""Kinds of rows of the dictionary whose terms name a thing in full."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A text with one detail changed, and the kind of the change."""
+
+    kind: str
+    text: str
+
+
+def has_rules(language: str) -> bool:
+    """Say whether there are rules for a language."""
+    return edit_rules(language) is not None
+
+
+def edits(
+    text: str,
+    language: str,
+    seed: int,
+    *,
+    kinds: Collection[str] = KINDS,
+    keep: Places = (),
+    lexer: Lexer | None = None,
+) -> Iterator[Edit]:
+    """Yield a text's edits of the given kinds, each once, in an order by seed; nothing within `keep` is changed.
+
+    `swap` needs the dictionary, `lexer`. A language without rules has only that kind.
+    """
+    rules = edit_rules(language)
+    made = [
+        Edit(kind, changed)
+        for kind in sorted(kinds, key=(*KINDS, BROADER).index)
+        for changed in (_swapped(text, lexer, seed, keep) if kind == "swap" else _ruled(rules, kind, text, keep))
+        if changed != text
+    ]
+    seen: set[str] = {text}
+    for each in shuffled(made, seed, "edit", text):
+        if each.text not in seen:
+            seen.add(each.text)
+            yield each
+
+
+def _ruled(rules: EditRules | None, kind: str, text: str, keep: Places) -> Iterator[str]:
+    if rules is None:
+        return
+    yield from rules.rewritten(kind, text, keep)
+    if kind == "dose":
+        yield from rules.other_amounts(text, keep)
+    if kind == "drug":
+        yield from rules.other_drugs(text, keep)
+
+
+def _swapped(text: str, lexer: Lexer | None, seed: int, keep: Places) -> Iterator[str]:
+    """Yield the text once per word of the dictionary in it, by seed one of another group and like length in its place.
+
+    Lengths differ by one at most, so that length does not tell an edit.
+    """
+    if lexer is None:
+        return
+    found = lexer.find(text)
+    for word in dict.fromkeys(each.word for each in found):
+        if any(each.start < end and start < each.end for each in found if each.word == word for start, end in keep):
+            continue
+        others = swaps(lexer, word, {each.word for each in found})
+        if others:
+            yield lexer.replace(text, word, shuffled(others, seed, "swap", text, word)[0])
+
+
+def swaps(lexer: Lexer, word: str, there: Collection[str] = ()) -> list[str]:
+    """Return terms of other groups that a word may be swapped for, sorted: of its length or one more or less."""
+    groups = lexer.groups
+    barred = {groups[each] for each in (word, *there)}
+    heads = {entry.term for entry in lexer.entries if entry.kind in _SWAPPED}
+    return sorted(each for each in heads if groups[each] not in barred and abs(len(each) - len(word)) <= 1)

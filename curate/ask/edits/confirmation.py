@@ -1,0 +1,74 @@
+"""A panel's confirmation of edits: plausible in every judge's eyes, and in need of another answer.
+
+Two questions, `edit-plausible` and `edit-different`. The second is asked of what passed the first alone, so that an
+implausible edit is paid for once.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from curate.ask.edits.dictionary import base_language
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ask_panel
+from curate.core.config import read_yaml
+from curate.llm.questions import Question, question
+from curate.llm.recorded_votes import NONE
+from curate.pipeline.stage import Context
+from curate.system import resources
+
+PLAUSIBLE, DIFFERENT = "edit-plausible", "edit-different"
+"""Names of the questions."""
+CHANGED, SAME, IMPLAUSIBLE, SENSIBLE = "different", "same", "implausible", "plausible"
+"""What a judge says of an edit; `plausible`: it found the edit so, another did not, and nobody was asked further."""
+_LANGUAGES = ("zh", "en")
+
+
+def edit_questions(context: Context) -> dict[str, Question]:
+    """Return name -> question of both that a panel is asked of edits; texts of other languages are asked in English."""
+    return {name: packaged_question(context, name) for name in (PLAUSIBLE, DIFFERENT)}
+
+
+def packaged_question(context: Context, name: str) -> Question:
+    """Return the question `name` in the language of the texts, in English where there is none in it."""
+    language = base_language(context)
+    path = resources.find("prompts", f"{name}-{language if language in _LANGUAGES else 'en'}.yaml")
+    return question(read_yaml(path), str(path))
+
+
+def confirm_edits(
+    pairs: Mapping[str, tuple[str, str]],
+    panel: Sequence[AskedModel],
+    questions: Mapping[str, Question],
+    desk: QuestionClient,
+) -> dict[str, dict[str, str]]:
+    """Return name -> judge -> answer for pairs of a text and its edit; `verdict(answers, CHANGED)` says what it means.
+
+    Pairs that a dry desk left open are not there.
+    """
+    plausible = ask_panel(pairs, panel, questions[PLAUSIBLE], desk, "edits: plausible?")
+    rest = {name: texts for name, texts in pairs.items() if passed(plausible.get(name))}
+    different = ask_panel(rest, panel, questions[DIFFERENT], desk, "edits: different answer?")
+    return {
+        name: combined(votes, different.get(name, {}))
+        for name, votes in plausible.items()
+        if name in different or not passed(votes)
+    }
+
+
+def passed(votes: Mapping[str, str] | None) -> bool:
+    """Say whether all judges called an edit plausible; what nobody has been asked yet may pass."""
+    return votes is None or set(votes.values()) <= {"yes"}
+
+
+def combined(plausible: Mapping[str, str], different: Mapping[str, str]) -> dict[str, str]:
+    """Return judge -> one answer out of what it said to both questions; a status where an answer is missing."""
+    return {judge: _one(said, different.get(judge)) for judge, said in plausible.items()}
+
+
+def _one(plausible: str, different: str | None) -> str:
+    if plausible in NONE:
+        return plausible
+    if plausible != "yes":
+        return IMPLAUSIBLE
+    if different is None:
+        return SENSIBLE
+    return different if different in NONE else (CHANGED if different == "yes" else SAME)

@@ -1,0 +1,79 @@
+"""The dictionary of synonyms that a run uses, with the lists that it is held against, by language."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from curate.ask.edits import synonyms
+from curate.ask.edits.synonyms import Entry, Fault
+from curate.pipeline.stage import Context
+from curate.system import resources
+
+
+class DictionarySettings(Protocol):
+    """What the settings of the stage say of words."""
+
+    dictionary: str | None
+    lexicon: Path | None
+    faults: Literal["stop", "drop"]
+
+
+@dataclass(frozen=True)
+class Book:
+    """A checked dictionary."""
+
+    entries: list[Entry]
+    faults: list[Fault]
+    where: str
+
+
+def dictionary(config: DictionarySettings, context: Context, stage: str) -> Book:
+    """Return the dictionary without its faulty rows; DataError lists them unless they may be dropped.
+
+    `stage` is where the setting stands that says so.
+    """
+    file = path(config, context)
+    entries = synonyms.read(file.read_text(encoding="utf-8"), file.suffix, file.name)
+    traps = {synonyms.plain(line) for line in _lines(longer(context))}
+    found = synonyms.faults(entries, _lexicon(config, context), traps)
+    if found and config.faults == "stop":
+        raise synonyms.complaint(found, file.name, stage)
+    faulty = {fault.line for fault in found}
+    return Book([each for each in entries if each.line not in faulty], found, file.name)
+
+
+def path(config: DictionarySettings, context: Context) -> Path:
+    """Return the file of the dictionary; ConfigError names the nearest one there is."""
+    name = config.dictionary or f"synonyms-{base_language(context)}.tsv"
+    return Path(name) if Path(name).is_file() else resources.find("annotations", name)
+
+
+def longer(context: Context) -> Path | None:
+    """Return the packaged list of words inside which shorter ones are not meant; None for a language without one."""
+    name = f"longer-{base_language(context)}.txt"
+    found = (folder / name for folder in resources.folders("annotations"))
+    return next((path for path in found if path.is_file()), None)
+
+
+def _lines(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _lexicon(config: DictionarySettings, context: Context) -> Collection[str] | None:
+    """Return the words of the settings' lexicon, for Chinese with those of jieba; None where there are none at all."""
+    own = {synonyms.plain(line) for line in _lines(config.lexicon)}
+    if base_language(context) == "zh":
+        import jieba
+
+        text = Path(jieba.__file__).with_name("dict.txt").read_text(encoding="utf-8")
+        own |= {line.partition(" ")[0].lower() for line in text.splitlines()}
+    return own or None
+
+
+def base_language(context: Context) -> str:
+    """Return the language of the texts without its region: en of en-GB."""
+    return context.language.split("-")[0]

@@ -1,0 +1,95 @@
+"""Question templates: rewording, or another question, without a model; details are changed by `changes`.
+
+The words are data, `question_templates.yaml`, by language. Nothing here knows what a question means; it is right as
+often as its patterns are: enough to show a pipeline, no replacement for people or a panel.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from re import Pattern
+
+from curate.ask.edits.changes import BROADER, KINDS, edits
+from curate.ask.edits.dictionary import base_language
+from curate.core.config import Section, check, parse_yaml
+from curate.core.sampling import generator, shuffled
+from curate.pipeline.stage import Context
+from curate.system import resources
+
+EDITS = (*(kind for kind in KINDS if kind != "swap"), BROADER)
+"""Kinds of small edits."""
+TEMPLATES = "ask/edits/question_templates.yaml"
+Rewrite = tuple[str, str]
+"""A pattern and what takes its place."""
+
+
+class Intent(Section):
+    """Something that can be asked of anything: words that betray a question of this intent, and templates with {x}."""
+
+    cues: tuple[str, ...]
+    questions: tuple[str, ...]
+    phrases: tuple[str, ...]
+
+
+class Wording(Section):
+    """The words of one language."""
+
+    language: str
+    question: str
+    """Pattern that stands in every question."""
+    same: tuple[Rewrite, ...]
+    intents: tuple[Intent, ...]
+
+    @cached_property
+    def _question(self) -> Pattern[str]:
+        return re.compile(self.question, re.IGNORECASE)
+
+    def asks(self, text: str) -> bool:
+        """Say whether a text has the form of a question."""
+        return self._question.search(text.strip()) is not None
+
+    def positives(self, pieces: Sequence[str], word: str, seed: int) -> Iterator[tuple[str, str]]:
+        """Yield what was done and the text of the pieces around `word`: every second one first in other words."""
+        plainly = ("substituted", word.join(pieces))
+        reworded = [("reworded", text) for text in _rewritten(pieces, word, self.same)]
+        first = generator(seed, "reword", *pieces).random() < 0.5  # else a copied wording would tell a positive
+        yield from [*reworded, plainly] if first else [plainly, *reworded]
+
+    def others(self, query: str, word: str, seed: int) -> Iterator[tuple[str, str]]:
+        """Yield what was done and questions about `word` of an intent that the query does not have, by seed."""
+        free = [intent for intent in self.intents if not any(cue in query for cue in intent.cues)]
+        forms = "questions" if self.asks(query) else "phrases"
+        templates = [template for intent in free for template in getattr(intent, forms)]
+        for template in shuffled(templates, seed, "intent", query, word):
+            yield "template", template.replace("{x}", word)
+
+    def edited(self, pieces: Sequence[str], word: str, seed: int) -> Iterator[tuple[str, str]]:
+        """Yield what was done and the text of the pieces around `word` with one detail changed, by seed.
+
+        The word itself is never looked into, so that a dose in its name stays.
+        """
+        ends = list(accumulate(len(piece) + len(word) for piece in pieces[:-1]))
+        keep = [(end - len(word), end) for end in ends]
+        for each in edits(word.join(pieces), self.language, seed, kinds=EDITS, keep=keep):
+            yield each.kind, each.text
+
+
+def wording(context: Context) -> Wording | None:
+    """Return what can be written without a model; None for a language without it."""
+    known: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
+    words = known.get(base_language(context))
+    return None if words is None else check(Wording, words, f"question_templates.yaml: {base_language(context)}")
+
+
+def _rewritten(pieces: Sequence[str], word: str, rewrites: Sequence[Rewrite]) -> Iterator[str]:
+    """Yield the text once for every pattern that one of the pieces holds, the first such place rewritten.
+
+    The word itself is never looked into, so that a dose in its name stays.
+    """
+    for pattern, by in rewrites:
+        for at, piece in enumerate(pieces):
+            changed = re.sub(pattern, by, piece, count=1, flags=re.IGNORECASE)
+            if changed != piece:
+                yield word.join([*pieces[:at], changed, *pieces[at + 1 :]])
+                break

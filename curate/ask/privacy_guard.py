@@ -1,0 +1,170 @@
+"""Block egress and export while residual personal data remains.
+
+`mask` lists places that still look like personal data. Nothing of a run leaves this machine while one stands in a text
+that was neither mended nor accepted. What may carry texts away is decided in one place, `curate.system.egress`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+import polars as pl
+from pydantic import Field
+
+from curate.ask import residual_decisions
+from curate.core.config import Json, Section
+from curate.core.errors import UserError
+from curate.core.protocols import Corpus, Encoder, Hits, Progress, Retriever, Vectors
+from curate.core.records import Hit, Query, Role
+from curate.llm.providers import beyond
+from curate.llm.providers.settings import ProviderConfig
+from curate.pipeline.stage import Context
+from curate.system import egress
+
+
+class Leaving(Section):
+    """What may leave; settings of `mask` that change nothing in its tables, so accepting a text masks none again."""
+
+    residual: Literal["stop", "allow"] = Field(
+        default="stop",
+        exclude=True,
+        description="whether texts leave this machine in which something still looks like personal data",
+    )
+    accept: tuple[str, ...] = Field(
+        default=(), exclude=True, description="ids of such texts that were read and hold none"
+    )
+
+
+def residual(context: Context) -> pl.DataFrame:
+    """Return the places in masked texts that look like personal data and were not accepted; none before `mask`."""
+    if not (context.folder("mask") / "residual.parquet").is_file():
+        return pl.DataFrame(schema={"table": pl.String, "id": pl.String})
+    left = context.read("mask", "residual").filter(~pl.col("id").is_in(settings(context).accept))
+    return left.join(residual_decisions.accepted(context.run), on=[*residual_decisions.PLACE, "link"], how="anti")
+
+
+def allowed(context: Context) -> Json:
+    """Return everything that people have let pass, for what says so: settings, texts, places."""
+    may, places = settings(context), residual_decisions.accepted(context.run)
+    return [may.residual, *sorted(may.accept), *map(list, places.iter_rows())]
+
+
+def decided(context: Context) -> dict[str, int]:
+    """Return how many places of the residual scan people accepted, and how many they had masked."""
+    report = context.report("mask")
+    if report is None:
+        return {"accepted": 0, "masked": 0}
+    listed = context.read("mask", "residual")
+    masked = report.facts.get("masked_by_people", 0)
+    return {"accepted": listed.height - residual(context).height, "masked": masked if isinstance(masked, int) else 0}
+
+
+def settings(context: Context) -> Leaving:
+    """Return what the pipeline says now."""
+    section = context.settings.get("mask")
+    found = section if isinstance(section, Mapping) else {}
+    return Leaving.model_validate({name: found[name] for name in Leaving.model_fields if name in found})
+
+
+def stop(who: str, left: pl.DataFrame, context: Context, why: str = "") -> int:
+    """Return in how many texts something is left; UserError if that is not allowed, `who` would carry it away."""
+    texts = left.select("table", "id").unique().height
+    if texts and settings(context).residual == "stop":
+        raise UserError(
+            f"{who}: {texts:,} texts still hold what looks like personal data ({left.height:,} places){why}; look at "
+            f"each place, and mask or accept it: curate check mask --residual --run {context.run}; or mask such texts "
+            "by mask.patterns or mask.words, accept whole texts: --set mask.accept=[ID, ...], or all of them: "
+            "--set mask.residual=allow"
+        )
+    return texts
+
+
+def ask(who: str, why: str | None, context: Context) -> None:
+    """Stop before texts are given to what may carry them away, for the reason `why`; None if they stay."""
+    if why is not None:
+        stop(who, residual(context), context, f", and what it is given may leave ({why})")
+
+
+def may_ask(who: str, model: ProviderConfig, context: Context) -> None:
+    """Stop before a language model is asked that may carry texts away."""
+    ask(who, beyond(who, model), context)
+
+
+def may_send(who: str, address: str, local: bool = False, /, *, context: Context) -> None:
+    """Stop before a plugin sends what is made of texts to an address, unless the user says that it stays there."""
+    ask(who, egress.forwarded(who, address, local=local), context)
+
+
+class Guarded:
+    """An encoder that may carry texts away, which is given them only if they may leave."""
+
+    def __init__(self, encoder: Encoder, context: Context) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
+        self._encoder, self._context = encoder, context
+
+    @property
+    def dim(self) -> int:
+        """Return the length of a vector; this may load the model."""
+        return self._encoder.dim
+
+    @property
+    def lanes(self) -> int:
+        """Return how many threads may use it at once."""
+        return getattr(self._encoder, "lanes", 1)
+
+    @property
+    def revisions(self) -> Mapping[Role, str] | None:
+        """Return what changes the vectors of each role, where the roles differ in that."""
+        return getattr(self._encoder, "revisions", None)
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return what the encoder does; UserError if something is left in the texts of the run."""
+        self._ask()
+        return self._encoder.encode(texts, role)
+
+    def __reduce__(self) -> tuple[Callable[[Encoder], Encoder], tuple[Encoder]]:
+        self._ask()  # here, for another process knows nothing of the run
+        return _bare, (self._encoder,)
+
+    def _ask(self) -> None:
+        who = f"encoders.{self.name}"
+        ask(who, egress.beyond(who, self._encoder), self._context)
+
+
+class GuardedRetriever:
+    """A retriever that may carry queries or documents away, which is given them only if they may leave."""
+
+    def __init__(self, retriever: Retriever, context: Context) -> None:
+        self.name, self.identity = retriever.name, retriever.identity
+        self._retriever, self._context = retriever, context
+
+    @property
+    def facts(self) -> Mapping[str, Json]:
+        """Return what the last search reported of itself."""
+        return getattr(self._retriever, "facts", {})
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return what the last search has to say, in sentences."""
+        return getattr(self._retriever, "notes", ())
+
+    def search(
+        self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
+    ) -> Iterable[Hits | Sequence[Hit]]:
+        """Return what the retriever does; UserError if something is left in the texts of the run."""
+        who = f"retrievers.{self.name}"
+        ask(who, egress.beyond(who, self._retriever), self._context)
+        return self._retriever.search(corpus, queries, depth, progress)
+
+
+def _bare(encoder: Encoder) -> Encoder:
+    return encoder
+
+
+def guarded(encoder: Encoder, context: Context) -> Encoder:
+    """Return the encoder, guarded unless it is of a kind that sends nothing."""
+    return encoder if egress.declared(encoder) == "local" else Guarded(encoder, context)
+
+
+def guarded_retriever(retriever: Retriever, context: Context) -> Retriever:
+    """Return the retriever, guarded unless it is of a kind that sends nothing."""
+    return retriever if egress.declared(retriever) == "local" else GuardedRetriever(retriever, context)

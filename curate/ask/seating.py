@@ -1,0 +1,103 @@
+"""The panel of a pipeline before its pool: judges, rubric, and texts as they are shown."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from curate.ask import build, language_guard
+from curate.ask.panel_run import PanelRun
+from curate.ask.panel_state import PanelState
+from curate.ask.rating import TEXTS, Pool
+from curate.core.config import read_yaml
+from curate.core.progress import StepLabel, waiting
+from curate.core.records import Document, Query
+from curate.ledger import Ledger
+from curate.ledger.ids import TimeOrderedIds
+from curate.llm import passages, prompts
+from curate.llm.passages import ShownText
+from curate.llm.prompts import Rubric
+from curate.panel import voting
+from curate.pipeline.judge_config import Config
+from curate.pipeline.stage import Context
+from curate.system import resources
+from curate.system.corpus import TableCorpus
+
+LIKELY_RANK = 3
+
+
+def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
+    """Return the panel at its table, each judge with what it still has to rate."""
+    since = TimeOrderedIds().next() if context.consent.retry else ""
+    pairs = context.read("pool", "pool").select("query_id", "doc_id")
+    rubric = load_rubric(config, context)
+    pool = shown(pairs, config, context)
+    likely = _digests_of(likely_positives(context), pool) if config.controls else frozenset[tuple[str, str]]()
+    table = PanelState(pool, ledger, rubric, config.batch, context.seed, since, likely=likely)
+    with waiting(context.progress, StepLabel("reading what was rated before")):
+        seats = [table.seat(name, context) for name in config.models]
+    allowed = config.allow_weak_judges or context.consent.allow_weak_judges
+    return PanelRun(table, seats, config, context, watched=not allowed)
+
+
+def likely_positives(context: Context) -> pl.DataFrame:
+    """Return pairs that are probably relevant, sorted: query_id, doc_id.
+
+    Those that labels brought to the run call relevant; of a query without any, what is in every retriever's first
+    LIKELY_RANK.
+    """
+    pool = context.read("pool", "pool").select(voting.PAIR)
+    labelled = context.legacy_positives().select(voting.PAIR).join(pool, on=voting.PAIR, how="semi")
+    rankings = context.read("pool", "rankings").filter(pl.col("rank") <= LIKELY_RANK)
+    everywhere = rankings.group_by(voting.PAIR).agg(by=pl.col("retriever").n_unique())
+    everywhere = everywhere.filter(pl.col("by") == rankings["retriever"].n_unique()).select(voting.PAIR)
+    ranked = everywhere.join(labelled, on="query_id", how="anti").join(pool, on=voting.PAIR, how="semi")
+    return pl.concat([labelled, ranked]).sort(voting.PAIR)
+
+
+def _digests_of(pairs: pl.DataFrame, pool: Pool) -> frozenset[tuple[str, str]]:
+    return frozenset(pool.pairs.join(pairs, on=voting.PAIR, how="semi").select(TEXTS).iter_rows())
+
+
+def check_language(config: Config, context: Context) -> None:
+    """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
+    asked = any(build.language_model(context, name) is not None for name in config.models)
+    language_guard.refuse(load_rubric(config, context) if asked else None, context, said=config.language)
+
+
+def load_rubric(config: Config, context: Context) -> Rubric:
+    """Return the rubric that the panel reads."""
+    path = resources.find("prompts", f"{config.rubric or language_guard.rubric_name(context.language)}.yaml")
+    return prompts.rubric(read_yaml(path), str(path))
+
+
+def shown(pairs: pl.DataFrame, config: Config, context: Context, made: Mapping[str, str] | None = None) -> Pool:
+    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them.
+
+    `made` are passages by id that are in no corpus: those of adversarial controls.
+    """
+    queries = context.read("diversify", "queries")
+    wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
+    label, total = StepLabel("looking over queries and passages", "texts"), len(queries) + len(wanted)
+    context.progress(label, total, 0)
+    asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
+    texts: dict[str, ShownText] = {}
+    for batch in corpus.batches():
+        docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
+        texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
+        context.progress(label, total, len(asked) + len(texts))
+    more = made or {}
+    texts |= dict(zip(more, passages.bounded_all([*more.values()], config.passage_tokens), strict=True))
+    pairs = pairs.with_columns(
+        query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
+        passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),
+    )
+    return Pool(
+        pairs,
+        {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
+        {doc_id: Document(doc_id, "", each.text) for doc_id, each in texts.items()},
+        [*asked.values(), *texts.values()],
+    )
+
+
+def _digests(texts: Mapping[str, ShownText]) -> dict[str, str]:
+    return {name: each.digest for name, each in texts.items()}

@@ -1,0 +1,185 @@
+"""What `curate agree` prints of its figures, to people."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curate.view.text import as_table, too_few
+
+if TYPE_CHECKING:
+    from curate.tables.readers.raters import Layout
+
+COUNTS = {
+    "items": "items",
+    "under_two": "items with fewer than two ratings",
+    "unanimous": "items on which all ratings are equal",
+    "clusters": "clusters that intervals resample",
+}
+
+HEURISTICS = "every judge is a heuristic: these figures show that the program runs, and are no evidence"
+
+MANY = 190
+"""Of more pairs, those of over twenty raters, only the near-identical ones are printed; `--json` has all."""
+
+
+def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was measured on a file of ratings."""
+    from curate.commands.agree.levels import of_ratings
+
+    who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
+    what = f"items by {', '.join(figures['item']) or 'row'}; {who}"
+    yield f"{file}: {what}; scale {figures['scale']}: {', '.join(figures['labels'])}"
+    yield from figures["notes"]
+    yield from _agreement(*of_ratings(figures, layout.positive))
+    if figures["dependence"]:
+        yield from _dependence(figures["dependence"], "raters")
+
+
+def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was measured in a run folder."""
+    from curate.commands.agree.levels import of_comparison
+    from curate.system.files import read_scale
+
+    yield f"panel: {', '.join(figures['panel'])}"
+    if figures["only_heuristics"]:
+        yield HEURISTICS
+    if figures["sampled"] is not None:
+        yield (
+            f"after a cascade agreement is measured on the {figures['sampled']:,} pairs that everybody was to rate; "
+            "policies have no more grades than the cascade asked for"
+        )
+    yield from _agreement(*of_comparison(figures, read_scale(folder / "judge")))
+    yield from _dependence(figures["dependence"], "judges")
+    yield from _policies(figures)
+
+
+def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield measures, ratings and pairs of raters, a column per level."""
+    from curate.commands.report.page import strings
+    from curate.view.run_figures import stated
+
+    words, first = strings("en"), next(iter(levels.values()))
+    titles = words["measures"] | words["further_measures"]
+    rows = [
+        {"measure": titles[name], **{level: stated(found, name, words) for level, found in levels.items()}}
+        for name in first["intervals"]
+    ]
+    counts = [
+        {"measure": word, **{level: f"{found[name]:,}" for level, found in levels.items()}}
+        for name, word in COUNTS.items()
+    ]
+    estimators = {level: words["estimators"][found["estimator"]] for level, found in levels.items()}
+    yield from _table("Agreement, with 95 % intervals", [*rows, *counts, {"measure": words["estimator"], **estimators}])
+    yield from _table(
+        "Ratings: how common each is, and how often another rating of the item is the same",
+        [
+            {"level": level, "rating": label, "prevalence": _figure(share), "specific agreement": _figure(same)}
+            for level, names in labels.items()
+            if level in levels
+            for label, share, same in zip(names, levels[level]["prevalence"], levels[level]["specific"], strict=True)
+        ],
+    )
+    yield from _table(
+        "Cohen's kappa of every pair",
+        [
+            {"raters": " / ".join(pair["raters"]), "level": level, "items": pair["items"]}
+            | {scheme: _with(pair, scheme) for scheme in pair["intervals"]}
+            for level, found in levels.items()
+            for pair in found["pairs_of_raters"] or ()
+        ],
+    )
+    yield from (f"\n{line}" for line in too_few(first["clusters"], "clusters"))
+
+
+def _dependence(found: Mapping[str, Any], who: str) -> Iterator[str]:
+    """Yield what raters have in common, and the warnings that follow from it."""
+    from curate.commands.report.page import strings
+    from curate.panel import judge_dependence
+
+    words, pairs = strings("en")["dependence"], found["together"]
+    if len(pairs) > MANY:
+        pairs = [pair for pair in pairs if pair["near"]]
+    yield from _table(f"What every two {who} have in common", [judge_dependence.row(pair) for pair in pairs])
+    yield from judge_dependence.warnings(found, words, who)
+    yield judge_dependence.worth(found, words, who)
+
+
+def caveats(agreed: Mapping[str, Any], dependence: Mapping[str, Any] | None, who: str) -> list[str]:
+    """Return what must be said of these figures, wherever they go."""
+    from curate.commands.report.page import strings
+    from curate.panel import judge_dependence
+
+    few = too_few(agreed["clusters"], "clusters")
+    return few + list(judge_dependence.warnings(dependence, strings("en")["dependence"], who) if dependence else ())
+
+
+def _policies(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what every policy makes of the ratings, what unanimity removes, and the order of the retrievers."""
+    known = figures["truth"]
+    yield from _table(
+        "Policies",
+        [
+            {name: row[name] for name in ("policy", "kept", "relevant", "not relevant", "contested", "incomplete")}
+            | ({"not positive": row["not positive"]} if figures["policies"][0]["not positive"] else {})
+            | {name.replace("_", " "): _with(row, name) for name in row["intervals"]}
+            for row in figures["policies"]
+        ],
+    )
+    yield (
+        f"precision and recall by {known['source']}: {known['judged']:,} of {known['pairs']:,} graded pairs were judged"
+        if known
+        else "no assessors' grades, so no precision and recall: `curate review export` has people check a sample"
+    )
+    if figures["policies"][-1]["policy"].startswith("published"):
+        yield (
+            "published: what people read has their answer for its label, and the rest errs as the panel does; these "
+            "intervals are those of the sample"
+        )
+    if any(row["policy"] == "dawid-skene" for row in figures["policies"]):
+        yield "dawid-skene assumes that judges err independently: judges who err alike outvote a better one"
+    yield from _table(
+        "What unanimity removes: contested pairs, and those lost that a majority finds relevant",
+        [
+            {**row, "share": _figure(row["share"]), "lost_share": _figure(row["lost_share"])}
+            for row in figures["removed"]
+        ],
+    )
+    systems, against = figures["systems"]["ndcg_at_10"], figures["systems"]["against_unanimous"]
+    yield from _table(
+        "nDCG@10 of the systems under the labels of each policy",
+        [
+            {"policy": policy} | {name: _figure(mean) for name, mean in means.items()}
+            for policy, means in systems.items()
+        ],
+    )
+    yield from _table(
+        "How like the order by unanimous labels the order of the systems is, with 95 % intervals over queries",
+        [
+            {"policy": policy, "tau-b": _with(_bounded(found["tau_b"]), "tau_b")}
+            | {
+                words: _figure(found[name])
+                for words, name in (("tau_AP", "tau_ap"), ("rank-biased overlap", "rank_biased_overlap"))
+            }
+            for policy, found in against.items()
+        ],
+    )
+
+
+def _table(title: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    if rows:
+        yield f"\n{title}\n{as_table(rows, digits=3)}"
+
+
+def _with(found: Mapping[str, Any], name: str) -> str:
+    from curate.view.run_figures import stated
+
+    return stated(found, name, {"undefined": "not defined"})
+
+
+def _bounded(figure: Mapping[str, Any]) -> dict[str, Any]:
+    bounds = None if figure["low"] is None else [figure["low"], figure["high"]]
+    return {"tau_b": figure["value"], "intervals": {"tau_b": bounds}}
+
+
+def _figure(value: float | None) -> str:
+    return "not defined" if value is None else f"{value:.3f}"

@@ -1,0 +1,226 @@
+"""Agreement of raters, of a run or of any ratings, as a value with figures, intervals and frames."""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+import polars as pl
+
+from curate.commands.agree import levels
+from curate.commands.agree.levels import MeasuredLevels
+from curate.core.errors import ConfigError, CurateError, suggestion
+from curate.view import html
+
+if TYPE_CHECKING:
+    from curate.runs.runner import Run
+
+Names = str | Sequence[str]
+FILE = "ratings.parquet"
+
+
+class MeasuredValue(NamedTuple):
+    """A measure with its 95 % interval of the bootstrap; None is "not defined"."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class AgreementResult:
+    """Agreement of raters at one level or several, with 95 % intervals."""
+
+    figures: Mapping[str, Any]
+    """Every figure, as `curate agree --json` prints it."""
+    levels: MeasuredLevels
+    """Level -> its figures; a run has `grades` and `cut`, ratings of your own `all ratings` and `cut`."""
+    about: str
+    notes: Sequence[str] = ()
+    """What was taken for granted, and what must be known before a figure is used; a sentence each."""
+
+    def measure(self, name: str, level: str | None = None) -> MeasuredValue:
+        """Return a measure such as fleiss, alpha_ordinal, ac1 or percent, at a level; by default at the first one."""
+        known = self.levels.figures
+        if level is not None and level not in known:
+            raise ConfigError(f"no level {level!r}; {suggestion(level, known)}")
+        found = known[level or next(iter(known))]
+        if name not in found["intervals"]:
+            raise ConfigError(f"no measure {name!r}; {suggestion(name, found['intervals'])}")
+        return MeasuredValue(found[name], *(found["intervals"][name] or (None, None)))
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return level, measure, value, low and high; a row per level and measure."""
+        rows = [
+            (level, name, *self.measure(name, level))
+            for level, found in self.levels.figures.items()
+            for name in found["intervals"]
+        ]
+        return pl.DataFrame(rows, schema=["level", "measure", "value", "low", "high"], orient="row")
+
+    @property
+    def ratings(self) -> pl.DataFrame:
+        """Return level, rating, prevalence and specific agreement; a row per level and rating, shares 0 to 1."""
+        rows = [
+            (level, label, share, same)
+            for level, labels in self.levels.labels.items()
+            if level in self.levels.figures
+            for label, share, same in zip(
+                labels, *(self.levels.figures[level][name] for name in ("prevalence", "specific")), strict=True
+            )
+        ]
+        return pl.DataFrame(rows, schema=["level", "rating", "prevalence", "specific"], orient="row")
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """Return Cohen's kappa of every two raters per level: nominal, linear and quadratic, each with low and high."""
+        rows = []
+        for level, found in self.levels.figures.items():
+            for pair in found["pairs_of_raters"] or ():
+                first, second = pair["raters"]
+                row = {"level": level, "first": first, "second": second, "items": pair["items"]}
+                rows.append({**row, **_flat(pair)})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    @property
+    def policies(self) -> pl.DataFrame:
+        """Return what each consensus policy makes of a run's ratings; empty for ratings that are no run's."""
+        rows = [
+            {name: value for name, value in row.items() if name != "intervals" and name not in row["intervals"]}
+            | _flat(row)
+            for row in self.figures.get("policies", ())
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def __repr__(self) -> str:
+        parts = [f"{level}: fleiss {_said(self.measure('fleiss', level))}" for level in self.levels.figures]
+        return f"AgreementResult({self.about}; {'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        from curate.commands.report.page import strings
+        from curate.view.run_figures import stated
+
+        words, known = strings("en"), self.levels.figures
+        titles = words["measures"] | words["further_measures"]
+        rows = [
+            {"measure": titles[name], **{level: stated(found, name, words) for level, found in known.items()}}
+            for name in next(iter(known.values()))["intervals"]
+        ]
+        return html.block(f"Agreement of {self.about}", html.table(rows), html.lines(self.notes))
+
+
+def _flat(found: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return each figure that has an interval, with its bounds in columns of their own."""
+    flat: dict[str, float | None] = {}
+    for name, bounds in found["intervals"].items():
+        low, high = bounds or (None, None)
+        flat |= {name: found[name], f"{name}_low": low, f"{name}_high": high}
+    return flat
+
+
+def _said(found: MeasuredValue) -> str:
+    if found.value is None:
+        return "not defined"
+    return f"{found.value:.3f}" + ("" if found.low is None else f" ({found.low:.2f} to {found.high:.2f})")
+
+
+def _few(found: MeasuredLevels) -> list[str]:
+    from curate.stats.bootstrap import FEW
+
+    clusters = next(iter(found.figures.values()))["clusters"]
+    return [f"under {FEW} clusters: these intervals are too narrow"] if clusters < FEW else []
+
+
+def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
+    """Return the agreement in a run's `judge` stage and its policies compared, see `compare`."""
+    from curate.commands.agree.compare import compared
+    from curate.system.files import read_scale
+
+    found: Mapping[str, Any] = compared(work, seed, truth, run_files)
+    measured = levels.of_comparison(found, read_scale(work.folder / "judge"))
+    notes = ["every judge is a heuristic: these figures show that the program runs, and are no evidence"]
+    told = [*(notes if found["only_heuristics"] else ()), *found["dependence"]["warnings"], *_few(measured)]
+    return AgreementResult(found, measured, f"{', '.join(found['panel'])} in {work.folder}", told)
+
+
+def agree(
+    ratings: "str | os.PathLike[str] | pl.DataFrame | object",
+    *,
+    item: Names = (),
+    raters: Names = (),
+    rater: str | None = None,
+    rating: str | None = None,
+    truth: str | None = None,
+    counts: bool = False,
+    cluster: str | None = None,
+    scale: Literal["nominal", "ordinal", "interval"] | None = None,
+    order: Names = (),
+    positive: Names = (),
+    blank: Names = (),
+    missing: Literal["gwet", "drop"] = "gwet",
+    seed: int = 0,
+) -> AgreementResult:
+    """Measure the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
+
+    `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, anything that polars makes a frame of), with a
+    column per rater (wide) or a row per rating (long). Which columns are which is seen by their names, or said: `item`
+    names an item, `raters` whom to measure, `rater` and `rating` the columns of a long table, `truth` people's ratings,
+    `counts` that columns are categories. Intervals resample items, or the values of `cluster`; `seed` is theirs.
+    `order` lists all ratings by rank, `positive` those on one side of a cut that is measured too, `blank` words for
+    none.
+
+    The figures are those of `curate agree FILE --json`; of the measures see `docs/labels.md`. DataError names the row
+    and what was expected there, ConfigError what does not fit together.
+    """
+    from curate.commands.agree.ratings_file import measure
+    from curate.tables.readers.raters import Layout
+
+    layout = Layout(
+        item=_names(item),
+        raters=_names(raters),
+        rater=rater,
+        rating=rating,
+        truth=truth,
+        counts=counts,
+        cluster=cluster,
+        scale=scale,
+        order=_names(order),
+        positive=_names(positive),
+        blank=_names(blank),
+        missing=missing,
+    )
+    if isinstance(ratings, str | os.PathLike):
+        path = Path(ratings).expanduser()
+        return _measured(measure(path, layout, seed), layout.positive, str(path))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        _frame(ratings).write_parquet(path)
+        try:
+            found = measure(path, layout, seed)
+        except CurateError as error:  # names a file that nobody has seen
+            raise type(error)(str(error).replace(str(path), "the frame")) from None
+    return _measured(found, layout.positive, "the frame")
+
+
+def _measured(found: Mapping[str, Any], positive: Sequence[str], place: str) -> AgreementResult:
+    who = ", ".join(found["raters"]) or "counts of ratings by category"
+    measured = levels.of_ratings(found, positive)
+    common = found["dependence"]["warnings"] if found["dependence"] else ()
+    return AgreementResult(found, measured, f"{who} in {place}", [*found["notes"], *common, *_few(measured)])
+
+
+def _frame(table: object) -> pl.DataFrame:
+    """Return a frame of what was given, categories as the text that they are."""
+    try:
+        found = table if isinstance(table, pl.DataFrame) else pl.DataFrame(cast("Any", table))
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        kind = type(table).__name__
+        raise ConfigError(f"agree: found {kind}, expected a path or a frame of ratings ({error})") from error
+    return found.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,173 @@
+"""CSV and TSV: of a row that changes, only the cells that change are written anew; quotes and line ends stay."""
+
+import csv
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from curate.commands.anonymise.raw_lines import FIX, RawLine, Script
+from curate.commands.anonymise.settings import Fields
+from curate.core.errors import DataError
+from curate.pii.masking import Masked
+from curate.tables.readers import Problem
+from curate.tables.readers.csv_rows import unquoted
+from curate.tables.readers.encoding import OLD_MAC
+from curate.tables.readers.text import shown_names
+
+DELIMITERS = {"csv": (",", ";", "\t", "|"), "tsv": ("\t",)}
+"""What may stand between the cells; of several the one under which the header has the fields."""
+_LONGEST = 1 << 28
+"""Bytes of the longest row: a quote that is never closed makes one row of the rest of the file."""
+
+
+@dataclass(slots=True)
+class Cells:
+    """A row and the columns of it that are texts."""
+
+    script: Script
+    line: int
+    raw: bytes
+    text: str
+    cells: Sequence[str]
+    columns: Sequence[tuple[int, str]] = ()
+    """Place and name; none in the header and in blank rows."""
+    delimiter: str = ","
+    quotes: bool = True
+    """Whether quotes may hold a delimiter, as in CSV."""
+    numbers: int = 0
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Return name and cell of every column that is a text."""
+        return [(name, self.cells[place]) for place, name in self.columns]
+
+    def masked(self, masked: list[Masked]) -> bytes:
+        """Return the row with its masked cells, quoted as they were."""
+        new = {place: each.text for (place, _), each in zip(self.columns, masked, strict=True)}
+        parts, done = [], 0
+        for place, (start, end) in enumerate(self._places()):
+            if new.get(place, self.cells[place]) != self.cells[place]:
+                parts += [
+                    self.text[done:start],
+                    self._written(new[place], quoted=self.text[start:end] != self.cells[place]),
+                ]
+                done = end
+        return self.script.rewritten("".join([*parts, self.text[done:]]), self.line)
+
+    def _written(self, cell: str, *, quoted: bool) -> str:
+        quoted = quoted or (self.quotes and cell.startswith('"')) or self.delimiter in cell
+        return '"' + cell.replace('"', '""') + '"' if quoted else cell
+
+    def _places(self) -> list[tuple[int, int]]:
+        """Return where each cell of the row stands, its quotes included."""
+        plain = rf"[^{re.escape(self.delimiter)}\r\n]*"
+        pattern = re.compile(rf'"(?:[^"]|"")*"|{plain}' if self.quotes else plain)
+        found, at = [], 0
+        for _ in self.cells:
+            match = pattern.match(self.text, at)
+            assert match is not None  # it matches the empty text
+            found.append(match.span())
+            at = match.end() + 1
+        return found
+
+
+class _Feed:
+    """What csv.reader takes lines from: it remembers those of the row, and goes on after it has raised."""
+
+    def __init__(self, lines: Iterator[RawLine]) -> None:
+        self.taken: list[RawLine] = []
+        self._lines, self._size = lines, 0
+
+    def __iter__(self) -> "_Feed":
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.taken.append(line)
+        self._size += len(line.raw)
+        if line.text is None:
+            raise UnicodeError
+        if self._size > _LONGEST:
+            raise csv.Error
+        return line.text
+
+    def row(self) -> list[RawLine]:
+        """Return the lines since this was last called."""
+        taken, self.taken, self._size = self.taken, [], 0
+        return taken
+
+
+def pieces(
+    lines: Iterator[RawLine], script: Script, fields: Fields, kind: Literal["csv", "tsv"]
+) -> Iterator[Cells | Problem]:
+    """Yield the header and every row; DataError if the header lacks a field."""
+    csv.field_size_limit(sys.maxsize)
+    above: list[RawLine] = []
+    for line in lines:
+        above.append(line)
+        if line.text is None or line.text.strip():
+            break
+    if not above or not (above[-1].text or "").strip():
+        for line in above:
+            text = line.text
+            yield script.undecodable(line.number) if text is None else Cells(script, line.number, line.raw, text, ())
+        return
+    delimiter = _delimiter(above[-1], fields, kind, script.place)
+    columns: list[tuple[int, str]] = []
+    width = 0
+    for row in _rows(_Feed(chain(above, lines)), script, delimiter, kind):
+        if isinstance(row, Problem) or not any(cell.strip() for cell in row.cells):
+            yield row
+        elif not width:
+            width = len(row.cells)
+            columns = [(at, name.strip()) for at, name in enumerate(row.cells) if name.strip() in fields.names]
+            yield row
+        elif len(row.cells) != width:
+            yield Problem(row.line, f"{len(row.cells)} cells", f"{width} as in the header", f"quote it, {FIX}")
+        else:
+            row.columns = columns
+            yield row
+
+
+def _delimiter(head: RawLine, fields: Fields, kind: Literal["csv", "tsv"], place: str) -> str:
+    """Return the delimiter under which the header has the fields; DataError if there is none."""
+    read: dict[str, list[str]] = {}
+    if "\r" in (head.text or "").rstrip():
+        raise DataError(f"{place}: {OLD_MAC}")
+    for delimiter in DELIMITERS[kind]:
+        cells = next(csv.reader([head.text or ""], delimiter=delimiter))
+        read[delimiter] = [cell.strip() for cell in cells]
+    needed = set(fields.names) - fields.optional
+    for delimiter, names in read.items():
+        if needed <= set(names) and set(names) & set(fields.names):
+            return delimiter
+    names = max(read.values(), key=len)
+    lacking = ", ".join(sorted(needed - set(names)) or fields.names)
+    raise DataError(
+        f"{place}:{head.number}: found the columns {shown_names(names)}, expected {lacking}; name the column of "
+        "the texts with --field"
+    )
+
+
+def _rows(feed: _Feed, script: Script, delimiter: str, kind: Literal["csv", "tsv"]) -> Iterator[Cells | Problem]:
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if kind == "tsv" else csv.QUOTE_MINIMAL
+    reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except UnicodeError:
+            yield script.undecodable(feed.row()[-1].number)
+            continue
+        except csv.Error:
+            found = "a quote that is not closed, or one inside a cell"
+            yield Problem(feed.row()[0].number, found, "quotes around a whole cell and doubled inside it", FIX)
+            continue
+        taken = feed.row()
+        raw, text = b"".join(line.raw for line in taken), "".join(line.text or "" for line in taken)
+        shown = [unquoted(cell) for cell in cells] if kind == "tsv" else cells
+        yield Cells(script, taken[0].number, raw, text, shown, (), delimiter, quotes=kind == "csv")

@@ -1,0 +1,197 @@
+"""JSONL: of a line that changes, only the texts that change are written anew; numbers, blanks and order stay."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from curate.commands.anonymise.raw_lines import FIX, RawLine, Script
+from curate.commands.anonymise.settings import Fields
+from curate.core.config import kind_of
+from curate.core.errors import DataError
+from curate.pii.masking import Masked
+from curate.tables.readers import Problem
+
+Path = tuple[str | int, ...]
+"""Keys of objects and places in lists, from 0, that lead to a value."""
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]')
+_NO_ROW = "one JSON object"
+
+
+class _UnfitError(Exception):
+    """Leaves a row with what was found, what was expected and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLine:
+    """A line and the texts in it; without any it is blank."""
+
+    script: Script
+    line: int
+    raw: bytes
+    text: str
+    found: dict[Path, str]
+    numbers: int
+    key: str | None
+    """Under which it says where something was found; None if it does not."""
+    empty: bool = False
+    """Whether its object has no key."""
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Return the texts under their paths, such as `messages.0.content`."""
+        return [(".".join(map(str, path)), text) for path, text in self.found.items()]
+
+    def masked(self, masked: list[Masked]) -> bytes:
+        """Return the line with its masked texts, and with the spans as the last key if they are asked for."""
+        new = {
+            path: each.text for (path, old), each in zip(self.found.items(), masked, strict=True) if each.text != old
+        }
+        parts, done = [], 0
+        for path, start, end in _strings(self.text) if new else ():
+            if path in new:
+                parts += [self.text[done:start], self._literal(new[path])]
+                done = end
+        parts.append(self.text[done:])
+        return self.script.encode("".join(parts[:-1]) + self._with_spans(parts[-1], masked))
+
+    def _literal(self, text: str) -> str:
+        """Return a text as JSON, in ASCII if the line is, or if the file's encoding lacks one of its characters."""
+        if not (self.text.isascii() and "\\u" in self.text):
+            plain = json.dumps(text, ensure_ascii=False)
+            try:
+                self.script.encode(plain)
+            except UnicodeEncodeError:
+                return json.dumps(text)
+            return plain
+        return json.dumps(text)
+
+    def _with_spans(self, rest: str, masked: Sequence[Masked]) -> str:
+        if self.key is None:
+            return rest
+        rows = [row for (name, _), each in zip(self.texts, masked, strict=True) for row in spans(name, each)]
+        end = rest.rindex("}")
+        return f"{rest[:end]}{'' if self.empty else ', '}{json.dumps(self.key)}: {json.dumps(rows)}{rest[end:]}"
+
+
+def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
+    """Return where something was found in a text: offsets in code points of the raw text, never the value."""
+    named = {"field": field} if field else {}
+    return [
+        {**named, "start": span.start, "end": span.end, "label": span.kind, "recogniser": span.recogniser}
+        for span in masked.spans
+    ]
+
+
+def pieces(
+    lines: Iterable[RawLine], script: Script, fields: Fields, keys: Sequence[str] = ()
+) -> Iterator[JsonLine | Problem]:
+    """Yield every line; blank ones hold nothing. A row tells its spans under the first of the keys that it lacks."""
+    for line in lines:
+        if line.text is None:
+            yield script.undecodable(line.number)
+        elif not line.text.strip():
+            yield JsonLine(script, line.number, line.raw, line.text, {}, 0, key=None)
+        else:
+            try:
+                yield _row(line, line.text, script, fields, keys)
+            except _UnfitError as unfit:
+                yield Problem(line.number, *unfit.args)
+
+
+def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> JsonLine:
+    value = _parsed(text)
+    key = next((each for each in keys if each not in value), None)
+    if keys and key is None:
+        taken = " and ".join(f"`{each}`" for each in keys)
+        raise DataError(
+            f"{script.place}:{line.number}: found the key {taken}, expected a free one for the spans; name it with "
+            "--spans-key KEY"
+        )
+    found: dict[Path, str] = {}
+    numbers: set[Path] = set()
+    for name in fields.names:
+        try:
+            plain = value.get(name)
+            if isinstance(plain, str):  # as in most rows
+                found[name,] = plain
+                continue
+            for path, each in _reached(value, name.split("."), ()):
+                if isinstance(each, str):
+                    found[path] = each
+                else:
+                    numbers.add(path)
+        except KeyError as error:
+            if name not in fields.optional:
+                raise _UnfitError(
+                    f"no {name!r}", "it in every row", f"name the field with --field, or {_SPARE}"
+                ) from error
+    return JsonLine(script, line.number, line.raw, text, found, len(numbers), key=key, empty=not value)
+
+
+_SPARE = "let rows without it pass with --allow-missing"
+
+
+def _parsed(text: str) -> dict[str, object]:
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise _UnfitError(f"a line that is not valid JSON ({error.msg}, column {error.colno})", _NO_ROW, FIX) from None
+    except RecursionError:
+        raise _UnfitError("brackets nested without end", _NO_ROW, FIX) from None
+    if not isinstance(value, dict):
+        raise _UnfitError(kind_of(value), _NO_ROW, FIX)
+    return value
+
+
+def _number(_digits: str) -> int:
+    """Stand in for every number: none is read, so none is changed, however long it is."""
+    return 0
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _UnfitError("a key twice in one object", "each key once, for only the last one would be seen", FIX)
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, object_pairs_hook=_object)
+
+
+def _reached(value: object, names: Sequence[str], path: Path) -> Iterator[tuple[Path, object]]:
+    """Yield every text and number that a dotted name reaches; lists are gone through item by item.
+
+    KeyError if an object lacks the name; _UnfitError where it leads past a text or ends at an object.
+    """
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _reached(item, names, (*path, number))
+    elif isinstance(value, dict) and names:
+        whole = ".".join(names)
+        key, rest = (whole, []) if whole in value else (names[0], names[1:])
+        yield from _reached(value[key], rest, (*path, key))
+    elif isinstance(value, dict) or (names and value is not None):
+        place = ".".join(map(str, path))
+        expected = f"an object with {'.'.join(names)!r}" if names else "text, or a list of texts"
+        raise _UnfitError(f"{kind_of(value)} as {place!r}", expected, "name a field inside it with --field A.B")
+    elif isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+        yield path, value
+
+
+def _strings(text: str) -> Iterator[tuple[Path, int, int]]:
+    """Yield the path of every string in a valid line that is a value, and where it stands with its quotes."""
+    path: list[str | int | None] = []
+    for token in _TOKEN.finditer(text):
+        first = token[0][0]
+        if first in "{[":
+            path.append(None if first == "{" else 0)
+        elif first in "}]":
+            path.pop()
+        elif first == ",":
+            last = path[-1]
+            path[-1] = last + 1 if isinstance(last, int) else None
+        elif path[-1] is None:
+            path[-1] = json.loads(token[0])
+        else:
+            yield tuple(part for part in path if part is not None), token.start(), token.end()

@@ -1,0 +1,211 @@
+"""Parquet: columns of texts are masked; schema, compression, row groups and all other columns stay."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from curate.commands.anonymise.settings import Fields
+from curate.core.errors import DataError
+from curate.pii.masking import Masked
+from curate.system.files import BATCH
+from curate.tables.readers.text import shown_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BYTES = 1 << 24
+"""Bytes of rows that are in memory together, about."""
+GROUP = 1 << 26
+"""Bytes of a row group in memory from which on it is written as several."""
+Nested = None | str | list["Nested"]
+
+
+@dataclass
+class Rows:
+    """Some rows of a file."""
+
+    batch: "pa.RecordBatch"
+    names: Sequence[Sequence[str]]
+    """The columns of texts: a name, or names that lead into a struct."""
+    start: int
+    """Number of the first row, from 1."""
+    last: bool = False
+    """Whether a row group ends here."""
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.values: list[list[Nested]] = [_column(self.batch, names).to_pylist() for names in self.names]
+        self.size: int = self.batch.num_rows
+
+    @cached_property
+    def texts(self) -> list[tuple[int, str, str]]:
+        """Return row, field and text of everything that is to be masked."""
+        return [
+            (row, ".".join(map(str, path)), text)
+            for names, values in zip(self.names, self.values, strict=True)
+            for row, value in enumerate(values, start=self.start)
+            for path, text in _strings(value, (*names,))
+        ]
+
+    def masked(self, masked: Sequence[Masked]) -> "pa.RecordBatch":
+        """Return the rows with their masked texts."""
+        import pyarrow as pa
+
+        texts, batch = iter(masked), self.batch
+        for names, values in zip(self.names, self.values, strict=True):
+            new = [_put(value, texts) for value in values]
+            if new != values:
+                column = pa.array(new, type=_column(batch, names).type)
+                whole = _replaced(batch.to_struct_array(), names, column)
+                batch = pa.RecordBatch.from_arrays(whole.flatten(), schema=batch.schema)
+        return batch
+
+
+def _strings(value: Nested, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    for place, item in enumerate(value if isinstance(value, list) else ()):
+        yield from _strings(item, (*path, place))
+
+
+def _put(value: Nested, texts: Iterator[Masked]) -> Nested:
+    if isinstance(value, list):
+        return [_put(item, texts) for item in value]
+    return value if value is None else next(texts).text
+
+
+def _column(batch: "pa.RecordBatch", names: Sequence[str]) -> "pa.Array":
+    import pyarrow.compute as pc
+
+    column = batch.column(names[0])
+    return pc.struct_field(column, list(names[1:])) if names[1:] else column
+
+
+def _replaced(array: "pa.StructArray", names: Sequence[str], column: "pa.Array") -> "pa.StructArray":
+    """Return an array with one field of it replaced, however deep; nulls stay nulls."""
+    import pyarrow as pa
+
+    fields, parts = list(array.type), list(array.flatten())
+    at = array.type.get_field_index(names[0])
+    parts[at] = _replaced(parts[at], names[1:], column) if names[1:] else column
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+
+
+class ParquetFile:
+    """A Parquet file that is read in batches."""
+
+    def __init__(self, stream: BinaryIO, fields: Fields, place: str) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            self._file = pq.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)
+        except pa.ArrowInvalid as error:
+            raise DataError(f"{place}: found no sound Parquet file, expected one; write it again") from error
+        self.rows: int = self._file.metadata.num_rows
+        self._names = _chosen(self._file.schema_arrow, fields, place)
+        self._place = place
+
+    def parts(self) -> Iterator[Rows]:
+        """Yield the rows in order; DataError where they cannot be read, or hold bytes that are no UTF-8."""
+        import pyarrow as pa
+
+        row = 1
+        try:
+            for group in range(self._file.num_row_groups):
+                about = self._file.metadata.row_group(group)
+                fit = BYTES * about.num_rows // max(about.total_byte_size, 1)
+                end = row + about.num_rows
+                for batch in self._file.iter_batches(min(BATCH, max(fit, 1)), row_groups=[group]):
+                    yield Rows(batch, self._names, row, last=row + len(batch) == end)
+                    row += len(batch)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise DataError(f"{self._place}: row {row}: the file is damaged here; write it again") from error
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{self._place}: row {row} or behind it: found bytes that are no UTF-8, expected text; write it again"
+            ) from None
+
+    @contextmanager
+    def writer(self, stream: BinaryIO) -> Iterator["ParquetWriter"]:
+        """Give what writes such a file."""
+        import pyarrow.parquet as pq
+
+        with pq.ParquetWriter(stream, self._file.schema_arrow, **_settings(self._file)) as writer:
+            yield ParquetWriter(writer)
+
+
+class ParquetWriter:
+    """Writes row groups as they were, large ones as several."""
+
+    def __init__(self, writer: object) -> None:
+        self._writer = writer
+        self._waiting: list[pa.RecordBatch] = []
+
+    def write(self, rows: Rows, masked: Sequence[Masked]) -> None:
+        """Write some rows."""
+        import pyarrow as pa
+
+        self._waiting.append(rows.masked(masked))
+        if rows.last or sum(batch.nbytes for batch in self._waiting) > GROUP:
+            table = pa.Table.from_batches(self._waiting)
+            self._waiting = []
+            self._writer.write_table(table, row_group_size=max(len(table), 1))  # type: ignore[attr-defined]
+
+
+def _chosen(schema: "pa.Schema", fields: Fields, place: str) -> list[list[str]]:
+    """Return the names that lead to every column of texts; DataError for one that is not there, or is no text."""
+    import pyarrow as pa
+
+    found = []
+    for name in fields.names:
+        names = [name] if name in schema.names else name.split(".")
+        kind: pa.DataType = pa.struct(list(schema))
+        for part in names:
+            at = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
+            if at < 0:
+                break
+            kind = kind.field(at).type
+        else:
+            if not _textual(kind):
+                raise DataError(
+                    f"{place}: found {kind} as {name!r}, expected text or lists of it; name another column with --field"
+                )
+            found.append(names)
+            continue
+        if name not in fields.optional:
+            raise DataError(
+                f"{place}: found the columns {shown_names(schema.names)}, expected {name!r}; name the column of the "
+                "texts with --field"
+            )
+    if not found:
+        raise DataError(f"{place}: found none of {', '.join(fields.names)}; name the column of the texts with --field")
+    return found
+
+
+def _textual(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _textual(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _textual(kind.value_type)
+    return cast("bool", types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _settings(file: object) -> dict[str, object]:
+    """Return how a file was written, as far as it says so."""
+    about = file.metadata  # type: ignore[attr-defined]
+    first = about.row_group(0) if about.num_row_groups else None
+    columns = [first.column(at) for at in range(first.num_columns)] if first else []
+    return {
+        "version": about.format_version,
+        "compression": {each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns}
+        or "NONE",
+        "use_dictionary": [each.path_in_schema for each in columns if each.has_dictionary_page],
+        "write_statistics": [each.path_in_schema for each in columns if each.is_stats_set],
+        "use_deprecated_int96_timestamps": any(each.physical_type == "INT96" for each in columns),
+        "store_schema": b"ARROW:schema" in (about.metadata or {}),
+    }

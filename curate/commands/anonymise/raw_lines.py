@@ -1,0 +1,181 @@
+"""Lines of a text file with the bytes that they are made of, so that what is not changed can be written as it was."""
+
+import codecs
+import io
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Literal, Protocol
+
+from curate.core.errors import DataError
+from curate.pii.masking import Masked
+from curate.pii.text import script
+from curate.tables.readers import Problem
+from curate.tables.readers.encoding import CODECS, Encoding, guess
+
+HEAD = 1 << 24
+"""Bytes that are looked at first, for the encoding; what is not longer is masked by one process."""
+FIX = "correct it, or leave such rows out with --on-error drop"
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ("\ufeff".encode("gb18030"), "gb18030"),
+)
+_CHUNK = 1 << 16
+_LOOKED = 1 << 16
+"""Bytes by which the language is told."""
+_KEY = re.compile(r'"[^"\n]*"\s*:|\A.*\n')
+"""Keys and a first line, of columns, which are English in most files."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """One line of a text file, its end included."""
+
+    number: int
+    """From 1."""
+    raw: bytes
+    text: str | None
+    """None if the bytes are no text in the file's encoding."""
+
+
+class Piece(Protocol):
+    """Some lines of a file that belong together: a row."""
+
+    @property
+    def line(self) -> int:
+        """Return where it begins, from 1."""
+        ...
+
+    @property
+    def raw(self) -> bytes:
+        """Return it as it was."""
+        ...
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """Return field and text of everything that is to be masked."""
+        ...
+
+    @property
+    def numbers(self) -> int:
+        """Return how many numbers stand where a text could, and stay."""
+        ...
+
+    def masked(self, masked: list[Masked]) -> bytes:
+        """Return it with its texts masked."""
+        ...
+
+
+@dataclass(frozen=True)
+class Script:
+    """How a file is written."""
+
+    codec: tuple[str, ...]
+    """The first of these that can."""
+    bom: bytes
+    encoding: str
+    """Its name for people."""
+    place: str
+    """What stands in front of a line number in an error."""
+    language: str = "zh"
+    """zh or en: what a placeholder is in where a text has no letters, by the first of the whole file."""
+
+    def decode(self, raw: bytes) -> str | None:
+        """Return bytes as text; None if they are none."""
+        for codec in self.codec:
+            try:
+                return raw.decode(codec, _errors(codec))
+            except UnicodeDecodeError:
+                continue
+        return None
+
+    def encode(self, text: str) -> bytes:
+        """Return text as bytes; UnicodeEncodeError if it has characters that the encoding lacks."""
+        for codec in self.codec[:-1]:
+            try:
+                return text.encode(codec, _errors(codec))
+            except UnicodeEncodeError:
+                continue
+        return text.encode(self.codec[-1], _errors(self.codec[-1]))
+
+    def rewritten(self, text: str, line: int) -> bytes:
+        """Return a masked line as bytes; DataError if the encoding has no such placeholders."""
+        try:
+            return self.encode(text)
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{self.place}:{line}: found no room in {self.encoding.upper()} for a placeholder's characters; take "
+                "--placeholders en, or save the file as UTF-8"
+            ) from error
+
+    def lines(self, stream: BinaryIO) -> Iterator[RawLine]:
+        """Yield the lines of what comes behind the byte order mark; only a line feed ends a line."""
+        wide = self.codec[0].startswith("utf-16")
+        for number, raw in enumerate(_wide(stream, self.codec[0]) if wide else stream, start=1):
+            yield RawLine(number, raw, self.decode(raw))
+
+    def undecodable(self, number: int) -> Problem:
+        """Return the problem of a line whose bytes are no text."""
+        found = f"bytes that are not {self.encoding.upper()}"
+        hint = "save the file as UTF-8, or name what it is with --encoding, such as gb18030"
+        return Problem(number, found, "text in one encoding", f"{hint}; --on-error drop leaves such lines out")
+
+
+def _errors(codec: str) -> str:
+    return "surrogatepass" if codec.startswith("utf-16") else "strict"
+
+
+def _wide(stream: BinaryIO, codec: str) -> Iterator[bytes]:
+    """Yield the lines of UTF-16, in which a line feed is two bytes at an even place."""
+    feed, rest = "\n".encode(codec), b""
+    for chunk in iter(lambda: stream.read(_CHUNK), b""):
+        begin, seen = 0, max(len(rest) - 1, 0)
+        rest += chunk
+        while (at := rest.find(feed, seen)) >= 0:
+            seen = at + 1
+            if at % 2 == 0:
+                yield rest[begin : at + 2]
+                begin = seen = at + 2
+        rest = rest[begin:]
+    if rest:
+        yield rest
+
+
+def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], place: str) -> tuple[Script, BinaryIO, bool]:
+    """Return how a stream is written, a stream of what follows its byte order mark, and whether it is a long one."""
+    head = stream.read(HEAD)
+    long = len(head) == HEAD
+    head += stream.readline()  # the sample ends with a whole line
+    named = guess(io.BytesIO(head), place, "--encoding") if encoding == "auto" else encoding
+    bom, codec = next(((bom, codec) for bom, codec in _BOMS if head.startswith(bom)), (b"", ""))
+    if not codec.startswith(named):  # a mark of another encoding is text in this one
+        bom, codec = b"", "utf-16-le" if named == "utf-16" else ""
+    choices = (codec,) if codec else CODECS[named]
+    spoken = script(_KEY.sub("", head[len(bom) : _LOOKED].decode(choices[0], "ignore"))) or "zh"
+    return Script(choices, bom, named, place, spoken), _Chained([io.BytesIO(head[len(bom) :]), stream]), long
+
+
+class _Chained(io.BufferedReader):
+    """Streams one after the other as one."""
+
+    def __init__(self, streams: Iterable[BinaryIO]) -> None:
+        super().__init__(_Raw(list(streams)), _CHUNK)
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, streams: list[BinaryIO]) -> None:
+        self._streams = streams
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while self._streams:
+            chunk = self._streams[0].read(len(buffer))
+            if chunk:
+                buffer[: len(chunk)] = chunk
+                return len(chunk)
+            self._streams.pop(0)
+        return 0

@@ -1,0 +1,122 @@
+"""Texts with personal data masked, and where it stood."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from curate.core.config import check
+from curate.core.errors import DataError
+from curate.core.protocols import Progress, quiet
+from curate.view import html
+
+SPANS = {"text": pl.Int64, "start": pl.Int64, "end": pl.Int64, "kind": pl.String, "recogniser": pl.String}
+RESIDUAL = {"text": pl.Int64, "start": pl.Int64, "end": pl.Int64, "reason": pl.String}
+SHOWN = 5
+
+
+@dataclass(frozen=True, repr=False)
+class AnonymisedTexts:
+    """Texts after masking: a sequence of them, with what was masked."""
+
+    texts: list[str]
+    """In the order that they were given in."""
+    spans: pl.DataFrame
+    """What was masked: text (number, from 0), start and end (code points of the raw text), kind, recogniser."""
+    residual: pl.DataFrame
+    """What still looks like personal data and should be read: text, start and end of the raw text, reason."""
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Return kind of personal data -> how many spans were masked."""
+        return dict(sorted(Counter(self.spans["kind"]).items()))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __getitem__(self, number: int) -> str:
+        return self.texts[number]
+
+    def _said(self) -> str:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
+        left = f"; {len(self.residual):,} places still look like personal data" if len(self.residual) else ""
+        return f"texts: {len(self.texts):,}; masked: {kinds or 'nothing'}{left}"
+
+    def __repr__(self) -> str:
+        return f"AnonymisedTexts({self._said()})"
+
+    def _repr_html_(self) -> str:
+        rows = [{"text": number, "masked": text} for number, text in enumerate(self.texts[:SHOWN])]
+        return html.block(self._said(), html.table(rows))
+
+
+def anonymise(
+    texts: Iterable[str],
+    *,
+    language: Literal["zh", "en"] | None = None,
+    mode: Literal["placeholder", "pseudonym", "tag"] | None = None,
+    recognisers: Sequence[str] | None = None,
+    without: Sequence[str] | None = None,
+    words: Iterable[str] = (),
+    settings: Mapping[str, object] | None = None,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> AnonymisedTexts:
+    """Mask personal data in texts, as `curate anonymise` does in files: same settings, same masked texts.
+
+    `texts` is any iterable of text, such as a column of a frame. `language` is that of the placeholders, by default
+    that of each text; `mode` writes placeholders, pseudonyms (invented, equal for equal values) or tags of the same
+    length; `recognisers` are those that are on, `without` those that are not, `words` more words to mask; `settings`
+    are those of the stage `mask`, such as patterns of your own. Long input is masked in as many `processes` as there
+    are cores.
+
+    Unlike the command nothing is withheld: look at `residual` before the texts go anywhere. DataError names the first
+    value that is no text, ConfigError a setting.
+    """
+    from curate.pii.secret import secret
+    from curate.pii.settings import Masking
+    from curate.pii.texts import mask_texts
+    from curate.pipeline.stage import home
+
+    own = list(words)
+    raw, given = _texts(texts), dict(settings or {})
+    if own:
+        known = given.get("words")
+        given["words"] = {**(known if isinstance(known, Mapping) else {}), "words": {"words": own}}
+    changes = {"mode": mode, "placeholders": language, "recognisers": recognisers, "without": without}
+    given |= {name: value for name, value in changes.items() if value is not None}
+    config = check(Masking, given, "anonymise")
+    key = secret(home()) if config.mode == "pseudonym" else b""
+    masked = list(mask_texts(raw, config, key, processes, progress or quiet))
+    spans = [
+        (row, span.start, span.end, span.kind, span.recogniser)
+        for row, each in enumerate(masked)
+        for span in each.masked.spans
+    ]
+    left = [
+        (row, *each.masked.raw(found.start, found.end), found.reason)
+        for row, each in enumerate(masked)
+        for found in each.left
+    ]
+    return AnonymisedTexts(
+        [each.masked.text for each in masked],
+        pl.DataFrame(spans, schema=SPANS, orient="row"),
+        pl.DataFrame(left, schema=RESIDUAL, orient="row"),
+    )
+
+
+def _texts(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise DataError("anonymise: found one text, expected a list of texts; write [text]")
+    raw = list(texts)
+    for number, text in enumerate(raw):
+        if not isinstance(text, str):
+            raise DataError(
+                f"anonymise: text {number}: found {type(text).__name__}, expected str; leave it out or make it text"
+            )
+    return raw

@@ -1,0 +1,163 @@
+"""The page of an audit: its figures in, one HTML file out, in the words of a language.
+
+Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from curate.commands.audit.labels import MISSED
+from curate.commands.report.page import environment
+from curate.commands.report.page import strings as words_of
+from curate.commands.report.page_charts import histogram
+from curate.core.config import Json
+from curate.core.records import AUDITED
+from curate.core.scale import FIVE, Scale
+from curate.panel import judge_dependence
+from curate.panel.voting import PAIR
+from curate.stats.bootstrap import FEW
+from curate.stats.distribution import Bin
+from curate.system import resources
+from curate.view import charts, grade_colours
+
+KINDS = ("confirmed", "false positive", "contested", *MISSED)
+"""Kinds of pairs that are shown as examples, in this order."""
+STYLES: Mapping[str, str] = {
+    "confirmed": "v-relevant",
+    "false positive": "v-not-relevant",
+    "contested": "v-contested",
+    "incomplete": "v-incomplete",
+    "unretrieved": "g-refused",
+    "false negative": "g-A",
+    "duplicate": "g-B",
+    "same question": "g-C",
+}
+"""Kind of a pair -> class of the style sheet."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One pair, as shown: the beginning of its document, and what every judge said."""
+
+    doc_id: str
+    kind: str
+    passage: str
+    votes: list[tuple[str, str | None]]
+    same_as: str | None
+    """The labelled document of the same text, or the query of the same text."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One query with its counts and examples."""
+
+    query_id: str
+    text: str
+    counts: Mapping[str, int]
+    examples: list[Example]
+
+
+def worst(counts: pl.DataFrame, most: int) -> list[str]:
+    """Return the queries with the most false negatives and false positives, worst first; none without an error."""
+    errors = counts.with_columns(errors=pl.col("false_negatives") + pl.col("false_positives"))
+    return errors.filter(pl.col("errors") > 0).sort(-pl.col("errors"), "query_id")["query_id"].head(most).to_list()
+
+
+def examples(compared: pl.DataFrame, queries: Sequence[str], most: int) -> pl.DataFrame:
+    """Return rows of `compared` to be shown: at most so many of every query and kind, by document id."""
+    shown = compared.filter(pl.col("query_id").is_in(list(queries)) & pl.col("kind").is_in(list(KINDS)))
+    return shown.sort(PAIR).group_by("query_id", "kind", maintain_order=True).head(most)
+
+
+def cards(
+    queries: Sequence[str],
+    pairs: pl.DataFrame,
+    counts: pl.DataFrame,
+    texts: Mapping[str, str],
+    passages: Mapping[str, str],
+) -> list[Card]:
+    """Return one card per query, its examples by kind; `passages` holds the beginnings of their documents."""
+    counted = {row.pop("query_id"): row for row in counts.to_dicts()}
+    rows: dict[str, list[Example]] = {name: [] for name in queries}
+    order = sorted(pairs.to_dicts(), key=lambda row: KINDS.index(row["kind"]))
+    for row in order:
+        votes = [(vote["judge"], vote["grade"]) for vote in row["votes"] or []]
+        rows[row["query_id"]].append(
+            Example(row["doc_id"], row["kind"], passages[row["doc_id"]], votes, row["same_as"])
+        )
+    return [Card(name, texts[name], counted[name], rows[name]) for name in queries]
+
+
+def page(found: Mapping[str, Any], shown: Sequence[Card], language: str, scale: Scale) -> str:
+    """Return the page as HTML, from the content of audit.json and the scale of the judges' grades.
+
+    The same figures give the same text.
+    """
+    words, common = strings(language), words_of(language)["dependence"]
+    filled = environment(words)
+    filled.filters["figure"] = lambda value, digits=2: words["undefined"] if value is None else f"{value:,.{digits}f}"
+    filled.filters["bounds"] = _bounds
+    return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
+        words=words,
+        language=language,
+        css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
+        found=found,
+        said=_said(found, scale, words),
+        classes=grade_colours.classes(scale),
+        alike_title=common["title"],
+        alike=judge_dependence.warnings(found["dependence"], common),
+        worth=judge_dependence.worth(found["dependence"], common),
+        cards=shown,
+        few=FEW,
+        measures=AUDITED,
+        styles=STYLES,
+        charts=_charts(found, words),
+    )
+
+
+def _said(found: Mapping[str, Any], scale: Scale, words: Mapping[str, Any]) -> list[str]:
+    """Return which scores of the set and which grades mean relevant, where a reader could not know."""
+    scores = [words["scores"].format(least)] if (least := found.get("relevant_from")) else []
+    return scores if scale == FIVE else [*scores, words["grades"].format(scale.described())]
+
+
+def strings(language: str) -> dict[str, Any]:
+    """Return the words of the page in a language; English where there are none of it."""
+    return words_of(language, "audit")
+
+
+def _bounds(figure: Mapping[str, Json]) -> str:
+    """Return an interval as text, empty if there is none."""
+    return "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
+
+
+def _charts(found: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str]:
+    """Return the charts by name, as SVG."""
+    totals = {name: figure["total"] for name, figure in found["measures"].items()}
+    new = totals["false_negatives"] - totals["duplicates"] - totals["same_question"]
+    labels = {
+        "confirmed": totals["confirmed"],
+        "false positive": totals["false_positives"],
+        "contested": totals["contested"],
+        "incomplete": totals["incomplete"],
+        "unretrieved": totals["unretrieved"],
+    }
+    judged = {
+        "confirmed": totals["confirmed"],
+        "false negative": new,
+        "duplicate": totals["duplicates"],
+        "same question": totals["same_question"],
+    }
+    rows = [(words["measures"]["labels"], labels), (words["measures"]["judged_positive"], judged)]
+    return {
+        "accounts": charts.stacked(words["charts"]["accounts"], rows, STYLES, words["kinds"]),
+        **{name: _histogram(found, name, words) for name in ("false_negatives", "original")},
+    }
+
+
+def _histogram(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
+    bins = [Bin(**each) for each in found["measures"][name]["spread"]["bins"]]
+    return histogram(words["charts"][name], bins, words["axes"][name])

@@ -1,0 +1,161 @@
+"""Circularity of a run's judges: how much the ranking by a judge's own grades gains by the judge sitting on the panel.
+
+Everything is computed from grades that the run and the ledger hold, and nothing is sent. The figures are also written
+to `checks/circular.json` of the run folder, from where report page, card and evaluation take them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import polars as pl
+
+from curate.ask import seating
+from curate.ask.panel_run import LEAST as SAMPLED
+from curate.commands.check.circularity import LEAST, SelfFavour, self_favour
+from curate.commands.check.pool import heuristic
+from curate.core.config import Json
+from curate.core.errors import ConfigError
+from curate.ledger import Ledger, default_path
+from curate.llm.providers.presets import families
+from curate.panel import cascade, voting
+from curate.panel.voting import PAIR
+from curate.pipeline import circularity
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
+from curate.runs.runner import Run
+from curate.system.files import read_json, write_json
+from curate.system.run_lock import enough_space, locked
+
+
+@dataclass(frozen=True)
+class CircularityOptions:
+    """Judges beside the panel."""
+
+    fourth: str | None = None
+    """Takes each judge's place in turn; without it that judge is left out."""
+    others: Sequence[str] = ()
+    """Of neither panel: the mean change of their rankings is subtracted; without any, that of the panel's others."""
+
+    @property
+    def named(self) -> list[str]:
+        """Return all of them, once each."""
+        return list(dict.fromkeys([*([self.fourth] if self.fourth else []), *self.others]))
+
+
+def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
+    """Return the self-favour of every judge of a run's panel as plain values, and write it to `checks/circular.json`.
+
+    With a cascade only pairs count that every judge was to grade, with `fourth` only those that it graded.
+    """
+    wanted = asked or CircularityOptions()
+    with locked(run.folder), enough_space(run.folder):
+        context, config = run.beside("consensus"), run.pipeline.sections["judge"]
+        assert isinstance(config, JudgeConfig)
+        identities = read_json(context.folder("judge") / "panel.json")
+        panel = sorted(identities)
+        _refuse(wanted, panel)
+        ratings, pairs = _ratings(config, context, wanted)
+        rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, wanted.fourth)
+        kin = families(identities, context.definitions.get("judges", {}))
+        graded = ratings.drop_nulls("grade").group_by("judge").len().sort("judge")
+        figures: dict[str, Json] = {
+            "made_from": circularity.made_from(context.folder("judge"), context.policy),
+            "policy": voting.name_of(context.policy),
+            "heuristic": heuristic(context),
+            "fourth": wanted.fourth,
+            "others": list(wanted.others),
+            "pairs": ratings.select(PAIR).n_unique(),
+            "pool": pairs,
+            "graded": dict(graded.iter_rows()),
+            "judges": [_plain(row, kin) for row in rows],
+            "not_scored": [name for name in panel if name not in {row.judge for row in rows}],
+        }
+        figures["warnings"] = list(_warnings(figures))
+        (run.folder / circularity.PLACE).parent.mkdir(exist_ok=True)
+        write_json(run.folder / circularity.PLACE, figures)
+    return figures
+
+
+def _refuse(wanted: CircularityOptions, panel: Sequence[str]) -> None:
+    """Raise ConfigError for a judge who has two parts, and for a panel from which nobody can be left out."""
+    twice = [name for name in wanted.named if name in panel or (name == wanted.fourth and name in wanted.others)]
+    if twice:
+        raise ConfigError(
+            f"check circular: found {', '.join(twice)} in two parts, expected judges outside of the panel "
+            f"({', '.join(panel)}), each in one; name others with --fourth and --other"
+        )
+    if len(panel) < 2 and not wanted.fourth:
+        raise ConfigError(
+            f"check circular: found a panel of one judge ({', '.join(panel)}), from which nobody can be left out; "
+            "name a judge with grades for this pool that takes its place: --fourth NAME"
+        )
+
+
+def _ratings(config: JudgeConfig, context: Context, wanted: CircularityOptions) -> tuple[pl.DataFrame, int]:
+    """Return the grades of panel, fourth and others on the pairs that count, and how many pairs the pool has."""
+    pool = context.read("pool", "pool").select(PAIR)
+    mine = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
+    found = pl.concat([mine, *_recorded(config, context, wanted.named)])
+    if config.cascade is not None:
+        found = found.join(cascade.sample(pool, config.cascade_sample, SAMPLED, context.seed), on=PAIR, how="semi")
+    if wanted.fourth:
+        graded = found.filter(pl.col("judge") == wanted.fourth).drop_nulls("grade")
+        found = found.join(graded, on=PAIR, how="semi")
+    return found, len(pool)
+
+
+def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield the ratings that the ledger, or its own file, holds of each judge; ConfigError if there is none."""
+    if not names:
+        return
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        run = seating.seated(config.model_copy(update={"models": tuple(names)}), context, ledger)
+        for seat in run.seats:
+            rows = run.table.snapshot(seat).select(*PAIR, "judge", "grade", "status")
+            if rows["grade"].null_count() == len(rows):
+                raise ConfigError(
+                    f"check circular: found no grade of {seat.name!r} for the pairs of this pool, expected some in the "
+                    "ledger or in a file of its own; let it judge them in another run folder first (`curate judge "
+                    f"--run OTHER --models {seat.name}`), or name another judge"
+                )
+            yield rows
+
+
+def _plain(row: SelfFavour, kin: Mapping[str, str | None]) -> Json:
+    """Return a row for JSON, rounded so that a last bit cannot make two runs differ."""
+    plain: dict[str, Any] = asdict(row) | {"family": kin[row.judge]}
+    plain["effect"] = {name: _rounded(each) for name, each in plain["effect"].items()}
+    return {name: _rounded(each) for name, each in plain.items()}
+
+
+def _rounded(value: Any) -> Json:  # noqa: ANN401 - figures of any kind
+    return round(value, 6) if isinstance(value, float) else cast("Json", value)
+
+
+def _warnings(figures: Mapping[str, Any]) -> Iterator[str]:
+    for each in figures["judges"]:
+        if each["warned"]:
+            effect = each["effect"]
+            yield (
+                f"{each['judge']} gains {effect['value']:.3f} nDCG@10 ({effect['low']:.3f} to {effect['high']:.3f}) by "
+                "judging itself: scores of it, and of models that share its base, are too high on these labels"
+            )
+    for name in figures["not_scored"]:
+        yield f"{name}: no query has a relevant document with it and without it, so its circularity is not known"
+    if figures["pairs"] < figures["pool"]:
+        yield f"{figures['pairs']:,} of the {figures['pool']:,} pairs of the pool count: those that all were to grade"
+    if not figures["fourth"]:
+        yield (
+            "each judge was left out and not replaced, so an effect stays hidden where the others are stricter in the "
+            "same places; --fourth NAME puts another judge in its place"
+        )
+
+
+def means() -> str:
+    """Return how a figure is to be read, in a sentence."""
+    return (
+        "effect: nDCG@10 of the ranking by a judge's own grades under its panel, less that without it, less the mean "
+        "change of the rankings of others; 95 % intervals resample queries. Descriptive: no test, and no warning "
+        f"(lower bound above 0 by Holm over the judges, effect from {LEAST:g}) is no proof of its absence"
+    )

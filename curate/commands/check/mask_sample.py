@@ -1,0 +1,179 @@
+"""Draw a sample of a run's masked texts for people to read.
+
+It lies in `checks/mask/N` of the run folder, frozen with the texts as people read them. Strata are table and whether
+anything was masked, so that the few texts in which something was are not missed.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+
+from curate.core.config import Json, digest
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.records import shown
+from curate.core.sampling import generator, shuffled
+from curate.panel import sampling_design
+from curate.pii.kinds import placeholder
+from curate.pipeline.pipeline import Pipeline
+from curate.review import Sample
+from curate.review.answers import checked
+from curate.review.sample import Design, Stratum, name_row
+from curate.review.sheets.cells import LIMIT
+from curate.system.files import frame, read_json, read_table
+
+SHARE = 0.01
+LEAST, MOST = 100, 2_000
+"""Bounds of the sample's size."""
+EACH = 10
+"""Texts drawn from every stratum, or all that it has."""
+MASKED, PLAIN = "something masked", "nothing masked"
+_GUESSES = {MASKED: 0.1, PLAIN: 0.02}
+"""Anticipated share of texts with a fault, which decide how large a part of the sample a stratum gets."""
+_KEYS = {"queries": "query_id", "corpus": "doc_id"}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user wants drawn."""
+
+    size: int | None = None
+    """Texts; without it 1 % of all, between `LEAST` and `most`."""
+    most: int = MOST
+    assessors: Sequence[str] = field(default=("assessor",))
+    seed: int | None = None
+    """Instead of the pipeline's."""
+
+    def of(self, texts: int) -> int:
+        """Return how many of so many texts are drawn."""
+        return min(texts, self.size or min(self.most, max(LEAST, round(SHARE * texts))))
+
+
+def newest(run: Path) -> Sample | None:
+    """Return the sample of a run that was drawn last; None if there is none."""
+    found = sorted(int(path.parent.name) for path in (run / "checks" / "mask").glob("[0-9]*/design.json"))
+    return numbered(run, found[-1]) if found else None
+
+
+def numbered(run: Path, number: int) -> Sample:
+    """Return a sample of a run by its number; UserError if there is none."""
+    folder = run / "checks" / "mask" / str(number)
+    if not (folder / "design.json").is_file():
+        raise UserError(f"{folder}: no such sample; leave out --sample for the newest, or draw one with --new")
+    return Sample.load(folder)
+
+
+def opened(run: Path, wish: Wish, number: int | None = None, *, new: bool = False, returning: bool = False) -> Sample:
+    """Return the sample that is meant: by its number, else the newest; one is drawn if there is none that fits.
+
+    A sample fits while masking gives the texts that it was drawn from. `returning` draws none: what comes back belongs
+    to one that is there.
+    """
+    if number is not None:
+        return numbered(run, number)
+    found = newest(run)
+    if returning:
+        if found is None:
+            raise UserError(f"{run}: no sample was drawn yet; `curate check mask` draws one")
+        return found
+    fits = found is not None and found.design.facts["tables"] == state(run)
+    return draw(run, wish) if found is None or new or not fits else found
+
+
+def draw(run: Path, wish: Wish) -> Sample:
+    """Draw a sample of a run's masked texts and freeze it; the same wish of the same run draws the same texts.
+
+    Sizes are Neyman's, with at least `EACH` texts per stratum. DataError if the run has no masked texts.
+    """
+    for person in wish.assessors:
+        checked(person)
+    if len(set(wish.assessors)) < len(wish.assessors) or not wish.assessors:
+        raise ConfigError("--assessors: expected different names, separated by commas")
+    head = Pipeline.load(run / "pipeline.yaml").head
+    seed = head.seed if wish.seed is None else wish.seed
+    texts = _strata(run)
+    if texts.is_empty():
+        raise DataError(f"{run}: found no text after masking, expected some; run `curate mask` first")
+    sizes = sampling_design.counts(texts)
+    guesses = {name: _GUESSES[name.partition(", ")[2]] for name in sizes}
+    size = max(wish.of(len(texts)), sum(min(EACH, n) for n in sizes.values()))
+    drawn = sampling_design.allocate(sizes, guesses, size, EACH)
+    last = newest(run)
+    number = 1 + (int(last.folder.name) if last else 0)
+    strata = [Stratum(name, size, drawn[name]) for name, size in sizes.items()]
+    facts: dict[str, Json] = {"tables": state(run)}
+    design = Design(f"mask-{number}", "privacy", head.language, seed, tuple(wish.assessors), strata, facts=facts)
+    rows = _with_texts(run, _drawn(texts, drawn, seed), head.language)
+    sample = Sample(run / "checks" / "mask" / str(number), design, _survey(rows, design))
+    sample.freeze()
+    return sample
+
+
+def _strata(run: Path) -> pl.DataFrame:
+    """Return table, id and stratum of every masked text of a run, sorted."""
+    spans = read_table(run / "mask", "spans").select("table", "id").unique().with_columns(found=True)
+    parts = [
+        pl.scan_parquet(run / "mask" / f"{table}.parquet").select(table=pl.lit(table), id=pl.col(key)).collect()
+        for table, key in _KEYS.items()
+    ]
+    placed = pl.concat(parts).join(spans, on=["table", "id"], how="left")
+    kind = pl.when(pl.col("found")).then(pl.lit(MASKED)).otherwise(pl.lit(PLAIN))
+    return placed.select("table", "id", stratum=pl.concat_str("table", kind, separator=", ")).sort("table", "id")
+
+
+def state(run: Path) -> str:
+    """Return what changes when masking gives other texts."""
+    outputs = read_json(run / "mask" / "stage.json")["outputs"]
+    return digest([outputs.get(f"{table}.parquet") for table in (*_KEYS, "spans")])
+
+
+def _drawn(texts: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.DataFrame:
+    """Return the texts that are drawn, with their probability, in the order in which they are read: by chance."""
+    places: list[int] = []
+    rows = texts.with_row_index("at")
+    for name, count in allocation.items():
+        own = rows.filter(pl.col("stratum") == name)["at"]
+        places += generator(seed, "check", "mask", name).sample(own.to_list(), count)
+    sizes = sampling_design.counts(texts)
+    chance = pl.col("stratum").replace_strict({name: count / sizes[name] for name, count in allocation.items()})
+    mixed = shuffled(sorted(places), seed, "check", "mask", "order")
+    return rows[mixed].drop("at").with_columns(probability=chance.cast(pl.Float64))
+
+
+def _with_texts(run: Path, drawn: pl.DataFrame, language: str) -> list[dict[str, object]]:
+    """Return the drawn rows with what people read: the text, and how much of which kind was masked in it."""
+    read: dict[tuple[str, str], str] = {}
+    for table, key in _KEYS.items():
+        wanted = drawn.filter(pl.col("table") == table)["id"].implode()
+        lazy = pl.scan_parquet(run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(wanted))
+        for row in lazy.collect().iter_rows(named=True):
+            read[table, row[key]] = shown(row.get("title", ""), row["text"])
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for table, name, kind in read_table(run / "mask", "spans").select("table", "id", "kind").iter_rows():
+        if (table, name) in read:
+            found.setdefault((table, name), Counter())[placeholder(kind, language)] += 1
+    rows: list[dict[str, object]] = []
+    for row in drawn.iter_rows(named=True):
+        ids = (row["table"], row["id"])
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(found.get(ids, {}).items()))
+        kept = {name: row[name] for name in ("stratum", "probability")}
+        rows.append({**kept, "ids": list(ids), "texts": [read[ids], kinds], "votes": []})
+    return rows
+
+
+def _survey(rows: Sequence[Mapping[str, object]], design: Design) -> pl.DataFrame:
+    people = list(design.assessors)
+    named: list[dict[str, object]] = []
+    for at, row in enumerate(rows):
+        ids, texts = cast("list[str]", row["ids"]), cast("list[str]", row["texts"])
+        name = name_row(design.name, at + 1, ids, texts)
+        named.append({**row, "row_id": name, "assessors": [people[at % len(people)]]})
+    return frame("survey", named)
+
+
+def long(sample: Sample) -> int:
+    """Return how many texts of a sample are longer than what a spreadsheet shows of a cell."""
+    return sum(len(row.texts[0].encode("utf-16-le", "surrogatepass")) > 2 * LIMIT for row in sample.rows.values())

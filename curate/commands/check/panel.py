@@ -1,0 +1,138 @@
+"""Diagnostics of judges from the ratings of a panel, without a call: strictness, errors in common, clones, places."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from curate.commands.check import leniency
+from curate.commands.check.leniency import Leniency
+from curate.core.config import Json
+from curate.core.scale import Scale
+from curate.panel import position_bias, voting
+from curate.panel.controls import PAIR
+from curate.review.judge_errors import in_common
+from curate.stats import agreement
+from curate.stats.ratios import mean, numbered
+from curate.stats.sample_estimates import Estimate, wilson
+from curate.stats.tally import Floats, tally
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def judge(
+    base: pl.DataFrame,
+    others: Sequence[pl.DataFrame],
+    people: pl.DataFrame,
+    positives: pl.DataFrame,
+    seed: int,
+    scale: Scale,
+) -> dict[str, Json]:
+    """Return what the ratings of one judge tell, against the others of its panel, people, and a legacy set's positives.
+
+    `base` and `others` have query_id, doc_id, grade (and slot); `people` query_id, doc_id, grade, weight.
+    """
+    rated = base.drop_nulls("grade")
+    relevant = int(rated["grade"].is_in(list(scale.relevant)).sum())
+    beside = rest(base, others, scale)
+    return {
+        "rated": len(rated),
+        "relevant": _plain(wilson(relevant, len(rated))),
+        "position": asdict(position_bias.slots(base, seed, scale)),
+        "strictness": strictness(beside, seed, scale),
+        "against_panel": asdict(leniency.against(beside, seed, scale)),
+        "against_people": _plain(against_people(base, people, seed, scale)),
+        "legacy": legacy(base, positives, scale),
+    }
+
+
+def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int, scale: Scale) -> Leniency | None:
+    """Return how a judge grades against people; None if they graded nothing that it rated."""
+    pairs = base.select(*PAIR, "grade").join(people.rename({"grade": "reference"}), on=PAIR)
+    return leniency.against(pairs, seed, scale) if len(pairs.drop_nulls("grade")) else None
+
+
+def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
+    """Return a judge's grades beside the others': query_id, grade, reference, others.
+
+    `reference` is the grade that all others give, None where they differ or one has none; `others` the mean of theirs
+    in steps, None where no other has one.
+    """
+    table = base.select(*PAIR, "grade")
+    names = [f"other {number}" for number in range(len(others))]
+    for name, other in zip(names, others, strict=True):
+        table = table.join(other.select(*PAIR, pl.col("grade").alias(name)), on=PAIR, how="left", maintain_order="left")
+    if not names:
+        return table.select("query_id", "grade", reference=pl.lit(None, pl.String), others=pl.lit(None, pl.Float64))
+    known = position_bias.steps(scale)
+    steps = [pl.col(name).replace_strict(known, return_dtype=pl.Float64) for name in names]
+    agreed = pl.all_horizontal(pl.col(name) == pl.col(names[0]) for name in names)
+    reference = pl.when(agreed).then(names[0])
+    return table.select("query_id", "grade", reference=reference, others=pl.mean_horizontal(steps))
+
+
+def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Json:
+    """Return the mean of the steps by which a judge is above the mean of the others: positive is lenient."""
+    both = rows.drop_nulls(["grade", "others"])
+    above = position_bias.steps_of(both["grade"], scale) - both["others"].to_numpy()
+    return _plain(mean(above, numbered(both["query_id"]), seed))
+
+
+def legacy(base: pl.DataFrame, positives: pl.DataFrame, scale: Scale) -> Json:
+    """Return the share of a legacy set's positives that a judge finds relevant; they are noisy, so it gates nothing."""
+    graded = base.join(positives.select(PAIR), on=PAIR, how="semi").drop_nulls("grade")["grade"]
+    return _plain(wilson(int(graded.is_in(list(scale.relevant)).sum()), len(graded)))
+
+
+def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Estimate | None, scale: Scale) -> Json:
+    """Return the share of the judge's pairs that are relevant, corrected by its rates of right answers."""
+    grades = base.drop_nulls("grade")["grade"]
+    return _plain(
+        leniency.prevalence(int(grades.is_in(list(scale.relevant)).sum()), len(grades), sensitivity, specificity)
+    )
+
+
+def panel(
+    ratings: pl.DataFrame,
+    names: Sequence[str],
+    people: pl.DataFrame,
+    families: Mapping[str, str | None],
+    seed: int,
+    scale: Scale,
+) -> dict[str, Json]:
+    """Return how right unanimous grades are by people, and what `judge_errors.in_common` says of the judges."""
+    votes = voting.votes(ratings, names, scale)
+    codes = voting.coded(votes, names, scale)
+    said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
+    read = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
+    return {
+        "unanimous_as_people": _plain(unanimous(codes, said["grade"], said["weight"].to_numpy(), scale)),
+        **in_common(ratings, names, read, families, seed, scale),
+    }
+
+
+def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> dict[str, Json]:
+    """Return Fleiss' kappa of a panel, on the grades and on the cut; None for a cut that the scale does not have."""
+    codes = voting.codes(ratings, names, scale)
+    return {
+        "kappa": agreement.summary(tally(codes, len(scale.labels))).fleiss,
+        "kappa_cut": agreement.summary(tally(voting.sides(codes, scale), 2)).fleiss if scale.relevant else None,
+    }
+
+
+def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats, scale: Scale) -> Estimate | None:
+    """Return the share of pairs with one grade by the whole panel on which people gave that grade; None without any.
+
+    `weight` is how many pairs of the pool one that people graded stands for.
+    """
+    agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
+    first = np.array(scale.labels)[codes[:, 0]]
+    return leniency.share(weight, first == people.to_numpy(), agreed)
+
+
+def _plain(figure: "DataclassInstance | None") -> Json:
+    """Return a figure as a mapping, None where it is not defined."""
+    return None if figure is None else asdict(figure)

@@ -1,0 +1,153 @@
+"""How good a run's pool is: what one retriever alone gives, what lies deeper, what was missed, what a run file meets.
+
+Everything is computed from the tables of a finished run, and nothing is sent. The figures are also written to
+`checks/pool.json` of the run folder.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+
+from curate.commands.check import below_cut, capture_recapture
+from curate.core.config import Json
+from curate.core.errors import UserError
+from curate.core.protocols import PaidProgress, quiet
+from curate.panel.voting import PAIR
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context, home
+from curate.runs import coverage, run_files, unjudged
+from curate.runs import depth as deeper
+from curate.system.corpus import TableCorpus
+from curate.system.files import read_json, write_json
+from curate.view.run_figures import only_heuristics
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """What a user wants to know beside the run's own tables."""
+
+    runs: Sequence[Path] = ()
+    """Rankings of other systems: TREC runs, or mteb's predictions."""
+    subset: str | None = None
+    split: str | None = None
+    below: Sequence[Path] = ()
+    """Grades of pairs that were drawn by chance from below the cut."""
+    depth: int | None = None
+    """Depth to which a retriever is credited; None for the depth to which the pool holds every ranking whole."""
+
+
+def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
+    """Return all figures of a run's pool as plain mappings, and write them to `checks/pool.json`."""
+    wanted = asked or PoolOptions()
+    pipeline = Pipeline.load(run / "pipeline.yaml")
+    context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)
+    stage = label_stage(run)
+    pool, rankings = context.read("pool", "pool"), context.read("pool", "rankings")
+    verdicts, qrels = context.read(stage, "verdicts"), context.read(stage, "qrels")
+    _refuse_unjudged(run, pool, verdicts)
+    depths = coverage.depths(rankings, coverage.ranked(pool))
+    if wanted.depth is not None:
+        depths = depths.with_columns(depth=pl.lit(wanted.depth, pl.Int64))
+    found = coverage.founders(pool, qrels, depths)
+    retrievers = rankings["retriever"].unique().sort().to_list()
+    others = run_files.rankings(context, wanted.runs, wanted.subset, wanted.split)
+    systems = coverage.lists(pl.concat([rankings, others]))
+    relevant = coverage.labels(qrels)
+    seed = context.seed
+    unranked = [coverage.LEGACY] if len(coverage.ranked(pool)) < len(pool) else []
+    deep = found.filter(pl.col("by").list.len() == 0)
+    result: dict[str, Json] = {
+        MADE_FROM: made_from(context, "pool", stage),
+        "labels": stage,
+        "heuristic": heuristic(context),
+        "queries": pool["query_id"].n_unique(),
+        "queries_with_a_relevant_document": len(relevant),
+        "relevant": len(found),
+        "beyond_depth": len(deep),
+        "depth": {
+            "low": cast("Json", depths["depth"].min()),
+            "median": cast("Json", depths["depth"].median()),
+            "high": cast("Json", depths["depth"].max()),
+        },
+        "leave_one_out": [
+            plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers + unranked
+        ],
+        "capture": plain(
+            capture_recapture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
+        ),
+        "below": [plain(each) for each in below_cut.estimates(run, wanted.below, pool, rankings, qrels)],
+        **_by_depth(run, coverage.ranked(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
+        "systems": _systems(systems, verdicts, relevant, retrievers, seed),
+    }
+    (run / "checks").mkdir(exist_ok=True)
+    write_json(run / "checks" / "pool.json", result)
+    return result
+
+
+def label_stage(run: Path) -> str:
+    """Return the stage whose labels are final: `resolve` if it was made from today's `consensus`, else that."""
+    try:
+        before = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
+        now = read_json(run / "consensus" / "stage.json")["outputs"]
+    except (OSError, KeyError):
+        return "consensus"
+    return "resolve" if before == now else "consensus"
+
+
+def plain(value: object) -> Json:
+    """Return a dataclass of figures for JSON: mappings, lists and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return cast("Json", value)
+
+
+def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> None:
+    left = len(pool.join(verdicts, on=PAIR, how="anti"))
+    if left or len(pool) != len(verdicts):
+        raise UserError(
+            f"{run}: found {len(pool):,} pairs in the pool and {len(verdicts):,} verdicts, of which {left:,} pairs "
+            "have none; expected one per pair; run `curate judge` and `curate consensus` first"
+        )
+
+
+def heuristic(context: Context) -> bool:
+    """Say whether heuristics alone judged, so that the figures show the machinery and prove nothing."""
+    report = context.report("judge")
+    panel = read_json(context.folder("judge") / "panel.json") if report else {}
+    named = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
+    return bool(panel) and only_heuristics(list(panel), named)
+
+
+def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolConfig, seed: int) -> dict[str, Json]:
+    pairs = deeper.marked(pool, qrels)
+    documents = len(TableCorpus(run / "diversify"))
+    late = deeper.unsaturated(pairs)
+    open_ = [each for each in late if each.pool < documents]
+    return {
+        "by_position": [plain(each) for each in deeper.bands(pairs, seed)],
+        "cumulated": cast("Json", deeper.curve(pairs)),
+        "unsaturated": [plain(each) for each in open_],
+        "whole_corpus_in_the_pool": len(late) - len(open_),
+        "deepen": {"size": 2 * config.size, "depth": 2 * config.depth} if open_ else None,
+    }
+
+
+def _systems(
+    systems: coverage.Rankings,
+    verdicts: pl.DataFrame,
+    relevant: coverage.Relevant,
+    retrievers: Sequence[str],
+    seed: int,
+) -> list[Json]:
+    said: Mapping[tuple[str, str], str] = {
+        (query, doc): word for query, doc, word in verdicts.select(*PAIR, "verdict").iter_rows()
+    }
+    found = {name: plain(unjudged.covered(name, lists, said, relevant, seed)) for name, lists in systems.items()}
+    return [{**cast("dict[str, Json]", figures), "pooled": name in retrievers} for name, figures in found.items()]

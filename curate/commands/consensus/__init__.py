@@ -1,0 +1,1 @@
+"""The stage `consensus`: votes become verdicts."""

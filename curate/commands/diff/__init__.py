@@ -1,0 +1,141 @@
+"""`curate diff`: why labels of two versions of a benchmark differ, and what that does to systems."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curate.runs import completing
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+from curate.view.text import as_table, too_few
+
+Figures = Mapping[str, Any]
+SIDE = "A run folder, or an export."
+WORDS = {"before_only": "first alone", "after_only": "second alone", "text_differs": "text differs"}
+
+
+def diff(
+    before: Annotated[Path, typer.Argument(help=SIDE, autocompletion=completing.runs)],
+    after: Annotated[Path, typer.Argument(help=SIDE, autocompletion=completing.runs)],
+    run_file: Annotated[
+        list[Path] | None, typer.Option("--run-file", help="A TREC run or mteb's predictions; may be repeated.")
+    ] = None,
+    subset: Annotated[str | None, typer.Option(help="Subset of an mteb file that has several.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of an mteb file that has several.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File for every changed label with its reason: .csv or .parquet.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain every label that differs between two versions of a benchmark, and what that does to systems."""
+    from curate.commands.diff.differences import DiffOptions
+    from curate.commands.diff.differences import diff as compare
+    from curate.commands.diff.written import need_form, write
+    from curate.runs.outputs import free_place
+
+    if out is not None:
+        free_place(need_form(out), file=True)
+    figures, table = compare(before, after, DiffOptions(run_file or (), subset, split))
+    if out is not None:
+        write(table, out)
+    effects: Figures = figures["effects"] or {"queries": {"both": 0}}  # type: ignore[assignment]
+    warnings = too_few(effects["queries"]["both"]) if figures["effects"] else []
+    answer({**figures, "file": out}, _text(figures, out), as_json=as_json, warnings=warnings)
+
+
+def _text(figures: Figures, out: Path | None) -> Iterator[str]:
+    pairs = figures["pairs"]
+    yield f"{figures['before']} -> {figures['after']}"
+    yield (
+        f"judged pairs: {pairs['both']:,} in both, {pairs['before_only']:,} in the first alone, "
+        f"{pairs['after_only']:,} in the second alone"
+    )
+    for what, each in figures["texts"].items():
+        if said := ", ".join(f"{len(ids):,} {WORDS[name]} ({_some(ids)})" for name, ids in each.items() if ids):
+            yield f"{what}: {said}"
+    yield from _labels(figures)
+    yield from _effects(figures["effects"])
+    if out is not None:
+        yield f"every changed label: {out}"
+    elif figures["changed"] or (figures["gains"] or {}).get("changed"):
+        yield "every changed label with its reason: --out FILE.csv"
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
+
+
+def _labels(figures: Figures) -> Iterator[str]:
+    if not figures["changed"]:
+        yield "no label of a document differs" if figures["kinds"] else "no label differs"
+    else:
+        yield f"labels that differ: {figures['changed']:,}"
+        moves = [
+            {"before": each["before"] or "not judged", "after": each["after"] or "not judged", "pairs": each["pairs"]}
+            for each in figures["moves"]
+        ]
+        yield as_table(moves)
+        names = {"pairs": "pairs", "relevant_won": "relevant won", "relevant_lost": "relevant lost"}
+        yield as_table(
+            [
+                {"reason": each["reason"], "": "", **{word: each[name] for name, word in names.items()}}
+                for each in figures["reasons"]
+            ]
+        )
+    if figures["gains"] and figures["gains"]["changed"]:
+        yield f"graded labels that differ: {figures['gains']['changed']:,}"
+        yield as_table(
+            [
+                {"gain": f"{_shown(each['gain_before'])} -> {_shown(each['gain_after'])}", "pairs": each["pairs"]}
+                for each in figures["gains"]["moves"]
+            ]
+        )
+        yield as_table(figures["gains"]["reasons"])
+    if figures["kinds"]:
+        yield "exported tables of kinds with labels of their own that differ (rows):"
+        heads = {"kind": "kind", "table": "table", "both": "both", **WORDS}
+        yield as_table([{heads[name]: each[name] for name in heads if name in each} for each in figures["kinds"]])
+    if figures["other_votes"]:
+        yield f"same label, other grades of the judges: {figures['other_votes']:,} pairs (graded labels may differ)"
+
+
+def _effects(effects: Figures | None) -> Iterator[str]:
+    if effects is None:
+        yield "systems: neither version holds a ranking; give one by --run-file where one side is a run"
+        return
+    queries = effects["queries"]
+    yield (
+        f"nDCG@10 of the {queries['both']:,} queries with a relevant document in both "
+        f"({queries['before']:,} in the first, {queries['after']:,} in the second); 95 % intervals"
+    )
+    yield as_table([_row(each) for each in effects["systems"]], digits=4)
+    tau = effects["tau"]
+    if tau["value"] is None:
+        yield "order of the systems: tau-b is not defined"
+    else:
+        yield f"order of the systems: tau-b {tau['value']:.3f}{_between(tau, 3)}, tau_AP {effects['tau_ap']:.3f}"
+
+
+def _row(each: Figures) -> dict[str, object]:
+    change = each["change"]
+    return {
+        "system": each["system"],
+        "ranking": each["ranking"],
+        "before": each["ndcg_before"]["value"],
+        "after": each["ndcg_after"]["value"],
+        "change": None if change["value"] is None else f"{change['value']:+.4f}{_between(change, 4, '+')}",
+        "rank": f"{_shown(each['rank_before'])} -> {_shown(each['rank_after'])}",
+        "not judged": f"{each['holes_before']:,} -> {each['holes_after']:,}",
+    }
+
+
+def _shown(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _between(figure: Figures, digits: int, sign: str = "") -> str:
+    if figure["low"] is None:
+        return ""
+    return f" ({figure['low']:{sign}.{digits}f} to {figure['high']:{sign}.{digits}f})"

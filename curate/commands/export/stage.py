@@ -1,0 +1,281 @@
+"""Export: check the benchmark, then write it in the formats asked for.
+
+In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder per format,
+and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
+written while `mask` lists places that still look like personal data in a text that would be.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from curate.ask import privacy_guard
+from curate.commands.export import Config, filled, gate, growth, integrity, published_ids, reranking, shortcuts
+from curate.commands.export.provenance import made_from, made_of_kinds
+from curate.core.config import Json
+from curate.core.errors import ConfigError, DataError
+from curate.core.progress import StepLabel
+from curate.core.protocols import Benchmark
+from curate.panel.voting import PAIR
+from curate.pipeline import circularity, parent, synthetic_queries
+from curate.pipeline.pooled import pooled
+from curate.pipeline.reckoning import NO_POSITIVE, nothing_left
+from curate.pipeline.stage import Context, Report, Stage
+from curate.runs import card_facts, graded_labels
+from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
+from curate.system.files import frame, read_json, write_table
+from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
+from curate.tables.exporters.ids import PublishedIds, published
+from curate.tables.exporters.triples import alone
+from curate.tables.kinds import kinds, stages
+
+NO_GAIN = "no graded label gains anything"
+
+
+def run(config: Config, context: Context) -> Report:
+    """Put the benchmark together, pass the gate, and write every format."""
+    judged, positives = (context.read("resolve", name) for name in ("verdicts", "qrels"))
+    removed = frozenset(context.read("resolve", "dropped").filter(pl.col("table") == "corpus")["id"])
+    # All that is made below knows only documents that the corpus still holds.
+    verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
+    graded = graded_labels.made(config, context, verdicts)
+    if graded is not None:
+        positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
+    queries = _with_a_positive(context, positives)
+    lost = _lost(verdicts, queries)
+    verdicts = verdicts.join(queries, on="query_id", how="semi")
+    tables = _of_kinds(context, removed)
+    suspicious = _suspicious(context, [queries, *tables.values()], removed)
+    ids = published_ids.published(config, context)
+    chosen, short = reranking.drawn(config, context, verdicts, ids)
+    mix = reranking.mix(chosen, verdicts, context.scale)
+    agreed = read_json(context.folder("consensus") / "agreement.json")
+    agreed["rerank"] = reranking.agreement(context, chosen, agreed["panel"])
+    common = card_facts.dependence(context)
+    benchmark = Benchmark(
+        name=context.name,
+        language=context.language,
+        queries=queries,
+        corpus=KeptCorpus(TableCorpus(context.folder("diversify")), removed),
+        qrels=positives,
+        candidates=chosen,
+        verdicts=verdicts,
+        facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen(config, mix)},
+        duplicates=context.duplicates,
+        tables=tables,
+        scale=context.scale,
+        graded=None if graded is None else graded.join(queries, on="query_id", how="semi"),
+        replaced=config.labels == "graded",
+        apart=config.rerank.apart,
+    )
+    reranking.need_retrieval(benchmark, config, short)
+    benchmark, found, gated = gate.passed(benchmark, context)
+    benchmark, ids, renamed = published(benchmark, ids)
+    integrity.check(_counted(benchmark, context, "checking the corpus"))
+    tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
+    grown = growth.growth(context, judged, positives)
+    made = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
+    _write(config, context, benchmark, renamed, made, grown)
+    write_table(context.out, gate.TABLE, found)
+    write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
+    counts: dict[str, Json] = {
+        **_counts(benchmark, grown),
+        "rerank_negatives_by_best_grade": mix,
+        "rerank_agreement": agreed["rerank"],
+        "formats": list(config.formats),
+        "residual": suspicious,
+        "gate": gated,
+        **_resolved(context),
+        "shortcuts": tried,
+    }
+    notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
+    notes += [*published_ids.notes(ids, context), *gate.notes(gated), *filled.notes(config, benchmark)]
+    return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
+    """Return the tables of the kinds whose stage has run, by name; of items that are documents only the corpus's."""
+    found = {
+        kind.table: context.read(kind.stage, kind.table, kind.columns)
+        for kind in kinds()
+        if kind.stage and kind.table and context.report(kind.stage)
+    }
+    gone = (pl.col("side") == "corpus") & pl.col("item_id").is_in(sorted(removed))
+    return {name: each.filter(~gone) if "side" in each else each for name, each in found.items()}
+
+
+def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
+    """Return the ids of the queries whose texts a kind's table holds."""
+    if "side" in table:
+        return [table.filter(pl.col("side") == "queries")["item_id"]]
+    return [table["query_id"]] if "query_id" in table else []
+
+
+def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries that have a positive; DataError if none has."""
+    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
+    if queries.is_empty():
+        raise DataError(
+            "\n".join(
+                (
+                    "export: no query has a positive, so there is no benchmark to write",
+                    *nothing_left(context, ("ingest", *AFTER)),
+                    "next: look at `curate report`, or at `curate show verdicts`",
+                )
+            )
+        )
+    return queries
+
+
+def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: frozenset[str]) -> int:
+    """Return in how many of these tables' queries and of the corpus's texts something still looks like personal data.
+
+    Texts that were accepted do not count; UserError unless the others are allowed.
+    """
+    corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    left, queries = privacy_guard.residual(context), pl.concat([ids for each in tables for ids in _queries_of(each)])
+    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
+    found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
+    return privacy_guard.stop("export", left.filter(asked | found), context)
+
+
+def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Json]:
+    return {
+        "queries": len(benchmark.queries),
+        "corpus": len(benchmark.corpus),
+        "qrels": len(benchmark.qrels),
+        "rerank_queries": benchmark.candidates["query_id"].n_unique(),
+        "rerank_candidates": len(benchmark.candidates),
+        **growth.fact(grown),
+    }
+
+
+def _resolved(context: Context) -> dict[str, Json]:
+    """Return how many pairs people decided otherwise, and what decided besides the policy."""
+    facts = context.done("resolve").facts
+    beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
+    return {"overridden": facts["overridden"], "beyond": beyond}
+
+
+def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
+    """Return how many judged queries no export holds, for want of a relevant document, and their pairs."""
+    gone = verdicts.join(queries, on="query_id", how="anti")
+    contested = gone.filter(pl.col("verdict") == "contested")
+    return {"queries": gone["query_id"].n_unique(), "pairs": len(gone), "contested": len(contested)}
+
+
+def _made(
+    config: Config, context: Context, judged: pl.DataFrame, told: Mapping[str, Json], ids: PublishedIds, held: Benchmark
+) -> dict[str, Json]:
+    """Return what the manifest says of how the labels that one format holds were made."""
+    labels = made_from(context, held, judged, config, ids)
+    judges: dict[str, Json] = {**circularity.of_judges(context)}
+    of_parts = {**card_facts.synthetic_in_manifest(context), **made_of_kinds(context, held)}
+    return {"labels": labels, **told, "judges": judges, **of_parts}
+
+
+def _write(
+    config: Config,
+    context: Context,
+    benchmark: Benchmark,
+    renamed: pl.DataFrame | None,
+    made: Callable[..., dict[str, Json]],
+    grown: dict[str, Json] | None,
+) -> None:
+    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
+    for name in config.formats:
+        folder = context.out / name
+        folder.mkdir()
+        held = _held(benchmark, name)
+        EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
+        write_table(folder, "verdicts", held.verdicts.sort(PAIR))
+        synthetic_queries.write(folder, held.queries)
+        body = {**manifest.described(held, name), **made(held)}
+        if grown is not None:
+            growth.write(folder, context, grown)
+            body["grown"] = grown
+        manifest.write(folder, body)
+    if renamed is not None:
+        renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _held(benchmark: Benchmark, name: str) -> Benchmark:
+    """Return what a format holds of a benchmark."""
+    if name in OF_CANDIDATES:
+        return alone(benchmark)
+    return benchmark if name in FOLDERS else benchmark.of_retrieval()
+
+
+def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
+    """Return a benchmark that says how far its corpus is read."""
+    return replace(benchmark, corpus=CountedCorpus(benchmark.corpus, context.progress, StepLabel(label, "documents")))
+
+
+def _notes(
+    config: Config,
+    common: Mapping[str, Any],
+    short: list[str],
+    renamed: pl.DataFrame | None,
+    suspicious: int,
+    grown: Mapping[str, Json] | None,
+) -> list[str]:
+    notes = [f"WARNING: {said}" for said in common["warnings"]]
+    if suspicious:
+        notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
+    if short:
+        notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
+    if renamed is not None:
+        notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
+    return [*notes, *growth.notes(grown)]
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check that every format is known; return what the card says and no table holds."""
+    if not config.formats:
+        raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
+    for name in config.formats:
+        EXPORTERS.load(name)
+    graded_labels.refuse(config, context)
+    filled.refuse(config)
+    shortcuts.refuse_sending(config.shortcuts, context)
+    judged = context.report("judge")
+    return {
+        "duplicates": context.duplicates,
+        "rubric": judged.facts.get("rubric") if judged else None,
+        "residual": privacy_guard.allowed(context),
+        "experts": card_facts.experts(context),
+        "told": card_facts.settings(context),
+        "families": card_facts.families(context),
+        "circular": circularity.checked(context),
+        **parent.identity(context.run),
+    }
+
+
+def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what the card says of the settings of this stage."""
+    return {
+        **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
+        **({} if config.gain is None else {"graded labels": graded_labels.in_words(config.gain)}),
+        **({"reranking queries": "a set of their own, in no retrieval task"} if config.rerank.apart else {}),
+        "reranking negatives, drawn": config.rerank.draw,
+        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
+    }
+
+
+def _left_out(context: Context, queries: pl.DataFrame, short: list[str], ids: PublishedIds) -> pl.DataFrame:
+    """Return the queries that are in no export, or not among the reranking ones, with the reason; by new ids if any."""
+    asked = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
+    found = set(context.read("resolve", "qrels")["query_id"])
+    reasons = [(query_id, NO_GAIN if query_id in found else NO_POSITIVE) for query_id in asked]
+    reasons += [(query_id, "too few negatives for reranking") for query_id in short]
+    rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
+    dropped = frame("dropped", rows)
+    return dropped if ids.key is None else ids.of(dropped.rename({"id": "query_id"})).rename({"query_id": "id"})
+
+
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=11)

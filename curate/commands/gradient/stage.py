@@ -1,0 +1,250 @@
+"""Gradients: texts whose agreement with another falls by level, to see how well a measure follows meaning.
+
+In: queries and corpus of `diversify`, verdicts of `resolve` (else of `consensus`), and, where they are asked for,
+confirmed pairs of `paraphrase`. Out: `gradients`, all items; `edited`, every counterpart and edit with what the panel
+said of it; `dropped`. Three kinds: `mix` splices two documents (the recipe of integrity gradients, for comparison),
+`edit` sets a counterpart of the same meaning above an edit that needs another answer (the headline), `consensus` takes
+the panel's grades as levels (experimental, not exported).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from curate.ask import billing
+from curate.ask.edits import dictionary
+from curate.ask.edits.changes import has_rules
+from curate.ask.edits.confirmation import edit_questions, packaged_question
+from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.commands.gradient import PARAPHRASE, Config, editing, figures, grades, mixes
+from curate.commands.gradient.editing import EDIT, SAME, EditPair
+from curate.commands.gradient.grades import CONSENSUS
+from curate.core.config import Json
+from curate.core.errors import ConfigError
+from curate.ledger import Ledger, default_path
+from curate.llm.providers import provider
+from curate.llm.questions import Question
+from curate.pipeline.stage import Context, Report, Stage
+from curate.system import resources
+from curate.system.files import frame, read_json, sha256, write_json, write_table
+from curate.tables.kinds import mixing
+from curate.tables.kinds.mixing import MIX
+
+PURPOSE = "gradient"
+
+
+@dataclass
+class EditSeries:
+    """What editing and confirming came to."""
+
+    pairs: list[EditPair] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    failed: int = 0
+
+
+def run(config: Config, context: Context) -> Report:
+    """Plan, ask for permission, edit, confirm, mix, take grades, and write the tables."""
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        if EDIT in config.kind and config.panel:
+            dry = QuestionClient(ledger, context, dry=True)
+            edit(config, context, dry)
+            dry.permit("confirming edits")
+        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
+        edited = edit(config, context, desk) if EDIT in config.kind else EditSeries()
+        paid, models = desk.cost(), desk.named()
+    kept = [each for each in edited.pairs if each.kept(asked=bool(config.panel))]
+    lost = {each.query_id: editing.why_not(each) for each in edited.pairs if each not in kept}
+    rows, dropped = _series(config, context)
+    if EDIT in config.kind:
+        rows[EDIT], dropped[EDIT] = list(editing.rows(kept)), mixes.Fates({**edited.dropped, **lost})
+    _write(config, context, rows, dropped, edited.pairs)
+    facts = {
+        "generator": config.generator if EDIT in config.kind else None,
+        "panel": list(config.panel),
+        "models": models,
+        "prompts": _prompts(config, context),
+        **_facts(rows, dropped, context.seed),
+        "edited": _edited(edited.pairs),
+        "agreement": figures.agreement(edited.pairs, config.panel, context.seed),
+        **billing.facts(paid),
+    }
+    failed = edited.failed
+    return Report(
+        sum(facts["planned_by_kind"].values()),
+        sum(facts["built_by_kind"].values()),
+        sum(len(each.dropped) for each in dropped.values()),
+        cost=paid.amount,
+        unfinished=f"{failed:,} questions failed; run `curate gradient` again to retry them" if failed else "",
+        facts=facts,
+        notes=_notes(config, context, rows),
+        spent=desk.spent,
+    )
+
+
+def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+    """Return rows for all that would be sent now, at most."""
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        desk = QuestionClient(ledger, context, dry=True)
+        if EDIT in config.kind:
+            edit(config, context, desk)
+        return desk.rows()
+
+
+def edit(config: Config, context: Context, desk: QuestionClient) -> EditSeries:
+    """Write a counterpart and an edit beside queries, and have both confirmed."""
+    lexer = Lexer(dictionary.dictionary(config, context, "gradient").entries)
+    written = _paraphrases(context) if config.generator == PARAPHRASE else {}
+    found, dropped = editing.propose(_queries(context), config, context, lexer, written)
+    panel = _panel(config, context)
+    failed = editing.confirm(found, panel, questions(context), desk) if panel else 0
+    return EditSeries(found, dropped, failed)
+
+
+def questions(context: Context) -> dict[str, Question]:
+    """Return name -> question of all that a panel is asked."""
+    return {SAME: packaged_question(context, SAME), **edit_questions(context)}
+
+
+def _series(config: Config, context: Context) -> tuple[dict[str, list[dict[str, object]]], dict[str, mixes.Fates]]:
+    """Return the rows of mixes and grades, and what became of what was planned."""
+    rows: dict[str, list[dict[str, object]]] = {}
+    dropped: dict[str, mixes.Fates] = {}
+    queries = _queries(context)
+    if MIX in config.kind:
+        pairs, dropped[MIX] = mixes.pairs(config, context, queries)
+        rows[MIX] = mixing.rows(pairs)
+    if CONSENSUS in config.kind:
+        rows[CONSENSUS], gone = grades.rows(context, queries, config.consensus)
+        dropped[CONSENSUS] = mixes.Fates(gone)
+    return rows, dropped
+
+
+def _queries(context: Context) -> dict[str, str]:
+    return dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+
+
+def _paraphrases(context: Context) -> dict[str, tuple[str, dict[str, str]]]:
+    if context.report(PARAPHRASE) is None:
+        raise ConfigError(
+            "gradient.generator: found paraphrase, and the stage of that name has not run; run `curate paraphrase` "
+            "first, or use templates"
+        )
+    return editing.paraphrases(context.read(PARAPHRASE, "paraphrases"))
+
+
+def _write(
+    config: Config,
+    context: Context,
+    rows: Mapping[str, Sequence[Mapping[str, object]]],
+    dropped: Mapping[str, mixes.Fates],
+    pairs: Sequence[EditPair],
+) -> None:
+    every = [row for kind in config.kind for row in rows[kind]]
+    write_table(context.out, "gradients", frame("gradients", every).sort("kind", "pair_id", "level", "item_id"))
+    write_table(context.out, "edited", frame("edited", list(editing.proposals(pairs))).sort("item_id"))
+    lost = [
+        {"table": fates.table, "id": name, "stage": PURPOSE, "reason": f"{kind}: {reason}"}
+        for kind, fates in dropped.items()
+        for name, reason in fates.dropped.items()
+    ]
+    write_table(context.out, "dropped", frame("dropped", lost).sort("table", "id", "reason"))
+    if config.panel and EDIT in config.kind:
+        panel = _panel(config, context)
+        asked: dict[str, Any] = asked_facts({name: (each, panel) for name, each in questions(context).items()})
+        if config.generator == PARAPHRASE:
+            asked[SAME] = read_json(context.folder(PARAPHRASE) / ASKED).get(SAME, asked[SAME])
+        write_json(context.out / ASKED, asked)
+
+
+def _facts(
+    rows: Mapping[str, Sequence[Mapping[str, object]]], dropped: Mapping[str, mixes.Fates], seed: int
+) -> dict[str, Any]:
+    """Return counts and figures of every kind that was asked for."""
+    built = {kind: len({row["pair_id"] for row in each}) for kind, each in rows.items()}
+    lost = {kind: Counter(fates.dropped.values()) for kind, fates in dropped.items()}
+    planned_by_kind = {kind: count + lost[kind].total() for kind, count in built.items()}
+    made = {MIX: figures.of_mixes, EDIT: figures.of_edits, CONSENSUS: figures.of_levels}
+    return {
+        "planned": sum(planned_by_kind.values()),
+        "built": sum(built.values()),
+        "dropped": {f"{kind}: {why}": count for kind in lost for why, count in lost[kind].most_common()},
+        "planned_by_kind": planned_by_kind,
+        "built_by_kind": built,
+        "items": {kind: len(each) for kind, each in rows.items()},
+        "figures": {kind: figure(rows[kind], seed) if rows.get(kind) else None for kind, figure in made.items()},
+    }
+
+
+def _edited(pairs: Sequence[EditPair]) -> dict[str, Json]:
+    """Return kind of edit or counterpart -> verdict -> how many."""
+    found: dict[str, Counter[str]] = {}
+    for each in pairs:
+        for name, said in zip((each.way, each.variant), each.verdicts, strict=True):
+            found.setdefault(name, Counter())[said] += 1
+    return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}
+
+
+def _panel(config: Config, context: Context) -> list[AskedModel]:
+    names = config.panel if EDIT in config.kind else ()
+    return [AskedModel.named(context, name, "gradient.panel", PURPOSE) for name in names]
+
+
+def _prompts(config: Config, context: Context) -> list[Json]:
+    """Return name and digest of every question that the panel was asked."""
+    if not config.panel or EDIT not in config.kind:
+        return []
+    return [f"{each.name} ({each.digest[:12]})" for each in questions(context).values()]
+
+
+def _notes(config: Config, context: Context, rows: Mapping[str, Sequence[Mapping[str, object]]]) -> list[str]:
+    notes = [f"{kind}: no gradient could be made; `curate show dropped` says why" for kind in rows if not rows[kind]]
+    if EDIT in config.kind and not config.panel:
+        notes.append("nobody confirmed these edits and counterparts: they show the machinery and are no evidence")
+    if EDIT in config.kind and not has_rules(context.language):
+        notes.append(f"there are no rules of edits for {context.language}: words of the dictionary are swapped alone")
+    if len(config.panel) == 1:
+        notes.append(f"{config.panel[0]} alone confirmed these edits, so nothing is known of how far judges agree")
+    if CONSENSUS in config.kind:
+        notes.append("consensus is experimental: who retrieved its pool has a part in it; it is not exported")
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check names, files and who may judge; return the digests of what lies outside the run."""
+    if config.lexicon is not None and not config.lexicon.is_file():
+        raise ConfigError(f"gradient.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
+    models = _panel(config, context)
+    refuse_one_family("gradient.panel", models, None)
+    if EDIT not in config.kind:
+        return None
+    files = [dictionary.path(config, context), resources.data_file(RULES)]
+    files += filter(None, (config.lexicon, dictionary.longer(context)))
+    return {
+        "files": [sha256(path) for path in files],
+        "models": [model.identity for model in models],
+        "prompts": [each.digest for each in questions(context).values()] if models else None,
+    }
+
+
+def preflight(config: Config, context: Context) -> None:
+    """Check the dictionary, and the keys of the models."""
+    if EDIT in config.kind:
+        dictionary.dictionary(config, context, "gradient")
+    for model in () if context.consent.offline else _panel(config, context):
+        provider(model.settings)
+
+
+STAGE = Stage(
+    "gradient",
+    Config,
+    ("diversify", "judge", "consensus", "resolve", PARAPHRASE),
+    run,
+    fingerprint,
+    preflight,
+    head=("language", "seed"),
+    optional=("resolve", PARAPHRASE),
+)

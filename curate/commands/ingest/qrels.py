@@ -1,0 +1,118 @@
+"""Labels of pairs as they are read: contradictions are bad rows, and what is good goes under the ids of the texts."""
+
+from collections import Counter
+from typing import Any
+
+import polars as pl
+
+from curate.commands.ingest import Config
+from curate.commands.ingest.bad_rows import BadRows
+from curate.commands.ingest.read_texts import WORDS, ReadTexts
+from curate.core.duplicates import follow_qrels
+from curate.core.errors import ConfigError
+from curate.tables.readers import Problem, Source
+from curate.tables.readers.guess import first_columns
+from curate.tables.readers.items import LabelledPair, shown
+from curate.tables.readers.settings import Sources
+from curate.tables.readers.text import FIX
+
+PAIR = ("query_id", "doc_id")
+_COLUMNS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32, "line": pl.Int64, "source": pl.Int64}
+
+
+class ReadLabels:
+    """The rows of qrels, one after the other."""
+
+    def __init__(self, queries: ReadTexts, corpus: ReadTexts, bad: BadRows) -> None:
+        self.queries, self.corpus, self.bad = queries, corpus, bad
+        self.scores = Counter[int]()
+        """Of all rows: what a score means is no matter of the queries that are taken."""
+        self.lost: dict[tuple[str, str], str] = {}
+        """Dropped pair that a row calls relevant -> what became of it: `not in corpus`, or `dropped`."""
+        self._sources: list[Source] = []
+        self._rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+
+    def add(self, source: Source, found: LabelledPair | Problem) -> None:
+        """Take a row over, unless it is bad, its query is not taken, or one of its texts is empty."""
+        if isinstance(found, Problem):
+            self.bad.read["qrels"] += 1
+            self.bad.note("qrels", source, found)
+            return
+        self.scores[found.score] += 1
+        query, doc = self.queries.meant(found.query_id), self.corpus.meant(found.doc_id)
+        if query in self.queries.left_out:
+            return
+        self.bad.read["qrels"] += 1
+        for name, texts in ((query, self.queries), (doc, self.corpus)):
+            word, key = WORDS[texts.table], f"{found.query_id} {found.doc_id}"
+            if name in texts.known and name not in texts.empty:
+                continue
+            unknown = name not in texts.known
+            self._lose((query, doc), found.score, "not in corpus" if unknown and texts is self.corpus else "dropped")
+            if unknown:
+                said, expected = f"the unknown {word} {shown(name)}", f"the id of a {word}"
+                problem = Problem(found.line, said, expected, texts.remedy(name))
+                self.bad.note("qrels", source, problem, key, f"unknown {word}")
+            else:
+                self.bad.drop("qrels", key, f"its {word} has an empty text")
+            return
+        if source not in self._sources[-1:]:
+            self._sources.append(source)
+        row = (query, doc, found.score, found.line, len(self._sources) - 1)
+        for column, value in zip(self._rows.values(), row, strict=True):
+            column.append(value)
+
+    def add_pairs(self, source: Source) -> None:
+        """Add the row of every query that is taken as a known pair with the document in it; a bad document drops it."""
+        for line, query in self.queries.lines.items():
+            if line in self.corpus.lines:
+                self.add(source, LabelledPair(line, query, self.corpus.lines[line], 1))
+            else:
+                self.bad.read["qrels"] += 1
+                self.bad.drop("qrels", query, "its document was dropped")
+                self._lose((query, str(line)), 1, "dropped")
+
+    def table(self) -> pl.DataFrame:
+        """Return the good rows as the table `qrels`, under the ids that were kept; pairs with several scores are bad.
+
+        The same row twice is one. Equal texts share their labels, and the highest score of a pair holds.
+        """
+        rows, score = pl.DataFrame(self._rows, schema=_COLUMNS), pl.col("score")
+        apart = rows.filter(score.min().over(PAIR) < score.max().over(PAIR)).sort(*PAIR, "source", "line")
+        for (query, doc), pair in apart.group_by(PAIR, maintain_order=True):
+            found = " and ".join(map(str, pair["score"].unique().sort()))
+            *others, (line, number) = pair.select("line", "source").iter_rows()
+            places = " and ".join(f"{self._sources[source].place}:{other}" for other, source in others)
+            said = (
+                f"the scores {found} for the query {shown(query)} and the document {shown(doc)}, the others in {places}"
+            )
+            problem = Problem(line, said, "one score per pair", FIX)
+            self._lose((query, doc), max(pair["score"]), "dropped")
+            for _ in range(len(pair) if self.bad.config.on_error == "drop" else 1):  # every row is listed
+                self.bad.note("qrels", self._sources[number], problem, f"{query} {doc}", f"the scores {found}")
+        self.bad.stop_if_most("qrels")
+        good = rows.join(apart, on=PAIR, how="anti").select(*PAIR, "score")
+        return follow_qrels(good, self.queries.merged, self.corpus.merged)
+
+    def _lose(self, pair: tuple[str, str], score: int, became: str) -> None:
+        if score >= (self.bad.config.relevant_from or 1):
+            self.lost[pair] = became
+
+
+def check_pairs(config: Config, sources: Sources) -> None:
+    """Raise ConfigError if the rows are to be pairs, and are not those of one file with a column for each side."""
+    if not config.pairs:
+        return
+    if not sources.one_table:
+        raise ConfigError(
+            "ingest.pairs: rows are pairs in one file alone, in a workbook on one sheet; name the same file with "
+            "ingest.queries.path and ingest.corpus.path, or leave ingest.pairs out and give known pairs as qrels"
+        )
+    source = sources.tables["queries"][0]
+    columns, _ = first_columns(source)
+    texts = [next((n for n in config.names(t)["text"] if n in columns), None) for t in ("queries", "corpus")]
+    if texts[0] == texts[1] is not None:
+        raise ConfigError(
+            f"{source.place}: found the column {texts[0]!r} for queries and documents, expected two with ingest.pairs; "
+            "name them with ingest.columns.queries.text and ingest.columns.corpus.text"
+        )

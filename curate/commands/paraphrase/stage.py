@@ -1,0 +1,172 @@
+"""Paraphrases: pairs of a query and a sentence that means the same or another thing, and retrieval of the originals.
+
+In: queries of `diversify`. Out: `paraphrases`, every pair with what the panel said of it, those of the set with their
+split; `originals`, which queries a paraphrase is judged to mean; `dropped`. A model writes a paraphrase beside a query.
+Negatives are neighbours that retrievers of different families propose in turn, and small edits that change the
+meaning. A panel that is not all of the writer's family confirms: kept is what all agree on. Then as many negatives as
+positives are chosen of every class of overlap, so that shared characters do not tell the label.
+"""
+
+from collections import Counter
+from typing import Any
+
+import polars as pl
+
+from curate.ask import billing
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import asked_facts, refuse_one_family
+from curate.commands.paraphrase import TEMPLATES, Config, figures, neighbours, originals, prompts, templates
+from curate.commands.paraphrase.figures import SPLITS
+from curate.commands.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
+from curate.commands.paraphrase.pairs import NEIGHBOUR
+from curate.core.config import Json
+from curate.core.errors import ConfigError
+from curate.ledger import Ledger, default_path
+from curate.llm.providers import provider
+from curate.pipeline.stage import Context, Report, Stage
+from curate.system.files import frame, write_json, write_table
+from curate.tables.exporters.contributors import parts
+
+ASKED = "asked.json"
+
+
+TARGET = 0.55
+"""Average precision of the overlap of characters that matching should reach; .5 is chance."""
+FEWEST = 10
+"""Neighbours from which the share that a panel calls equal says something of the panel."""
+
+
+def run(config: Config, context: Context) -> Report:
+    """Plan, ask for permission, write, confirm, match the overlap, and write the tables."""
+    queries = _queries(context)
+    drawn = draw(config, context, queries)
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        if _models(config, context):
+            dry = QuestionClient(ledger, context, dry=True)
+            make(config, context, drawn, dry)
+            dry.permit("making a set of paraphrases")
+        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
+        made = make(config, context, drawn, desk)
+        paid, models = desk.cost(), desk.named()
+    in_set = figures.chosen(made, {name: getattr(config, name) for name in SPLITS}, config.deciles, context.seed)
+    pairs = figures.table(made, in_set)
+    _write(config, context, made, pairs, in_set)
+    told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
+    facts = {**told, **figures.facts(made, in_set, config.panel, context.seed), **billing.facts(paid)}
+    return Report(
+        len(queries),
+        len(in_set),
+        len(pairs) - len(in_set),
+        cost=paid.amount,
+        unfinished=f"{made.failed:,} questions failed; run `curate paraphrase` again to retry" if made.failed else "",
+        facts={**facts, "parts": _parts(config, context, made)},
+        notes=_notes(config, pairs, facts["splits"]),
+        spent=desk.spent,
+    )
+
+
+def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+    """Return rows for all that would be sent now, at most; what breaks a rule is asked again beyond that."""
+    drawn = draw(config, context, _queries(context))
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        desk = QuestionClient(ledger, context, dry=True)
+        make(config, context, drawn, desk)
+        return desk.rows()
+
+
+def _queries(context: Context) -> list[tuple[str, str]]:
+    return list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+
+
+def _write(config: Config, context: Context, made: ParaphraseResult, pairs: pl.DataFrame, in_set: set[str]) -> None:
+    write_table(context.out, "paraphrases", pairs)
+    rows = originals.rows(made.drawn.texts, made.originals, made.pairs)
+    write_table(context.out, "originals", frame("originals", rows).sort("query_id", "pair_id"))
+    write_table(context.out, "dropped", figures.dropped(*figures.fates(made, in_set)))
+    if panel := _panel(config, context):
+        write_json(context.out / ASKED, asked_facts({name: (each, panel) for name, each in questions(context).items()}))
+
+
+def _panel(config: Config, context: Context) -> list[AskedModel]:
+    return [AskedModel.named(context, name, "paraphrase.panel", PURPOSE) for name in config.panel]
+
+
+def _models(config: Config, context: Context) -> list[AskedModel]:
+    """Return the models that may be asked, the generator first if it is one."""
+    if config.generator == TEMPLATES:
+        return _panel(config, context)
+    return [AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE), *_panel(config, context)]
+
+
+def _parts(config: Config, context: Context, made: ParaphraseResult) -> dict[str, Json]:
+    """Return role -> names of who mined negatives, judged and wrote: a model of such a name scores too well here."""
+    judged: dict[str, Any] = {each.name: each.identity for each in _panel(config, context)}
+    found: dict[str, Json] = {**parts([each.name for each in made.drawn.miners], judged, context.definitions)}
+    return found | ({} if config.generator == TEMPLATES else {"generator": [config.generator]})
+
+
+def _prompts(config: Config, context: Context) -> list[Json]:
+    """Return name and digest of every prompt that a model was asked with."""
+    asked = questions(context).values() if config.panel else ()
+    used = [(each.name, each.digest) for each in asked]
+    if config.generator != TEMPLATES:
+        writing = prompts.writing(context)
+        used.insert(0, (writing.name, writing.digest))
+    return [f"{name} ({digest[:12]})" for name, digest in used]
+
+
+def _notes(config: Config, pairs: pl.DataFrame, splits: Any) -> list[str]:  # noqa: ANN401 - figures as JSON
+    notes = []
+    if config.generator == TEMPLATES:
+        notes.append("templates wrote these paraphrases: they show the machinery and are no evidence about any model")
+    if not config.panel:
+        notes.append("nobody confirmed these pairs: neighbours and edits may mean the same, and paraphrases may not")
+    if len(config.panel) == 1:
+        notes.append(f"{config.panel[0]} alone confirmed these pairs, so nothing is known of how far judges agree")
+    near = pairs.filter(pl.col("kind") == NEIGHBOUR)
+    same = near.filter(pl.col("verdict") == "rejected").height
+    if near.height >= FEWEST and 2 * same > near.height:
+        notes.append(
+            f"the panel calls {same:,} of {near.height:,} neighbours equal to their query, where one in eight is "
+            "usual: it may say yes to anything; read some with `curate show paraphrases`"
+        )
+    sizes = Counter(pairs["split"])
+    short = [f"{name}: {sizes[name]:,} of {most:,}" for name in SPLITS if sizes[name] < (most := getattr(config, name))]
+    if short:
+        notes.append(
+            f"fewer pairs than wanted ({', '.join(short)}); more queries or edits, or fewer deciles, give more"
+        )
+    told = {
+        name: each["floors"]["overlap"] for name, each in splits.items() if (each["floors"]["overlap"] or 0) > TARGET
+    }
+    notes += [
+        f"{name}: the overlap of characters still tells the label (average precision {found:.2f}, expected at most "
+        f"{TARGET}); more queries or more deciles match it better"
+        for name, found in told.items()
+    ]
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check names and who may judge; return what identifies retrievers, models, prompts and packaged words."""
+    if config.lexicon is not None and not config.lexicon.is_file():
+        raise ConfigError(f"paraphrase.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
+    models, by_template = _models(config, context), config.generator == TEMPLATES
+    refuse_one_family("paraphrase.panel", models if by_template else models[1:], None if by_template else models[0])
+    if by_template:
+        templates.needed(context)
+    return {
+        "retrievers": {each.name: each.identity for each in neighbours.chosen(config, context)},
+        "words": templates.digests(config, context),
+        "models": [model.identity for model in models],
+        "prompts": [prompts.writing(context).digest, *(each.digest for each in questions(context).values())],
+    }
+
+
+def preflight(config: Config, context: Context) -> None:
+    """Check the keys of the models."""
+    for model in () if context.consent.offline else _models(config, context):
+        provider(model.settings)
+
+
+STAGE = Stage("paraphrase", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"))

@@ -1,0 +1,1 @@
+"""The stage `pool`: rankings of several retrievers become one pool."""

@@ -1,0 +1,256 @@
+"""Report: one HTML file that shows a whole run and asks nothing of any network.
+
+In: the tables and figures of every stage from `mask` on (of `resolve`, `export` and stages that make kinds of benchmark
+if they have run), what `ingest` counted, what people said of samples, and what checks, audit, analysis and evaluation
+wrote beside the stages. Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no
+times and no paths of a machine. Full rows stay in the tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+
+import polars as pl
+import yaml
+
+from curate.ask import privacy_guard
+from curate.commands.report import beside
+from curate.commands.report.page import page
+from curate.commands.report.shown import Labels, Shown, ShownKind, ShownPair, Step
+from curate.core.config import Json
+from curate.core.progress import StepLabel, waiting
+from curate.core.records import VERDICTS
+from curate.core.sampling import generator
+from curate.panel.confusion import confusions
+from curate.panel.voting import PAIR
+from curate.pipeline import circularity, reckoning
+from curate.pipeline.configs import ReportConfig as Config
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
+from curate.review.showing import columns
+from curate.runs import card_facts
+from curate.stats.distribution import Spread, spread
+from curate.system.corpus import TableCorpus
+from curate.system.files import frame, read_json, write_text
+from curate.tables import kinds
+from curate.tables.kinds.lengths import tokeniser
+from curate.view import run_figures
+from curate.view.grade_colours import STATUSES
+from curate.view.run_figures import Drop
+
+ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
+OPTIONAL = ("resolve", *kinds.stages(), "export")
+READ = (*ALWAYS, *OPTIONAL)
+"""Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
+
+
+def counted() -> tuple[str, ...]:
+    """Return the stages that the page counts, those of kinds that another package added since among them."""
+    return ("ingest", *ALWAYS, "resolve", *kinds.stages(), "export")
+
+
+def portable(value: Json) -> Json:
+    """Return settings with absolute paths cut to their last part, so that no folder of a machine is shown."""
+    if isinstance(value, Mapping):
+        return {key: portable(item) for key, item in value.items()}
+    if isinstance(value, str):
+        paths = (PurePosixPath(value), PureWindowsPath(value))
+        absolute = [path for path in paths if path.is_absolute() or value.startswith("~")]
+        return f"…/{absolute[0].name}" if absolute and "\n" not in value else value
+    return [portable(item) for item in value] if isinstance(value, Sequence) else value
+
+
+def run(config: Config, context: Context) -> Report:
+    """Gather the figures and write the page."""
+    shown = gather(config, context)
+    with waiting(context.progress, StepLabel("writing the page")):
+        _write(shown, config, context)
+    rows = shown.steps["consensus"].rows_in
+    facts: dict[str, Json] = {"sample_pairs": len(shown.pairs)}
+    if not context.outdated:
+        return Report(rows, rows, facts=facts)
+    named = ", ".join(context.outdated)
+    note = f"out of date, and shown as they are: {named}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
+    return Report(rows, rows, facts={**facts, "outdated": list(context.outdated)}, notes=[note])
+
+
+def _write(shown: Shown, config: Config, context: Context) -> None:
+    language = config.language or context.language
+    other = "en" if language.partition("-")[0] == "zh" else "zh"
+    write_text(context.out / "report.html", page(shown, language, other))
+
+
+def gather(config: Config, context: Context) -> Shown:
+    """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
+    absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
+    steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
+    agreed = read_json(context.folder("consensus") / "agreement.json")
+    queries, pool = pooled(context), context.read("pool", "pool")
+    verdicts = context.read("consensus", "verdicts")
+    labels = _changed(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
+    left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
+    drawn = run_figures.stratified(verdicts, config.pairs, context.seed)
+    read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
+    passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
+    ratings = context.read("judge", "ratings")
+    return Shown(
+        name=context.name,
+        description=str(context.settings.get("description") or ""),
+        seed=context.seed,
+        steps=steps,
+        drops=_drops(context, steps),
+        left_out={str(key[0]): part["id"].to_list() for key, part in left_out.group_by("reason", maintain_order=True)},
+        agreed=agreed,
+        dependence=(common := card_facts.dependence(context)),
+        lead=card_facts.leading(context, agreed, common),
+        overlap=run_figures.overlap(pool, verdicts),
+        lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
+        sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
+        confusions=confusions(ratings, agreed["panel"], context.scale),
+        pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
+        read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
+        queries=run_figures.per_query(queries, pool, verdicts),
+        published=_published(context, queries, pool) if labels else None,
+        experts=columns(context.run, context.folder("resolve")),
+        scale=context.scale,
+        kinds=_kinds(context, steps),
+        outdated=context.outdated,
+        settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
+        decided=privacy_guard.decided(context),
+        asked=_asked(context),
+        beside=beside.beside(context),
+    )
+
+
+def _asked(context: Context) -> int:
+    """Return how many queries were read, with those that fell out before judging or got no pool."""
+    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
+    return len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total()
+
+
+def fingerprint(_config: Config, context: Context) -> Json:
+    """Return the settings, what the stages counted and what people said: the page shows it, and no table holds it."""
+    done = {name: report for name in counted() if (report := context.report(name))}
+    return {
+        "settings": context.settings,
+        "allowed": privacy_guard.allowed(context),
+        "steps": {name: asdict(_step(report)) for name, report in done.items()},
+        "experts": card_facts.experts(context),
+        "families": card_facts.families(context),
+        "circular": circularity.checked(context),
+        "beside": beside.identity(context),
+    }
+
+
+def _changed(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
+    """Return pair -> published verdict where it is not the panel's: by people, a threshold or one more judge."""
+    both = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
+    rows = both.filter(pl.col("own") != pl.col("verdict"))
+    return dict(zip(rows.select(PAIR).iter_rows(), rows["verdict"], strict=True))
+
+
+def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
+    """Return what the page counts of labels, of those that are exported."""
+    verdicts, counts = context.read("resolve", "verdicts"), context.done("resolve").facts["counts"]
+    assert isinstance(counts, Mapping)
+    return Labels(counts, run_figures.overlap(pool, verdicts), run_figures.per_query(queries, pool, verdicts))
+
+
+def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
+    """Return the kinds of benchmark that have a section of the page and whose stage has run."""
+    checked = card_facts.checked(context)
+    return [
+        ShownKind(
+            each.name, each.stage, each.section, each.section_words, steps[each.stage].facts, checked.get(each.name)
+        )
+        for each in kinds.kinds()
+        if each.section and each.stage and each.stage in steps
+    ]
+
+
+def _step(did: Report) -> Step:
+    return Step(did.rows_in, did.rows_out, did.dropped, did.facts, did.unfinished)
+
+
+def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
+    """Return what every stage left behind and why, in the order of the stages."""
+    keeping = ("mask", "diversify", "consensus", *kinds.stages(), "export")
+    tables = [context.read(name, "dropped") for name in keeping if name in steps]
+    if "resolve" in steps and steps["resolve"].count("overridden"):
+        tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
+    rows = run_figures.drops(tables) + _counted(steps)
+    order = counted()
+    return sorted(rows, key=lambda drop: order.index(drop.stage))
+
+
+def _counted(steps: Mapping[str, Step]) -> list[Drop]:
+    """Return what stages left behind and counted, without a row in a table `dropped`."""
+    merged = {"ingest": "merged with an equal text", "mask": "merged with a text that masking made equal"}
+    found = [
+        Drop(stage, table, reason, steps[stage].count(f"merged_{table}"))
+        for stage, reason in merged.items()
+        for table in ("queries", "corpus")
+    ]
+    found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
+    found += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
+    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in VERDICTS[2:]]
+    if "resolve" in steps and steps["resolve"].count("overridden"):
+        counts: Any = steps["resolve"].facts["counts"]
+        found += [Drop("resolve", "pairs", name, counts[name]) for name in VERDICTS[2:]]
+    return [drop for drop in found if drop.count]
+
+
+def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
+    tokens = tokeniser()
+    chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
+    return spread([tokens(text) for text in chosen])
+
+
+def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
+    """Return the beginnings of the wanted documents, and the lengths of a sample of all, in one pass."""
+    corpus, tokens = TableCorpus(context.folder("diversify")), tokeniser()
+    size = min(len(corpus), config.lengths)
+    chosen = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
+    passages: dict[str, str] = {}
+    counts: list[int] = []
+    label = StepLabel("counting lengths", "documents")
+    context.progress(label, size, 0)
+    for place, document in enumerate(document for batch in corpus.batches() for document in batch):
+        if document.doc_id in wanted:
+            passages[document.doc_id] = run_figures.excerpt(document.shown(), config.excerpt)
+        if place in chosen:
+            counts.append(tokens(document.shown()))
+            context.progress(label, size, len(counts))
+    return passages, spread(counts)
+
+
+def _pairs(
+    queries: pl.DataFrame,
+    ratings: pl.DataFrame,
+    drawn: Sequence[tuple[str, str, str]],
+    passages: Mapping[str, str],
+    panel: Sequence[str],
+    labels: Mapping[tuple[str, ...], str],
+) -> list[ShownPair]:
+    """Return the sample pairs with their texts and votes."""
+    asked = dict(queries.select("query_id", "text").iter_rows())
+    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(PAIR, pl.String), orient="row")
+    said = ratings.join(keys, on=PAIR, how="semi")
+    rows = said.select(*PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
+    votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
+    return [
+        ShownPair(
+            query,
+            doc,
+            verdict,
+            asked[query],
+            passages[doc],
+            [(name, votes.get((query, doc, name))) for name in panel],
+            labels.get((query, doc)),
+        )
+        for query, doc, verdict in drawn
+    ]
+
+
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, renders=True, version=9)

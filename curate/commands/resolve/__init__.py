@@ -1,0 +1,1 @@
+"""The stage `resolve`: whose labels count."""

@@ -1,0 +1,255 @@
+"""Resolve: the final labels, which are the panel's, or experts' where they read a pair.
+
+In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
+`consensus.accept` a threshold on the sum of grades, which a review proved, decides what is relevant; with
+`consensus.settle` a judge decides what is contested still after people. The column `policy` says who decided. Out:
+`verdicts` and `qrels` as they are exported, `legacy.tsv` (what became of known positives that joined the pools),
+`overrides` (pairs whose verdict an expert changed), and `dropped`
+(documents that a refined corpus leaves out, less those that became relevant). The verdicts of `consensus` stay as they
+are, so that a sample which was drawn from them stays a sample of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from curate.ask import billing, settling
+from curate.ask.settling import Settled
+from curate.core.config import Json
+from curate.core.errors import ConfigError, suggestion
+from curate.core.records import TABLES, VERDICTS
+from curate.core.scale import Scale
+from curate.panel import grade_sums, voting
+from curate.panel.sampling_design import DECIDED
+from curate.panel.voting import EXPERTS, PAIR, SETTLED
+from curate.pipeline import legacy
+from curate.pipeline.configs import ResolveConfig as Config
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
+from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts, threshold
+from curate.review.accepted import ProvedThreshold
+from curate.system.files import frame, write_table
+
+
+def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
+    """Return a row per reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
+
+    An adjudicated grade decides; without one the assessors of a pair do, if all are on the same side of the cut.
+    """
+    last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
+    counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
+    side = pl.col("grade").is_in(list(scale.relevant))
+    said = counting.group_by(PAIR).agg(
+        yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort()
+    )
+    expert = pl.when("yes").then(pl.lit("relevant")).when("no").then(pl.lit("not relevant"))
+    return said.select(*PAIR, "grades", "assessors", expert=expert).sort(PAIR)
+
+
+def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the final `verdicts`, and the `overrides` among them, of the panel's verdicts and experts' opinions.
+
+    Where experts disagree the panel's verdict stands. Opinions on pairs that the panel did not judge change nothing.
+    """
+    both = verdicts.join(experts, on=PAIR, how="left", maintain_order="left")
+    read = pl.col("expert").is_not_null()
+    changed = both.filter(read & (pl.col("expert") != pl.col("verdict")))
+    overrides = changed.select(*PAIR, "grades", "assessors", panel="verdict", verdict="expert")
+    decided = both.with_columns(
+        verdict=pl.coalesce("expert", "verdict"), policy=pl.when(read).then(pl.lit(EXPERTS)).otherwise("policy")
+    )
+    return decided.select(*TABLES["verdicts"]), overrides.select(*TABLES["overrides"]).sort(PAIR)
+
+
+def run(config: Config, context: Context) -> Report:
+    """Apply the policy and write the labels that are exported."""
+    panel, removed = context.read("consensus", "verdicts"), context.read("consensus", "dropped")
+    every = _desks(config, context)
+    desks = [desk for desk in every if desk.sample.scale == context.scale]
+    reviews, outdated = _reviews(desks, context)
+    experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
+    proved = threshold.proved(context)
+    accepted = grade_sums.publish(panel, context.scale, proved.least) if proved and proved.least is not None else panel
+    verdicts, overrides = resolve(accepted, experts)
+    settled = _settled(verdicts, context)
+    if settled is not None:
+        verdicts = grade_sums.settle(verdicts, settled.grades, context.scale, SETTLED + settled.judge)
+    qrels = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1))
+    wanted = (pl.col("table") == "corpus") & pl.col("id").is_in(qrels["doc_id"].unique().to_list())
+    tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
+    for name, table in tables.items():
+        write_table(context.out, name, table)
+    counts = voting.counts(verdicts, len(pooled(context)))
+    facts: dict[str, Json] = {
+        "policy": config.policy,
+        "samples": [desk.sample.design.name for desk in desks],
+        "counts": counts,
+        "reviewed": len(experts),
+        "overridden": len(overrides),
+        "disputed": experts["expert"].null_count(),
+        "outdated": outdated,
+        **_beyond(proved, settled, verdicts, desks if len(experts) else ()),
+        **legacy.account(verdicts, context),
+    }
+    decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
+    moved = _moved(accepted, resolve(accepted, experts)[0])
+    notes = [*_foreign(every, desks), *_notes(config, desks, facts, moved), *_other_notes(facts)]
+    return Report(
+        len(panel),
+        decided,
+        len(verdicts) - decided,
+        cost=settled.paid.amount if settled else 0.0,
+        unfinished=settled.unfinished if settled else "",
+        facts=facts,
+        notes=notes,
+    )
+
+
+def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
+    """Return what the judge of `consensus.settle` says of the contested pairs; None if it names none."""
+    name = settling.judge_of(context)
+    if name is None:
+        return None
+    settling.refuse_spared(verdicts)
+    return settling.settle(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
+
+
+def _beyond(
+    proved: ProvedThreshold | None, settled: Settled | None, verdicts: pl.DataFrame, desks: Sequence[Desk]
+) -> dict[str, Json]:
+    """Return what decided besides the policy, and as `beyond` why no sample measures the labels; empty for nothing."""
+    found: dict[str, Json] = {}
+    beyond: list[Json] = []
+    if proved is not None:
+        found["accept"] = proved.facts
+    if proved is not None and proved.least is not None:
+        beyond.append("a threshold on the sum of grades made them")
+    if settled is not None:
+        own = verdicts.filter(pl.col("policy") == SETTLED + settled.judge)
+        counts: dict[str, Json] = {name: int((own["verdict"] == name).sum()) for name in DECIDED}
+        left = int((verdicts["verdict"] == "contested").sum())
+        found["settle"] = {"judge": settled.judge, "key": settled.key, "pairs": len(own), **counts, "left": left}
+        found |= billing.facts(settled.paid)
+        beyond.append(f"{settled.judge} settled what was contested")
+    if some := [desk.sample.design.name for desk in desks if desk.sample.of_some]:
+        beyond.append(f"answers of samples that are not of all pairs are among them ({', '.join(some)})")
+    return {**found, "beyond": beyond} if beyond else found
+
+
+def _other_notes(facts: Mapping[str, Any]) -> list[str]:
+    """Return what a threshold or a settling judge made of the labels."""
+    notes = accepted_wording.sentences(facts["accept"]) if "accept" in facts else []
+    if settled := facts.get("settle"):
+        notes.append(
+            f"consensus.settle: {settled['judge']}, one judge, decided {settled['pairs']:,} contested pairs: "
+            f"{settled['relevant']:,} relevant, {settled['not relevant']:,} not; {settled['left']:,} still are"
+        )
+    return notes
+
+
+def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
+    """Return what people said of this run's texts, and the number of pairs whose texts are others by now."""
+    tables, outdated = [frame("reviews")], 0
+    for desk in desks:
+        said, old = desk.reviews(), texts.outdated(desk.sample, context.folder("diversify"))
+        gone = pl.DataFrame(sorted(old), dict.fromkeys(PAIR, pl.String), orient="row")
+        kept = said.join(gone, on=PAIR, how="anti", maintain_order="left")
+        outdated += said.select(PAIR).n_unique() - kept.select(PAIR).n_unique()
+        tables.append(kept)
+    return pl.concat(tables), outdated
+
+
+def overridden(context: Context) -> int:
+    """Return how many verdicts of the panel the answers that are there would change under expert-over-panel."""
+    panel, desks = context.read("consensus", "verdicts"), _desks(Config(policy="expert-over-panel"), context)
+    reviews, _ = _reviews([desk for desk in desks if desk.sample.scale == context.scale], context)
+    experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
+    return len(resolve(panel, experts)[1])
+
+
+def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
+    """Return how many pairs have each verdict before and after experts, in words; nothing where no number moved."""
+    counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
+    said = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
+    return f": {', '.join(said)}" if said else ""
+
+
+def _foreign(every: Sequence[Desk], desks: Sequence[Desk]) -> list[str]:
+    names = ", ".join(desk.sample.design.name for desk in every if desk not in desks)
+    return [f"read on other grades than the judges now give, so left out: {names}"] if names else []
+
+
+def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], moved: str) -> list[str]:
+    if config.policy == "panel":
+        return []
+    if not desks:
+        return ["no sample was reviewed yet, so no label is an expert's"]
+    notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts{moved}"]
+    if facts["disputed"]:
+        notes.append(
+            f"experts disagree on {facts['disputed']:,} pairs, where the panel's verdict stands; settle them with "
+            "`curate review adjudicate`"
+        )
+    if facts["outdated"]:
+        notes.append(
+            f"the texts of {facts['outdated']:,} pairs changed after they were read, so what was said is left out"
+        )
+    return notes
+
+
+def _desks(config: Config, context: Context) -> list[Desk]:
+    """Return the samples whose answers count, by name."""
+    if config.policy == "panel":
+        return []
+    folder = context.run / "reviews"
+    known = sorted(path.parent.name for path in folder.glob("*/design.json"))
+    for name in config.samples:
+        if name not in known:
+            raise ConfigError(f"resolve.samples: no sample {name!r} in {folder}; {suggestion(name, known)}")
+    samples = [Sample.load(folder / name) for name in config.samples or known]
+    for sample in samples:
+        if config.samples and sample.of_items:
+            raise ConfigError(
+                f"resolve.samples: {sample.design.name!r} is a sample of items of the kind "
+                f"{sample.design.facts['of']!r}, which says nothing of documents; leave it out"
+            )
+        if config.samples and sample.of_pilot:
+            raise ConfigError(
+                f"resolve.samples: {sample.design.name!r} is a pilot, on which the panel was chosen; leave it out"
+            )
+    return [Desk(sample) for sample in samples if sample.design.form == "relevance" and not sample.of_pilot]
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Return the digests of everything that experts said, and what identifies who else decides."""
+    found: dict[str, Json] = {
+        desk.sample.folder.name: digest for desk in _desks(config, context) if (digest := desk.digest) is not None
+    }
+    if asked := threshold.wanted(context):
+        desk = threshold.desk_of(context, asked)
+        found["consensus.accept"] = {**asked.model_dump(), "answers": desk.digest if desk else None}
+    if name := settling.judge_of(context):
+        found["consensus.settle"] = {name: settling.identity(name, context)}
+    return {**found, **legacy.identity(context)}
+
+
+def preflight(_config: Config, context: Context) -> None:
+    """Check the key of a judge that settles; ConfigError says what to type."""
+    if name := settling.judge_of(context):
+        settling.preflight(name, context)
+
+
+def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+    """Return a row for what a settling judge would be sent; none without one."""
+    name = settling.judge_of(context)
+    if name is None:
+        return []
+    panel = context.read("consensus", "verdicts")
+    settling.refuse_spared(panel)
+    reviews, _ = _reviews([desk for desk in _desks(config, context) if desk.sample.scale == context.scale], context)
+    verdicts, _ = resolve(panel, opinions(reviews, context.scale).join(panel, on=PAIR, how="semi"))
+    return settling.planned(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
+
+
+STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, preflight, head=(), version=2)

@@ -1,0 +1,28 @@
+"""`curate schema`: what the answer of a command to a machine looks like."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+
+
+def schema(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[COMMAND]...", help="Such as status, or check pool; envelope is what all come in."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of the data that a command answers with --json; without a command, list them."""
+    from curate.commands.schema import contract
+
+    if command:
+        found = contract.schema(" ".join(command))
+        answer(found, [json.dumps(found, indent=1)], as_json=as_json)
+        return
+    rows = [{"command": name, "about": contract.about(name)} for name in contract.names()]
+    width = max(len(row["command"]) for row in rows)
+    answer(rows, (f"{row['command']:{width}}  {row['about']}" for row in rows), as_json=as_json)

@@ -1,0 +1,251 @@
+"""STS: pairs of a query and a sentence that means the same or does not, around words that have a synonym.
+
+In: queries of `diversify`, a dictionary of synonyms. Out: `pairs`, the set; `sentences`, everything that was written,
+with what the panel said of it; `dropped`, the queries that gave no pair, and rows of the dictionary that were left out.
+For a query with a word that has a synonym three sentences are written: the same meaning with the synonym, another
+meaning with the synonym, another meaning with the query's own word. A panel confirms them, not all of the writer's
+family; kept is what all agree on. Of a query one sentence is taken, by exact quotas. No word that a pair of one split
+is about is that of a pair of the other.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from curate.ask import billing
+from curate.ask.edits import dictionary, question_templates, synonyms
+from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.synonym_matcher import Lexer
+from curate.ask.edits.synonyms import Entry
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.ask.personal_data import PersonalData
+from curate.commands.sts import TEMPLATES, Config, figures, materials, quotas
+from curate.commands.sts import sentences as making
+from curate.commands.sts.figures import SPLITS, StsResult
+from curate.commands.sts.llm_rewriting import KINDS, Rules, bare
+from curate.commands.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
+from curate.core.config import Json
+from curate.core.errors import ConfigError, RunFailed
+from curate.ledger import Ledger, default_path
+from curate.llm.providers import provider
+from curate.llm.questions import Question
+from curate.pipeline.stage import Context, Report, Stage
+from curate.system import resources
+from curate.system.files import frame, sha256, write_json, write_table
+
+PURPOSE = "sts"
+QUESTIONS = ("words", "sentences")
+"""What the panel is asked about."""
+
+
+def run(config: Config, context: Context) -> Report:
+    """Plan, ask for permission, write, confirm, draw by quota, and write the tables."""
+    queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        if _models(config, context):
+            dry = QuestionClient(ledger, context, dry=True)
+            make(config, context, queries, dry)
+            dry.permit("making an STS set")
+        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
+        made = make(config, context, queries, desk)
+        paid, models = desk.cost(), desk.named()
+    pairs, undrawn = draw(made.draft.sentences, made.book.entries, config, context.seed)
+    spelled = Lexer(made.book.entries).spelled
+    write_table(context.out, "pairs", pairs)
+    write_table(context.out, "sentences", figures.sentences(made.draft.sentences, spelled))
+    left_out = {**made.choice.left_out, **figures.lost(made), **undrawn}
+    write_table(context.out, "dropped", figures.dropped(left_out, made))
+    panel = _panel(config, context)
+    write_json(
+        context.out / ASKED, asked_facts({name: (each, panel) for name, each in _questions(config, context).items()})
+    )
+    told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
+    facts = {**told, **figures.facts(made, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
+    failed = made.draft.failed
+    return Report(
+        len(queries),
+        len(pairs),
+        len(queries) - len(pairs),
+        cost=paid.amount,
+        unfinished=f"{failed:,} questions failed; run `curate sts` again to retry them" if failed else "",
+        facts=facts,
+        notes=_notes(config, made, pairs),
+        spent=desk.spent,
+    )
+
+
+def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+    """Return rows for all that would be sent now, at most; what breaks a rule is asked again beyond that."""
+    queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        desk = QuestionClient(ledger, context, dry=True)
+        make(config, context, queries, desk)
+        return desk.rows()
+
+
+def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: QuestionClient) -> StsResult:
+    """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
+    book, wording = dictionary.dictionary(config, context, "sts"), question_templates.wording(context)
+    asks = wording.asks if wording else materials.ends_in_a_mark
+    panel = _panel(config, context)
+    votes, entries = dict[int, dict[str, str]](), book.entries
+    if config.confirm_dictionary:
+        rules = Rules(Lexer(entries), asks, config.length)
+        met = {entry for _, text in queries for *_, entry in making.candidates(text, rules.lexer, rules)}
+        question = materials.panel_question(context, "words")
+        votes = confirmed(sorted(met, key=lambda each: each.line), panel, question, desk)
+        _refuse_failed(votes)
+        entries = [each for each in entries if set(votes.get(each.line, {YES: YES}).values()) == {YES}]
+    # Words that were not confirmed still end where they end: a shorter one inside them was not asked about.
+    rules = Rules(Lexer(entries, [word for each in book.entries for word in each.words]), asks, config.length)
+    choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
+    taken, personal = {bare(text) for _, text in queries}, PersonalData.of(context)
+    writer = SentenceWriter(rules, wording, config, context.seed, taken, personal, progress=context.progress)
+    if config.generator == TEMPLATES:
+        writer.offline(choice.tasks, KINDS, templates=True)
+    else:
+        if config.edits:
+            writer.offline(choice.tasks, KINDS[1:], templates=False)
+        model = AskedModel.named(context, config.generator, "sts.generator", PURPOSE)
+        writer.by_model(choice.tasks, model, materials.generator_prompt(context), desk)
+    if panel:
+        question = materials.panel_question(context, "sentences")
+        writer.draft.failed += confirm(writer.draft.sentences, panel, question, desk)
+    rejected = [each for each in book.entries if each not in set(entries)]
+    return StsResult(book, rejected, votes, choice, writer.draft)
+
+
+def _panel(config: Config, context: Context) -> list[AskedModel]:
+    return [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
+
+
+def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
+    """Stop while it is not known which words are synonyms: everything behind is paid for and depends on it."""
+    failed = sum(list(said.values()).count("failed") for said in votes.values())
+    if failed:
+        raise RunFailed(f"sts: {failed:,} questions about words failed; run `curate sts` again to retry them")
+
+
+def draw(
+    sentences: Sequence[Sentence], entries: Sequence[Entry], config: Config, seed: int
+) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return the table `pairs`, one sentence per query by exact quotas, and why other queries have none.
+
+    Splits are of whole groups of words that rows of the dictionary join, so they share no word and no query.
+    """
+    usable: dict[str, dict[str, Sentence]] = {}
+    for each in sentences:
+        if each.usable:
+            usable.setdefault(each.task.query_id, {})[each.kind] = each
+    root, spelled = synonyms.groups(entries), Lexer(entries).spelled
+    group = {query: root[next(iter(kinds.values())).task.term] for query, kinds in usable.items()}
+    wanted = {name: getattr(config, name) for name in SPLITS}
+    shares = config.shares.model_dump()
+    split = quotas.split(Counter(group.values()), wanted, seed)
+    rows: list[dict[str, object]] = []
+    for name in SPLITS:
+        here = {query: list(kinds) for query, kinds in usable.items() if split.get(group[query]) == name}
+        number = quotas.most(here, wanted[name], shares)
+        drawn = quotas.draw(here, number, shares, seed, name)
+        rows += [_row(kinds[drawn[query]], name, spelled) for query, kinds in usable.items() if query in drawn]
+    taken = {row["query_id"] for row in rows}
+    return frame("pairs", rows).sort("pair_id"), dict.fromkeys(
+        (query for query in usable if query not in taken), "not drawn"
+    )
+
+
+def _row(sentence: Sentence, split: str, spelled: Mapping[str, str]) -> dict[str, object]:
+    task = sentence.task
+    return {
+        "pair_id": f"sts-{task.query_id}",
+        "query_id": task.query_id,
+        "sentence1": task.query,
+        "sentence2": sentence.text,
+        "label": int(sentence.kind == "positive"),
+        "kind": sentence.kind,
+        "split": split,
+        "term": spelled[task.term],
+        "synonym": spelled[task.synonym],
+    }
+
+
+def _models(config: Config, context: Context) -> list[AskedModel]:
+    """Return the models that may be asked, the generator first if it is a model."""
+    generator = [] if config.generator == TEMPLATES else [config.generator]
+    names = [*((name, "sts.generator") for name in generator), *((name, "sts.panel") for name in config.panel)]
+    return [AskedModel.named(context, name, key, PURPOSE) for name, key in names]
+
+
+def _questions(config: Config, context: Context) -> dict[str, Question]:
+    """Return what the panel was asked: `words`, `sentences`, or nothing where there is none."""
+    names = [name for name in QUESTIONS if config.panel and (name == "sentences" or config.confirm_dictionary)]
+    return {name: materials.panel_question(context, name) for name in names}
+
+
+def _prompts(config: Config, context: Context) -> list[Json]:
+    """Return name and digest of every prompt that a model was asked with."""
+    used = [(each.name, each.digest) for each in _questions(config, context).values()]
+    if config.generator != TEMPLATES:
+        writing = materials.generator_prompt(context)
+        used.insert(0, (writing.name, writing.digest))
+    return [f"{name} ({digest[:12]})" for name, digest in used]
+
+
+def _notes(config: Config, made: StsResult, pairs: pl.DataFrame) -> list[str]:
+    notes = []
+    if not config.panel:
+        notes.append(
+            "templates wrote these pairs and nobody confirmed them: they show the machinery and are no evidence"
+        )
+    sizes = Counter(pairs["split"])
+    short = [
+        f"{name}: {sizes[name]:,} of {getattr(config, name):,}"
+        for name in SPLITS
+        if sizes[name] < getattr(config, name)
+    ]
+    if short:
+        notes.append(f"fewer pairs than wanted ({', '.join(short)}); more queries or synonyms give more")
+    if made.book.faults:
+        notes.append(f"{len({fault.line for fault in made.book.faults}):,} faulty rows of the dictionary were left out")
+    if len(config.panel) == 1:
+        notes.append(f"{config.panel[0]} alone confirmed these pairs, so nothing is known of how far judges agree")
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check names, files and who may judge; return the digests of what lies outside the run."""
+    if config.lexicon is not None and not config.lexicon.is_file():
+        raise ConfigError(f"sts.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
+    models = _models(config, context)
+    _refuse(config, models, context)
+    longer = dictionary.longer(context)
+    files = [dictionary.path(config, context), *map(resources.data_file, (question_templates.TEMPLATES, RULES))]
+    files += filter(None, (config.lexicon, longer))
+    asked = [materials.panel_question(context, name).digest for name in QUESTIONS]
+    return {
+        "files": [sha256(path) for path in files],
+        "models": [model.identity for model in models],
+        "prompts": [materials.generator_prompt(context).digest, *asked] if models else None,
+    }
+
+
+def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> None:
+    """Raise ConfigError unless the panel can judge what the generator writes."""
+    templates = config.generator == TEMPLATES
+    refuse_one_family("sts.panel", models if templates else models[1:], None if templates else models[0])
+    if config.confirm_dictionary and not config.panel:
+        raise ConfigError("sts.confirm_dictionary: nobody can confirm; name judges in sts.panel")
+    if question_templates.wording(context) is None and (templates or config.edits):
+        raise ConfigError(f"sts.generator: there are no templates for {context.language}; name a language model")
+
+
+def preflight(config: Config, context: Context) -> None:
+    """Check the dictionary, and the keys of the models."""
+    dictionary.dictionary(config, context, "sts")
+    for model in () if context.consent.offline else _models(config, context):
+        provider(model.settings)
+
+
+STAGE = Stage("sts", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"), version=2)

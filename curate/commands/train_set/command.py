@@ -1,0 +1,106 @@
+"""`curate train-set`: graded candidates to train on, without what a test set knows."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curate.runs import completing
+from curate.runs.options import (
+    AsJson,
+    Assign,
+    File,
+    Folder,
+    Force,
+    Language,
+    MaxCost,
+    Plan,
+    Queries,
+    Retrievers,
+    Source,
+    Yes,
+)
+from curate.runs.running import allowed, assigned, carry_out, listed, of_source, open_run
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table, caveats, too_few
+
+if TYPE_CHECKING:
+    from curate.runs.runner import Run
+
+UNCHECKED = "NOT CHECKED FOR LEAKS: name the test set with --test"
+
+
+@reporting
+def train_set(
+    source: Source = None,
+    test: Annotated[
+        str | None,
+        typer.Option(help="Run folder or export of the test set; `none` skips the check for leaks."),
+    ] = None,
+    retrievers: Retrievers = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Candidates per query that are graded.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Judge that grades the candidates.", autocompletion=completing.judges)
+    ] = None,
+    queries: Queries = None,
+    language: Language = None,
+    plan: Plan = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have one judge grade what retrievers return; write positives and hard negatives for training."""
+    from curate.core.errors import UserError
+    from curate.system.files import read_json
+
+    changes = listed("pool.retrievers", retrievers) + listed("judge.models", judge)
+    given = {
+        "train_set.test": test, "pool.depth": depth, "pool.size": depth, "ingest.sample": queries, "language": language
+    }  # fmt: skip
+    changes += assigned(given)
+    if source is not None:
+        changes = of_source("train", source) + changes
+        pipeline = pipeline or "train-set"
+    work = open_run(pipeline, run, [*changes, *(assign or [])])
+    if "train_set" not in work.pipeline.head.stages:
+        raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
+    if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
+        return
+    found = read_json(work.folder / "train_set" / "train_set.json")
+    warnings = caveats(found, found["queries"]["before"] if found["mined"][-1]["pairs"] else None)
+    warnings += [UNCHECKED] if found["leaks"] is None else []
+    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
+
+
+def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
+    """Yield the figures that people look at first, and where the rest lies."""
+    if found["heuristic"]:
+        yield "THE JUDGES ARE HEURISTICS: this shows the machinery, and nothing should be trained on it"
+    queries = dict(found["queries"])
+    after, before = queries.pop("after"), queries.pop("before")
+    yield f"{after:,} of {before:,} queries, {found['positives']:,} positives, {found['negatives']:,} negatives"
+    yield from (f"left out, {reason}: {count:,}" for reason, count in queries.items())
+    if found["leaks"] is None:
+        yield UNCHECKED
+    else:
+        yield leaking(found["leaks"])
+    if found["mined"][-1]["pairs"]:
+        yield "\nMined negatives (candidates without a label) that the judge found relevant"
+        columns = ("positions", "pairs", "relevant", "share", "low", "high")
+        yield as_table([{name: band[name] for name in columns} for band in found["mined"]], digits=3)
+        yield from too_few(before)
+    yield f"triples: {work.folder / 'train_set' / 'triples'}"
+
+
+def leaking(found: Mapping[str, Any]) -> str:
+    """Return what a leak check found, as one sentence."""
+    return (
+        f"leaks: {found['leaking_queries']:,} queries (above {found['queries']:g} by {found['encoder']}) and "
+        f"{found['leaking_pairs']:,} positives of queries near to a test query (above {found['related']:g}); "
+        f"{found['shared_pairs']:,} more positives are documents of the test set too"
+    )

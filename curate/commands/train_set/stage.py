@@ -1,0 +1,267 @@
+"""Train set: graded candidates become triples to train on, without what a test set knows.
+
+In: queries, corpus of `diversify`, pool, ratings, and another run or folder: the test set. Out: `leaks` (queries and
+pairs that resemble the test set's), `dropped` (queries that were left out, with the reason), `verdicts`, `qrels` (what
+was chosen: positives 1, negatives 0), train_set.json (counts and figures), and `triples/`, to train on. Nothing is
+judged here.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate.ask import build, privacy_guard
+from curate.ask.judged_labels import made_by_panel
+from curate.ask.seating import load_rubric
+from curate.commands.train_set import Config, Leaks, Negatives, mining
+from curate.core.config import Json, check
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.protocols import Benchmark
+from curate.core.scale import Scale
+from curate.panel import sanity, voting
+from curate.panel.voting import PAIR
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.pooled import pooled
+from curate.pipeline.stage import Context, Report, Stage
+from curate.retrieval.similarity import leaks
+from curate.runs import leaks as splits
+from curate.system.corpus import TableCorpus
+from curate.system.files import frame, read_json, write_json, write_table
+from curate.tables.exporters import manifest, triples
+from curate.view import run_figures
+
+UNCHECKED = "none"
+"""In place of a test set: there is none."""
+
+
+def train_set(
+    verdicts: pl.DataFrame, pool: pl.DataFrame, positives: int, negatives: Negatives, scale: Scale
+) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return the chosen pairs (query_id, doc_id, score), sorted, and of every other query why it has none.
+
+    Relevant pairs are positives, best grade, then best position first. Negatives are pairs that are not relevant,
+    with a grade that is asked for (by default any below the cut); of several judges the best grade counts. What is
+    contested, or a judge failed to grade, is neither.
+    """
+    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=mining.best(scale))
+    grades = below_cut(scale) if negatives.grades is None else negatives.grades
+    wanted = pl.col("best").is_in([scale.place(grade) for grade in grades])
+    order = ["position", "best"] if negatives.draw == "by_rank" else ["best", "position"]
+    found = [
+        pairs.filter(kind)
+        .sort("query_id", *by, "doc_id")
+        .group_by("query_id", maintain_order=True)
+        .head(number)
+        .select(*PAIR, score=pl.lit(score, pl.Int32))
+        for score, kind, by, number in (
+            (1, pl.col("verdict") == "relevant", ["best", "position"], positives),
+            (0, (pl.col("verdict") == "not relevant") & wanted, order, negatives.number),
+        )
+    ]
+    counts = [dict(each.group_by("query_id").len().iter_rows()) for each in found]
+    dropped: dict[str, str] = {}
+    for query_id in verdicts["query_id"].unique().sort():
+        if query_id not in counts[0]:
+            dropped[query_id] = "no positive"
+        elif counts[1].get(query_id, 0) < negatives.least:
+            dropped[query_id] = "too few negatives"
+    chosen = pl.concat(found).filter(~pl.col("query_id").is_in(list(dropped)))
+    return chosen.sort(PAIR), dropped
+
+
+def run(config: Config, context: Context) -> Report:
+    """Decide every pair, take out what the test set knows, choose, and write."""
+    panel = sorted(read_json(context.folder("judge") / "panel.json"))
+    judged: dict[str, Any] = dict(context.done("judge").facts)
+    ratings = context.read("judge", "ratings")
+    _check_judges(ratings, config, context)
+    verdicts = voting.decide(ratings, panel, context.policy, context.scale)
+    queries, pool = pooled(context), context.read("pool", "pool")
+    leaking = _leaks(config, context, queries, verdicts)
+    gone = leaking.filter("removed")
+    leaked = gone.filter(pl.col("kind") == "query")["query_id"]
+    left = verdicts.filter(~pl.col("query_id").is_in(leaked.implode())).join(gone, on=PAIR, how="anti")
+    chosen, why = train_set(left, pool, config.positives, config.negatives, context.scale)
+    dropped = _dropped(queries, chosen, why, leaked)
+    labels = context.legacy_positives()
+    found: dict[str, Any] = {
+        "test": Path(config.test).name if config.test != UNCHECKED else None,
+        "leaks": _counted(config, leaking),
+        "queries": {"before": len(queries), "after": chosen["query_id"].n_unique(), **_reasons(dropped)},
+        "panel": panel,
+        "heuristic": run_figures.only_heuristics(panel, judged["heuristic"]),
+        "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
+        "positives": int((chosen["score"] == 1).sum()),
+        "negatives": int((chosen["score"] == 0).sum()),
+        "negatives_by_grade": mining.by_grade(chosen, verdicts, context.scale),
+        "mined": mining.mined(verdicts, pool, labels, context.seed),
+    }
+    lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
+    if chosen.is_empty():
+        raise DataError(
+            f"train_set: none of {len(queries):,} queries has a positive and a negative ({lost}); look at the ratings "
+            "with `curate show ratings`"
+        )
+    if found["queries"]["after"] < config.least * len(queries):
+        raise UserError(
+            f"train_set: only {found['queries']['after']:,} of {len(queries):,} queries are left ({lost}); look at "
+            "judges and pool, or write the set all the same with --set train_set.least=0"
+        )
+    suspicious = _suspicious(context, chosen)
+    for name, table in (("leaks", leaking), ("dropped", dropped), ("verdicts", verdicts)):
+        write_table(context.out, name, table)
+    write_table(context.out, "qrels", chosen)
+    write_json(context.out / "train_set.json", found)
+    _export(config, context, found, chosen, verdicts)
+    facts: dict[str, Json] = {name: found[name] for name in ("queries", "positives", "negatives")}
+    facts["mined"] = found["mined"][-1]
+    return Report(len(queries), found["queries"]["after"], len(dropped), facts=facts, notes=_notes(found, suspicious))
+
+
+def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> None:
+    """Raise UserError if a judge gives nearly all pairs one relevant grade: it cannot tell negatives."""
+    if found := sanity.uniform(ratings, context.scale, config.most):
+        raise UserError(
+            f"train_set: {'; '.join(found)}, more than {100 * config.most:g} %: it does not tell relevant documents "
+            "from others, perhaps because it was made for another language; name another --judge, or "
+            "write the set all the same with --set train_set.most=1"
+        )
+
+
+def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Return the `leaks` table; empty if there is no test set to compare with."""
+    if config.test == UNCHECKED:
+        return frame("leaks")
+    positives = verdicts.filter(pl.col("verdict") == "relevant").select(PAIR)
+    documents = chain.from_iterable(TableCorpus(context.folder("diversify")).batches())
+    train = splits.split(queries.select("query_id", "text"), positives, documents)
+    return compare(train, splits.read(Path(config.test)), config.leaks, context)
+
+
+def compare(train: splits.Split, test: splits.Split, rule: Leaks, context: Context) -> pl.DataFrame:
+    """Return the `leaks` table of two splits."""
+    encoder = build.encoder(context, rule.encoder)
+    return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
+
+
+def _counted(config: Config, leaking: pl.DataFrame) -> dict[str, Json] | None:
+    if config.test == UNCHECKED:
+        return None
+    return {**config.leaks.model_dump(), **counts(leaking)}
+
+
+def counts(leaking: pl.DataFrame) -> dict[str, Json]:
+    """Return how many queries and pairs leak, and how many pairs share a document with the test set and are none."""
+    document, removed = pl.col("kind") == "document", pl.col("removed")
+    return {
+        "leaking_queries": leaking.filter(~document).height,
+        "leaking_pairs": leaking.filter(document & removed).height,
+        "shared_pairs": leaking.filter(document & ~removed).height,
+    }
+
+
+def _dropped(queries: pl.DataFrame, chosen: pl.DataFrame, why: Mapping[str, str], leaked: pl.Series) -> pl.DataFrame:
+    """Return the `dropped` table: every query that is in no triple."""
+    known = dict.fromkeys(leaked, "resembles a test query") | dict(why)
+    left = queries.join(chosen, on="query_id", how="anti")["query_id"].sort()
+    rows = [
+        {"table": "queries", "id": name, "stage": "train_set", "reason": known.get(name, "not judged")} for name in left
+    ]
+    return frame("dropped", rows)
+
+
+def _reasons(dropped: pl.DataFrame) -> dict[str, int]:
+    return dict(dropped.group_by("reason").len().sort("reason").iter_rows())
+
+
+def _suspicious(context: Context, chosen: pl.DataFrame) -> int:
+    """Return in how many texts of the set something looks like personal data; UserError unless that is allowed."""
+    left = privacy_guard.residual(context)
+    asked, documents = (
+        (pl.col("table") == table) & pl.col("id").is_in(chosen[key].unique().implode())
+        for table, key in (("queries", "query_id"), ("corpus", "doc_id"))
+    )
+    return privacy_guard.stop("train-set", left.filter(asked | documents), context)
+
+
+def _export(
+    config: Config, context: Context, found: Mapping[str, Any], chosen: pl.DataFrame, verdicts: pl.DataFrame
+) -> None:
+    folder = context.out / "triples"
+    folder.mkdir()
+    kept = context.read("diversify", "queries").join(chosen, on="query_id", how="semi", maintain_order="left")
+    benchmark = Benchmark(
+        name=context.name,
+        language=context.language,
+        queries=kept,
+        corpus=TableCorpus(context.folder("diversify")),
+        qrels=chosen.filter(pl.col("score") == 1),
+        candidates=chosen,
+        verdicts=verdicts,
+        facts={
+            **{name: getattr(config, name) for name in ("license", "source", "instruction", "scores")},
+            "judges": found["panel"],
+            "weak_judges": found["heuristic"],
+            **{name: found[name] for name in ("test", "leaks", "queries", "negatives_by_grade", "mined")},
+        },
+        duplicates=context.duplicates,
+    )
+    held = triples.alone(benchmark)
+    triples.export(held, folder)
+    write_table(folder, "verdicts", held.verdicts.sort(PAIR))
+    labels = made_by_panel(context, held, verdicts)
+    manifest.write(folder, {**manifest.described(held, "triples"), "labels": labels})
+
+
+def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
+    notes = []
+    if found["leaks"] is None:
+        notes.append("no test set was named, so nothing was checked for leaks; set train_set.test")
+    if found["heuristic"]:
+        notes.append(
+            "all judges are heuristics, whose thresholds were set on the Chinese and the English demo alone: the set "
+            "shows the machinery, and nothing should be trained on it"
+        )
+    if suspicious:
+        notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check that a test set is named; return what identifies it and the encoder, and what may leave."""
+    if not config.test:
+        raise ConfigError(
+            "train_set.test: found nothing, expected the folder of the test set's run, or of an export of it; name it "
+            "with --test FOLDER, or check nothing for leaks with --test none"
+        )
+    _check_grades(config.negatives.grades, context)
+    known: dict[str, Json] = {"residual": privacy_guard.allowed(context), "duplicates": context.duplicates}
+    if config.test != UNCHECKED:
+        known["encoder"] = build.encoder(context, config.leaks.encoder).revision
+        known["test"] = splits.digests(Path(config.test))
+    if context.policy != "unanimous":
+        known["policy"] = voting.dumped(context.policy)
+    if context.relevant_from is not None:
+        known["relevant_from"] = context.relevant_from
+    return known
+
+
+def _check_grades(grades: Sequence[str] | None, context: Context) -> None:
+    """Raise ConfigError unless the grades asked for are below the cut of the rubric."""
+    scale = load_rubric(check(JudgeConfig, context.settings.get("judge") or {}, "judge"), context).scale
+    if grades is not None and not {*grades} <= {*below_cut(scale)}:
+        raise ConfigError(
+            f"train_set.negatives.grades: found {', '.join(grades)}, expected grades below the cut: "
+            f"{', '.join(below_cut(scale))}"
+        )
+
+
+def below_cut(scale: Scale) -> list[str]:
+    """Return the labels of grades that do not make a document relevant, best first."""
+    return [label for label in scale.labels if label not in scale.relevant]
+
+
+STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=3)

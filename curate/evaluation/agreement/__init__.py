@@ -1,1 +1,0 @@
-"""Agreement of raters, in a run or in any table of ratings."""

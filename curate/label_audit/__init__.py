@@ -1,1 +1,0 @@
-"""Audit of the labels that a data set came with."""

@@ -1,0 +1,92 @@
+"""What a vendor refuses of one judge's batches: whole batches are made smaller, requests are asked in parts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from curate.core.errors import ProviderError
+from curate.core.messages import BatchState, Request
+from curate.llm.client import Task
+from curate.llm.client.batch.records import BatchJob, Flight
+from curate.llm.client.batch.session import Session
+from curate.llm.client.call_rows import failure_row
+from curate.llm.providers.errors import quotes, worded
+
+MOST_HALVED = 10
+"""Times that batches are made half as large because the vendor refused one as a whole: from 50,000 requests to 49."""
+_REFUSED = ProviderError("refused", refused=True)
+
+
+class Division:
+    """How small the batches of an order are by now, and which of its requests are asked in parts."""
+
+    def __init__(self, session: Session, order: BatchJob) -> None:
+        self.session, self.order = session, order
+        most = order.most_items, session.pace.most_items, order.provider.most_items
+        self.most_items = min(each for each in most if each)
+        self._sizes: dict[tuple[str, str], int] = {}
+        """Digests of query and passage -> most passages of a prompt, where one was refused or too long."""
+        self.halved = 0
+        self.steps = 0
+        """Batches and requests that were made smaller."""
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield what is left; of what was refused its parts."""
+        for task in self.order.tasks():
+            yield from self._parts(task)
+
+    def _parts(self, task: Task) -> Iterator[Task]:
+        size = len(task.slots)
+        if all(size <= self._sizes.get((task.query_digest, slot), size) for slot in task.slots):
+            yield task
+        else:
+            for part in task.failed(_REFUSED).again:
+                yield from self._parts(part)
+
+    def halve(self, requests: int, why: str) -> bool:
+        """Make batches half as large as one that was refused as a whole; False if that helps no more."""
+        if requests <= self.most_items:  # others of its size may have been refused before
+            if requests < 2 or self.halved >= MOST_HALVED:
+                return False
+            self.most_items = (requests + 1) // 2
+            self.halved += 1
+        self.steps += 1
+        self.session.tell(
+            f"{self.order.provider.name}: the vendor refused a batch of {requests:,} requests as a whole ({why}); "
+            f"going on in batches of {self.most_items:,}, one after the other"
+        )
+        return True
+
+    def why(self, flight: Flight, state: BatchState) -> str:
+        """Return why a batch was refused as a whole; the vendor's words only where they quote no request."""
+        asked = {item.query_digest for item in flight.items.values()}
+        requests = [task.request for task in self.order.tasks() if task.query_digest in asked]
+        return state.fault if not state.said or quotes(state.said, requests) else f"{state.fault}: {state.said}"
+
+    def useless(self, flight: Flight, refused: Mapping[str, ProviderError]) -> ProviderError:
+        """Return why a judge of which nothing ever passed is not asked any more, by one of the refusals."""
+        error = next(iter(self._worded(flight, refused).values()))
+        return ProviderError(
+            f"{self.order.provider.name}: the vendor refused {len(refused):,} requests of batch {flight.batch_id}, and "
+            f"answered none: {error}; nothing was asked online, at the full price: the same command without --batch "
+            "does that",
+            fatal=True,
+        )
+
+    def divide(self, flight: Flight, refused: Mapping[str, ProviderError], seconds: float) -> None:
+        """Write down what was refused or too long; its parts are asked, the last one is given up."""
+        account = replace(self.order.account, run=flight.run)
+        for key, error in self._worded(flight, refused).items():
+            item = flight.items[key]
+            reading = self.order.failed(item.query_digest, item.slots, error)
+            self.session.ledger.append(reading.ratings, failure_row(item, account, reading.form, error, seconds))
+            if not reading.ratings:
+                self.steps += 1
+                self._sizes |= {(item.query_digest, slot): (len(item.slots) + 1) // 2 for slot in item.slots}
+
+    def _worded(self, flight: Flight, refused: Mapping[str, ProviderError]) -> dict[str, ProviderError]:
+        """Return the refusals with the vendor's words, where these quote nothing of their query's texts."""
+        requests: dict[str, list[Request]] = {}
+        for task in self.order.tasks():
+            requests.setdefault(task.query_digest, []).append(task.request)
+        queries = {key: flight.items[key].query_digest for key in refused if key in flight.items}
+        return {key: worded(refused[key], requests.get(query, ())) for key, query in queries.items()}

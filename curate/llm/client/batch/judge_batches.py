@@ -1,0 +1,273 @@
+"""Batches of one judge: open ones are collected, then what is left is submitted and collected."""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing, closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from curate.core.config import digest
+from curate.core.errors import BatchGone, ProviderError, RunFailed
+from curate.core.messages import BatchState, Reply
+from curate.core.progress import StepLabel
+from curate.llm.budget import Hold
+from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
+from curate.llm.client.batch.division import Division
+from curate.llm.client.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
+from curate.llm.client.batch.session import Session
+from curate.llm.client.call_rows import lost_row, read, reply_row
+from curate.llm.cost import batch_price, believed, estimate
+from curate.llm.exchange_rates import shown
+
+KEPT = dt.timedelta(days=29)
+"""How long vendors keep the results of a batch."""
+_WHOLE = frozenset({"completed", "ended"})
+"""The vendors' words for a batch that was worked through: an item without a result may have been answered."""
+_LOOKS = 10
+"""A batch is looked after this many times as patiently as another step is tried: it may take a day."""
+
+
+class JudgeBatches:
+    """The state of one order; only its event loop touches it."""
+
+    def __init__(self, session: Session, order: BatchJob) -> None:
+        self.session, self.order, self.provider = session, order, order.provider
+        self.price = batch_price(order.price)
+        account, mixed = order.account, order.mixed_models
+        self.tally = JudgeTally(
+            self.provider.name,
+            account,
+            self.price,
+            session.ledger,
+            session.budget,
+            order.tokens_a_han,
+            order.watch,
+            mixed_models=mixed,
+        )
+        self.rate, self.bill = self.tally.meter.rate, self.tally.bill
+        self.flights: list[Flight] = []
+        self.hopeless: set[str] = set()
+        """Requests that no other batch would answer."""
+        self.smaller = Division(session, order)
+        self.total = self.over = 0
+        self.key = (account.judge_digest, account.rubric_digest, account.replicate)
+        self.mark = digest(self.key)
+
+    async def fill(self) -> Bill:
+        """Settle what batches can; Halted if the asking ends."""
+        self.tally.check()
+        await self._adopt()
+        for batch in self.session.batches.open(*self.key):
+            answered = self.session.ledger.replied(*self.key, since=batch.created)
+            answered &= batch.items.keys()
+            items = {key: self._kept(key, item, held=key not in answered) for key, item in batch.items.items()}
+            self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered))
+        await self._finish()
+        rounds = self.session.pace.rounds
+        while rounds:
+            calls, smaller = self.bill.calls, self.smaller.steps
+            if not await self._submit_all():
+                break
+            await self._finish()
+            self.tally.need_fruit(self.bill.calls - calls)
+            refuse_unread(self.provider.name, self.order.watch)
+            rounds -= self.smaller.steps == smaller  # what was made smaller was in no batch yet
+        return self.bill
+
+    async def _adopt(self) -> None:
+        """Write down batches of this judge that hold what is left: their submitter died before it could."""
+        known = self.session.batches.known
+        found = await self.session.insist(lambda: self.provider.orphans(self.mark, known))
+        for batch_id, keys in found.items():
+            tasks = (task for task in self.order.tasks() if task.key in keys)
+            items = {task.key: BatchItem(task.key, task.query_digest, tuple(task.slots)) for task in tasks}
+            if items:
+                self._add(batch_id, items)
+
+    async def _submit_all(self) -> bool:
+        """Submit what is left, in batches as large as vendor and cap allow; return whether there was anything."""
+        seen, most_bytes = set[str](), self.session.pace.most_bytes or self.provider.most_bytes
+        with closing(BatchDraft(self.smaller.most_items, most_bytes)) as group:
+            try:
+                for task in self.smaller.tasks():
+                    if task.key not in seen and task.key not in self.hopeless:
+                        seen.add(task.key)
+                        await self.session.breathe()
+                        await self._put(task, group)
+                await self._submit(group)
+            finally:
+                _release(group.items.values())
+        return bool(seen)
+
+    async def _put(self, task: Task, group: BatchDraft) -> None:
+        """Put a task into a group, which is submitted before if it is full or the cap leaves no room beside it."""
+        budget, line = self.session.budget, self.provider.item(task.key, task.request)
+        group.most_items = self.smaller.most_items
+        if group.full(line):
+            await self._submit(group)
+        guess = estimate(task.request)
+        bound = self.tally.meter.bound(guess)
+        if not await self.session.purse.fits(bound):
+            await self._submit(group)
+            await self._make_room(bound)
+        group.add(BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess), line)
+
+    async def _make_room(self, bound: float) -> None:
+        """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
+        await self._finish()
+        purse = self.session.purse
+        while not await purse.fits(bound):
+            if not purse.budget.flying and not purse.returning:
+                raise purse.exceeded(self.provider.name, "request")
+            await self.session.pause(self.session.pace.first_s)
+
+    async def _submit(self, group: BatchDraft) -> None:
+        """Submit a group and write it down at once; the group is empty afterwards."""
+        if not group.items:
+            return
+        try:
+            batch_id = await self.session.insist(lambda: self.provider.submit(group.file, self.mark))
+        except ProviderError as error:
+            if not (error.refused or error.too_long) or not self.smaller.halve(len(group.items), error.cause):
+                raise
+            _release(group.items.values())
+            group.clear()
+            return
+        self._add(batch_id, group.items)
+        created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self.flights.append(Flight(batch_id, self.order.account.run, created, group.items))
+        self.total += len(group.items)
+        self.session.tell(f"{self.provider.name}: submitted batch {batch_id}, {len(group.items):,} requests")
+        group.clear()
+        if self.smaller.halved:  # one at a time: the limit may be on all batches together
+            await self._finish()
+
+    def _add(self, batch_id: str, items: dict[str, BatchItem]) -> None:
+        kept = {key: item.said(self.rate) for key, item in items.items()}
+        self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
+
+    def _fly(self, flight: Flight) -> None:
+        """Take over a batch that another process submitted."""
+        left = len(flight.items) - len(flight.answered)
+        self.flights.append(flight)
+        self.total += len(flight.items)
+        self.session.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
+
+    async def _finish(self) -> None:
+        """Look after the batches in flight until all are collected."""
+        pause = self.session.pace.first_s
+        while self.flights:
+            for flight in tuple(self.flights):
+                try:
+                    state = await self.session.insist(lambda: self.provider.poll(flight.batch_id), _LOOKS)  # noqa: B023
+                    flight.done = state.done or 0
+                    if state.ended:
+                        await self._collect(flight, state)
+                except BatchGone as gone:
+                    self._lose(flight, gone)
+                over = self.over + sum(each.done for each in self.flights)
+                money = shown(self.bill.spent / self.rate, self.price.currency) if self.price else ""
+                label = StepLabel(f"waiting for batches, {self.provider.name}", "requests")
+                self.session.progress(label, self.total, min(over, self.total), money)
+            if self.flights:
+                await self.session.pause(pause)
+                pause = min(1.5 * pause, self.session.pace.longest_s)
+
+    async def _collect(self, flight: Flight, state: BatchState) -> None:
+        """Write down all that an ended batch answered."""
+        fatal: list[ProviderError] = []
+        lost: dict[str, ProviderError] = {}
+        refused: dict[str, ProviderError] = {}
+        unheard = set(flight.items) if state.word in _WHOLE else set[str]()
+
+        async def step() -> None:
+            async with aclosing(self.provider.collect(flight.batch_id)) as results:
+                async for key, result in results:
+                    await self.session.breathe()
+                    unheard.discard(key)
+                    if isinstance(result, ProviderError):
+                        lost.update({key: result} if result.unknown else {})
+                        self.hopeless |= {key} if result.useless else set()
+                        parted = key in flight.items and (result.refused or result.too_long)
+                        refused.update({key: result} if parted else {})
+                        fatal.extend([result] if result.fatal else [])
+                    elif key in flight.items and key not in flight.answered:
+                        self._take(flight, state, key, result)
+
+        if not state.fault:
+            await self.session.insist(step)
+            lost |= dict.fromkeys(
+                unheard, ProviderError(f"{self.provider.name}: no result in a batch that was completed")
+            )
+            self._forfeit(flight, state, lost)
+            if refused and not (self.bill.calls or self.tally.models):  # nothing ever passed: it is not the texts
+                self._close(flight, state.word)
+                raise self.smaller.useless(flight, refused)
+            self.bill.failed += len(refused)
+            self.smaller.divide(flight, refused, seconds(flight, state))
+        self._close(flight, state.word)
+        lacking = len(flight.items) - len(flight.answered)
+        self.session.tell(
+            f"{self.provider.name}: batch {flight.batch_id} {state.word}, {len(flight.answered):,} answers"
+            + (f", {lacking:,} requests without one" if lacking else "")
+        )
+        if state.fault and not self.smaller.halve(len(flight.items), why := self.smaller.why(flight, state)):
+            raise ProviderError(
+                f"{self.provider.name}: the vendor refused batch {flight.batch_id} as a whole ({why}); check model, "
+                "account, its limits of batches and batch_items, or ask online",
+                fatal=True,
+            )
+        if fatal:
+            raise fatal[0]
+
+    def _take(self, flight: Flight, state: BatchState, key: str, reply: Reply) -> None:
+        """Write down a reply and its ratings."""
+        item = flight.items[key]
+        reply = replace(reply, usage=believed(reply.usage, item.guess.fewest if item.guess else 0.0))
+        reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
+        account = replace(self.order.account, run=flight.run)
+        most = item.hold.amount / self.rate
+        row = reply_row(item, account, reply, reading, self.price, most, seconds(flight, state), item.guess)
+        self.session.ledger.append(reading.ratings, row)
+        flight.answered.add(key)
+        self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)
+        if broken is not None:
+            raise broken
+        self.tally.read(reply, reading)
+
+    def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
+        """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""
+        account = replace(self.order.account, run=flight.run)
+        for key, error in sorted(lost.items()):
+            item = flight.items.get(key)
+            if item is not None and key not in flight.answered:
+                most = item.hold.amount / self.rate
+                row = lost_row(item, account, error, self.price, most, seconds(flight, state))
+                self.session.ledger.append((), row)
+                self.tally.forfeit(item.hold.amount, item.hold)
+
+    def _lose(self, flight: Flight, gone: BatchGone) -> None:
+        """Give up a batch whose results can no longer be there."""
+        if age(flight) < KEPT:
+            raise RunFailed(f"{gone}; give the key and the base_url that it was submitted with") from None
+        self._close(flight, "gone")
+        self.session.tell(f"{gone}, and too old to have results; its requests are sent again")
+
+    def _close(self, flight: Flight, word: str) -> None:
+        self.session.batches.close(flight.batch_id, word)
+        self.flights.remove(flight)
+        self.over += len(flight.items)
+        _release(flight.items.values())
+
+    def _kept(self, key: str, said: Mapping[str, Any], *, held: bool) -> BatchItem:
+        """Return an item as the ledger kept it; what it may cost is held if it is not answered yet."""
+        bound, budget = said.get("bound", 0.0) * self.rate, self.session.budget
+        hold = budget.hold(bound) if held else Hold(budget, bound, over=True)
+        return BatchItem(key, said["query_digest"], tuple(said["slots"]), hold)
+
+
+def _release(items: Iterable[BatchItem]) -> None:
+    """Give back what is still held for items."""
+    for item in items:
+        item.hold.turn(0.0)

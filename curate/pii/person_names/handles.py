@@ -1,0 +1,128 @@
+"""Names in @-names of running text: @王小明医生, @dr_john_smith, @zhangwei1985; not e-mail, institutions or media.
+
+A handle in Latin letters is a person's if it is made of a given name of the list, of a given name and a surname, or of
+a surname and a given name in pinyin; it goes whole. In a Chinese one the name goes, and a title behind it stays.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from curate.core.records import Span
+from curate.pii.person_names.names import CJK
+from curate.pii.person_names.people import given_names, is_name
+from curate.pii.person_names.weighed import longest
+from curate.pii.person_names.weights import behind
+from curate.pii.person_names.words import known, lists
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either, one_of, words
+
+_LISTS = words("handles")
+_SURNAMES, _NOBODY, _TITLE_WORDS = (frozenset(_LISTS[name]) for name in ("surnames", "no_person", "titles"))
+_NO_PARTS = frozenset(_LISTS["institutions"] + _LISTS["joints"])
+_PINYIN_SURNAMES = frozenset(name.casefold() for name in lists()["latin.surnames"])
+_PINYIN = re.compile(rf"{one_of(_PINYIN_SURNAMES)}(?:{one_of(_LISTS['syllables'])}){{1,2}}")
+_AT = r"(?<![A-Za-z0-9._%+-])@"
+_CHINESE = re.compile(rf"{_AT}(?P<name>[{CJK}]{{2,12}})")
+_TITLED = re.compile(rf"(?P<name>[{CJK}]{{2,4}}?){either(_LISTS['titles_zh'])}(?P<rest>[{CJK}]*)\Z")
+_NO_PERSON = re.compile(either(_LISTS["institutions_zh"]))
+_VERB = re.compile(either(_LISTS["verbs_zh"]))
+_LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
+"""In front of a surname alone: @DrPatel; `real` and `its` say less."""
+_UNMARKED, _MARKED = 7, 6
+"""Letters of a name in pinyin, and of one in a handle with digits or _: words seldom stand there."""
+_SYLLABLES = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+){1,2}[0-9]{2,8}")
+"""A capital before every syllable, and digits: LiNa0312."""
+_HOST = re.compile(r"\.[a-z]{2,4}\Z")
+
+
+@trigger("[@＠][A-Za-zＡ-Ｚａ-ｚ\u3400-\u9fff]", needs="@|＠")
+def handle(text: str) -> list[Span]:
+    """Return the names in handles behind an @: the Chinese name without its title, a handle in Latin letters whole."""
+    text = narrow(text)
+    return in_order([*_chinese(text), *_latin(text)], "name", "name_handle")
+
+
+def _chinese(text: str) -> Iterator[tuple[int, int]]:
+    for match in _CHINESE.finditer(text):
+        run, start = match["name"], match.start("name")
+        titled = _TITLED.match(run)
+        name = titled["name"] if titled else run
+        if titled is None and (before := _before_verb(run)):
+            yield start, start + before
+        elif not _NO_PERSON.search(name) and _named(name):
+            yield start, start + len(name)
+        elif (end := longest(text, start)) is not None and behind(text, end) > 0:  # the sentence goes on: @许志强说得对
+            yield start, end
+
+
+def _before_verb(run: str) -> int:
+    """Return the length of a name that a verb follows, the longest there is; 0 without one."""
+    longest = 4 if run[:2] in known().compounds else 3
+    for length in range(longest, 1, -1):
+        name = run[:length]
+        if name[-1] in _LISTS["speech"]:
+            continue
+        surname = 2 if name[:2] in known().compounds else 1
+        if _VERB.match(run, length) and _named(name) and not _NO_PERSON.search(name) and surname < length:
+            return length
+    return 0
+
+
+def _named(name: str) -> bool:
+    """Say whether a word is a surname with a given name, not the surname alone nor a nickname."""
+    return (
+        len(name) > 2 - (name[:1] in known().sure) and name[0] not in "小老阿" and name[-1] != "某" and is_name([name])
+    )
+
+
+def _latin(text: str) -> Iterator[tuple[int, int]]:
+    for match in _LATIN.finditer(text):
+        name = match["id"].rstrip("._-")
+        if not _HOST.search(name) and _person([piece.casefold() for piece in _PIECE.findall(name)], name):
+            yield match.start("id"), match.start("id") + len(name)
+
+
+def _person(pieces: Sequence[str], name: str) -> bool:
+    whole = "".join(pieces)
+    if whole in _NOBODY or not _NO_PARTS.isdisjoint(pieces) or name.isupper():
+        return False
+    parts = [piece for piece in pieces if piece not in _TITLE_WORDS]
+    if len(parts) == 1:
+        titled = pieces[0] in _TITLES and parts[0] in _SURNAMES
+        return titled or _one(parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
+    if not 2 <= len(parts) <= 3:
+        return False
+    if parts[0] in given_names() or (parts[-1] in given_names() and len(parts[0]) > 1):
+        return True
+    return _beside(parts, titled=len(parts) < len(pieces)) or _spelt(parts, name)
+
+
+def _beside(parts: Sequence[str], *, titled: bool) -> bool:
+    """Say whether a given name stands between two words, or a surname behind an initial or a title."""
+    if len(parts) == 3 and parts[1] in given_names() and min(map(len, parts)) > 3:
+        return True
+    return parts[-1] in _SURNAMES and (len(parts[0]) == 1 or titled)
+
+
+def _spelt(parts: Sequence[str], name: str) -> bool:
+    """Say whether parts are a name in pinyin, a short one only with a capital at every syllable and digits."""
+    whole, surnames = "".join(parts), _PINYIN_SURNAMES
+    if _SYLLABLES.fullmatch(name) and _PINYIN.fullmatch(whole):
+        return parts[0] in surnames
+    return _pinyin(whole) and (parts[0] in surnames or parts[-1] in surnames)
+
+
+def _one(word: str, fewest: int) -> bool:
+    """Say whether one word is a given name, one with a surname behind it, or a name in pinyin."""
+    if word in given_names():
+        return len(word) > 3
+    cuts = range(3, len(word) - 2)
+    return any(word[:cut] in given_names() and word[cut:] in _SURNAMES for cut in cuts) or _pinyin(word, fewest)
+
+
+def _pinyin(word: str, fewest: int = _UNMARKED) -> bool:
+    """Say whether a word is a surname and one or two syllables in pinyin, of so many letters or more."""
+    return len(word) >= fewest and _PINYIN.fullmatch(word) is not None

@@ -1,0 +1,149 @@
+"""Names of persons who are introduced: 我叫王小明, 我是王小明, 我姓王, 患者王小明，男，45岁."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.digits import THREE_DIGITS
+from curate.pii.person_names.foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
+from curate.pii.person_names.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
+from curate.pii.person_names.sought import GIVEN
+from curate.pii.person_names.words import known, lists, surnames
+from curate.pii.spans import in_order
+from curate.pii.text import CHINESE, narrow, trigger
+from curate.pii.words import either
+
+_SKIP = r"[:：\s\"'“‘「『(（]{0,4}"
+_FIRST = f"[{surnames()}]"
+
+_OWN = "(?:名字|姓名|真名|全名|大名|小名)"
+_CALL = re.compile(
+    rf"(?:{either(lists()['introductions.persons'])}(?:的{_OWN})?[就是也]?(?:叫做|叫作|叫|取名叫|取名|起名叫|起名)"
+    rf"|(?<![药藥病学别俗书品牌商症])名(?:叫做|叫|为)|[我他她子儿公婆妈爸者]的?{_OWN}就?[是为]"
+    rf"|叫我|叫俺|本人姓名|小名|乳名|昵称){_SKIP}"
+)
+_NO_PERSON = re.compile(r"[药藥病症品菌种剂片丸汤膏素草花术]的?$")
+"""A medicine or a disease is called so, no person: 这种药的名字叫金水宝."""
+_FAMILY = re.compile(rf"(?<![百同尊复异改随隐外单双])姓(?:氏?[是为])?{_SKIP}")
+_AFTER_FAMILY = tuple("的名叫今也是")
+_PATIENTS = lists()["introductions.patients"]
+_STATE = (
+    rf"(?:(?:我|俺|本人|他|她|医生|大夫|医师|主任|名字|姓名)[就乃]?[是系]|这[里边]?是|本人"
+    rf"|(?:主刀|接诊|手术|主治|看病|开药|管床)的(?:医生|大夫)?是|{either(_PATIENTS)}"
+    rf"|[我她他的家]{either(lists()['introductions.kin'])}){_SKIP}"
+)
+_STATED = re.compile(f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _PATIENTS)}]){_STATE}")
+"""The first characters come first: `re` tries all those words at every place otherwise."""
+_SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
+_PAUSE = r"[,，、;；\s(（]"
+_YEARS = r"\d{1,3} ?(?:周岁|岁|歲)"
+_NEAR = 16
+"""Sex or age behind a name are no farther from its start."""
+_CASE = re.compile(rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}{_YEARS}|{_YEARS}{_PAUSE}{{0,3}}[男女](?![{CJK}]))")
+"""How the report of a case begins after the name: 张三，男，45岁."""
+_CASE_SEEN = rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}\d|\d{{1,3}}\s?[周岁歲])"
+_OWNED = re.compile(
+    r"[ ,，、:：;；\t|(]{0,3}(?<![0-9])(?:1[3-9][0-9]{9}|[1-9][0-9]{5}(?:18|19|20)[0-9]{9}[0-9Xx])(?![0-9])"
+)
+"""A mobile or an identity number right behind a name: 王小明 138..."""
+_OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
+"""A name in brackets behind a person's number."""
+_LONG_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){6}")
+_YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
+_NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
+
+
+@trigger(rf"叫|[取起]名|名[为是]|名字是|小名|乳名|昵称|本人姓名|姓(?:氏?[是为])?{_SKIP}{_FIRST}", needs=CHINESE)
+@trigger(rf"{_FIRST}[{CJK}]{{1,3}}{_CASE_SEEN}", needs="[岁歲]")
+@trigger(
+    rf"{_FIRST}[{CJK}]{{1,3}}[\s,，、:：;；|｜(（]{{0,3}}\d{{11}}|\d[(（]{_FIRST}[{CJK}]{{1,3}}[)）]",
+    needs=(THREE_DIGITS, r"\d{11}"),
+)
+@trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})", needs=CHINESE)
+def introduced(text: str) -> list[Span]:
+    """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and the like, also 小李 after 叫我; words there stay."""
+    return in_order(_places(narrow(text)), "name", "name_introduced")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    if "岁" in text or "歲" in text:
+        for match in _CASE.finditer(text):
+            start = name_before(text, match.start(), AGED)
+            if start is not None:
+                yield start, match.start()
+    yield from _owners(text)
+    for pattern, signs, end_of in _WAYS:
+        seen = not signs or any(sign in text for sign in signs)
+        for match in pattern.finditer(text) if seen else ():
+            end = end_of(text, match)
+            if end is not None:
+                yield match.end(), end
+
+
+def _owners(text: str) -> Iterator[tuple[int, int]]:
+    """Yield names beside a number of theirs; at the start of a line, before an age, those with a sure surname."""
+    if _LONG_NUMBER.search(text):
+        yield from _beside_numbers(text)
+    for match in _YEARS_OLD.finditer(text) if "岁" in text or "歲" in text else ():
+        start = name_before(text, match.start(), LOOSE)
+        if (
+            start is not None
+            and text[start] in known().sure
+            and text[max(0, start - 1) : start] in ("", "\n", "。", ";")
+        ):
+            yield start, match.start()
+
+
+def _beside_numbers(text: str) -> Iterator[tuple[int, int]]:
+    for match in _OWNED.finditer(text):
+        start = name_before(text, match.start(), LOOSE)
+        if start is not None:
+            yield start, match.start()
+    for match in _OWNER.finditer(text):
+        end = name_at(text, match.end(), LOOSE)
+        if end is not None and text[end : end + 1] in (")", "）"):
+            yield match.end(), end
+
+
+def _called(text: str, cue: re.Match[str]) -> int | None:
+    start = cue.end()
+    if _NO_PERSON.search(text, max(0, cue.start() - 3), cue.start()):
+        return None
+    end = any_name_at(text, start, LOOSE if cue[0].startswith("叫") else CALLED) or _nick(text, start)
+    return end if end is not None or cue[0].startswith("名") else sounds_at(text, start)
+
+
+def _nick(text: str, start: int) -> int | None:
+    """Return where 小李, 阿珍 or 乐乐 ends; None if it is a word."""
+    match = _NICK.match(text, start)
+    if match is None or match[0] in known().no_nicks:
+        return None
+    if not bounded(text, match.end()) and not known().called.after(text, match.end()):
+        return None
+    last = match[0][1]
+    return match.end() if last in known().given | known().sure | known().plain else None
+
+
+def _family(text: str, cue: re.Match[str]) -> int | None:
+    start = cue.end()
+    end = start + (2 if text[start : start + 2] in known().compounds else 1)
+    if end == start + 1 and text[start:end] not in known().usual:
+        return None
+    follows = bounded(text, end) or known().titles.after(text, end) or text[end : end + 1] in _AFTER_FAMILY
+    return end if follows else None
+
+
+def _stated(text: str, cue: re.Match[str]) -> int | None:
+    start = cue.end()
+    if _SEX_OR_AGE.search(text, start, start + _NEAR):
+        end = name_at(text, start, AGED)
+        if end is not None and _SEX_OR_AGE.match(text, end):
+            return end
+    if text[start : start + 1] in ("小", "老") and text[start + 1 : start + 2] in known().sure | known().plain:
+        known_word = text[start : start + 2] in known().no_nicks
+        return start + 2 if bounded(text, start + 2) and not known_word else None
+    return foreign_at(text, start) or name_at(text, start, LOOSE)
+
+
+_WAYS = ((_CALL, "叫名昵", _called), (_FAMILY, "姓", _family), (_STATED, "", _stated))
+"""Pattern, characters of which a text has one if it matches, and what tells where the name ends."""

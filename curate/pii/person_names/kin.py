@@ -1,0 +1,45 @@
+"""Given names alone behind a family word in free text: 老公建国送我来的, 女婿向阳, 孙子浩然，5岁."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.person_names.evidence import LISTS, around
+from curate.pii.person_names.lattice import is_word
+from curate.pii.person_names.sought import AFTER_KIN, GIVEN_ALONE, KIN_WORDS, LED_OR_KIN
+from curate.pii.person_names.weights import NAME, behind, front, gain, given_weight
+from curate.pii.spans import in_order
+from curate.pii.text import CHINESE, narrow, trigger
+from curate.pii.words import one_of
+
+_BAR = 5.0
+_SAID, _DONE = 4.0, 2.5
+"""What must stand behind a given name that is a word, and behind another one."""
+_WORD = 5.0
+"""A given name that is a word gains this much: it is one of few, and a verb follows."""
+_OWNED = 3.0
+"""A family word with an owner (我弟, 她儿子) counts so much more."""
+_AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
+_CALLED = frozenset(LISTS["called"])
+
+
+@trigger(GIVEN_ALONE, needs=(CHINESE, LED_OR_KIN))
+def given_alone(text: str) -> list[Span]:
+    """Return given names of two characters behind a family word, where what a person does or an age follows."""
+    text = narrow(text)
+    return in_order(_places(text), "name", "name_given")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for match in _AFTER_KIN.finditer(text):
+        start, end = match.span("given")
+        weight = given_weight(match["given"])
+        word = is_word(match["given"])
+        if weight is None or front(text, start) < around().front.before(text, start)[1]:
+            continue
+        if word and match["given"] not in _CALLED:
+            continue
+        follows = behind(text, end) + _OWNED * (not word and around().owned(text, start))
+        gained = gain(text, start, end, NAME + weight) + _WORD * word
+        if follows >= (_SAID if word else _DONE) and gained + front(text, start) + follows >= _BAR:
+            yield start, end

@@ -1,0 +1,82 @@
+"""Names behind a family word in German, French, Spanish, Italian, Portuguese: mein Mann Jürgen, mon fils Mathéo."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from curate.pii.person_names.people import given_names
+from curate.pii.words import one_of, words
+
+_LISTS = words("kin_abroad")
+_SMALL, _CAPITAL = "a-z\u00df-\u00f6\u00f8-\u024f", "A-Z\u00c0-\u00d6\u00d8-\u00de"
+_LETTER = f"{_SMALL}{_CAPITAL}"
+_WORD = rf"[{_CAPITAL}][{_SMALL}]{{1,15}}(?:[-'’][{_CAPITAL}][{_SMALL}]{{1,14}})?"
+_NAME = re.compile(_WORD)
+_OWNER = rf"(?:(?i:{one_of(_LISTS['owners'])}) (?:{one_of(_LISTS['between'])} ){{0,2}})"
+_KIN = one_of(_LISTS["words"])
+_BEHIND_KIN = re.compile(rf"(?<![{_LETTER}-])(?P<kin>{_KIN})(?P<link>,? )(?P<first>{_WORD})(?![{_LETTER}0-9])")
+_REST = re.compile(rf"(?: (?:(?:de la|de|del|da|dos|von|van|di) )?{_WORD}(?![{_LETTER}0-9])){{1,3}}")
+_OWNED = re.compile(rf"(?<![{_LETTER}]){_OWNER}\Z")
+_VERB = re.compile(
+    rf"(?P<comma>,)? (?:(?:[ns]['’]|(?i:{one_of(_LISTS['verbs'])})(?![{_LETTER}])))(?P<more> ?[{_LETTER}0-9])?"
+)
+_AND = re.compile(rf" (?:und|oder|sowie)(?![{_LETTER}])")
+_VERB_LAST = re.compile(rf"(?<![{_LETTER}])(?i:{one_of(_LISTS['verb_last'])}) [^.!?\n]{{0,12}}\Z")
+_NOT = frozenset(_LISTS["no_names"])
+_ENDING = re.compile(rf".{{2,}}{one_of(_LISTS['endings'])}\Z")
+_VERBS = frozenset(_LISTS["verbs"])
+_GIVEN = (given_names() | {name.casefold() for name in _LISTS["given"]}) - {
+    name.casefold() for name in _LISTS["doubtful"]
+}
+_LONGEST = 60
+"""Characters in front of a family word that are looked at."""
+RAW = rf"(?:{'|'.join(sorted(set(_LISTS['words'])))}),?[ \u00a0\u202f\u3000][A-ZＡ-ＺÀ-Þ]"
+"""What occurs wherever anything is found; a trigger."""
+
+
+def places(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where names are in a narrowed text.
+
+    A given name of the lists is enough; another one needs a verb of a person behind it, and one behind a comma a
+    second comma before that. German sends the verb of a clause to its end, so that nouns, which have capitals, stand
+    before it: there, and with the ending of a noun, an unknown word is no name.
+    """
+    for match in _BEHIND_KIN.finditer(text):
+        front = text[max(0, match.start() - _LONGEST) : match.start()]
+        owner = _OWNED.search(front)
+        if owner is None or _ordinary(match["first"]):
+            continue
+        start, end = match.start("first"), _end(text, match.end("first"))
+        if _known(match["first"]) or _vouched(match, end, front[: owner.start()]):
+            yield start, end
+
+
+def _end(text: str, end: int) -> int:
+    """Return where the surnames behind a given name end; what is no name ends them."""
+    rest = _REST.match(text, end)
+    for name in _NAME.finditer(text, end, rest.end()) if rest else ():
+        if _ordinary(name[0]):
+            break
+        end = name.end()
+    return end
+
+
+def _vouched(match: re.Match[str], end: int, front: str) -> bool:
+    """Say whether a verb of a person follows unknown words, in German not as the last word of a clause."""
+    text, name = match.string, match.string[match.start("first") : end]
+    verb = _VERB.match(text, end)
+    if verb is None or ("," in match["link"]) != bool(verb["comma"]) or _ENDING.match(name.casefold()):
+        return False
+    if match["kin"][0].islower():
+        return True
+    goes_on = verb["more"] is not None and not _AND.match(text, verb.end() - len(verb["more"]))
+    return (goes_on or " " in name) and _VERB_LAST.search(front) is None
+
+
+def _ordinary(word: str) -> bool:
+    return word in _NOT or word.casefold() in _VERBS
+
+
+def _known(word: str) -> bool:
+    plain = "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
+    return plain in _GIVEN or plain.split("-")[0] in _GIVEN

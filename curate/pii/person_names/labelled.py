@@ -1,0 +1,72 @@
+"""Names that a form asks for: 姓名：张三, 主治医生: 张 三, 联系人张三, 审核：张三、李四."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.person_names.foreign import DOT, LETTER, any_name_at
+from curate.pii.person_names.names import CJK, COLON, FIELD, LOOSE, Trust, name_at
+from curate.pii.person_names.words import known, lists, surnames
+from curate.pii.spans import in_order
+from curate.pii.text import CHINESE, narrow, trigger
+from curate.pii.words import either
+
+_ALL = either(lists()["labels.plain"] + lists()["labels.colon"])
+_PLAIN = frozenset(lists()["labels.plain"])
+"""After these a name stands without a colon too."""
+_LABEL = re.compile(
+    rf"(?P<label>{_ALL})[】\])）]?(?P<colon>[\s\"“_|*]{{0,3}}[:：=][\s\"“_|*]{{0,6}})?(?P<gap>[\s|_（(\[]{{0,3}})"
+)
+_SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])([{CJK}]))?(?![{CJK}])")
+"""张 三, 王.小.明"""
+
+
+_PLACEHOLDER = "[姓名]"
+"""A name that is masked already asks for none behind it."""
+_OPEN = r"[】\])）］]?"
+_FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+
+
+def _written(pattern: str) -> str:
+    """Return a pattern of labels as they may be written: with white space of any kind in them."""
+    return pattern.replace(re.escape(" "), r"\s")
+
+
+@trigger(rf"{_written(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}", needs=CHINESE)
+@trigger(
+    rf"{_written(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}",
+    needs=(CHINESE, "[:：=]"),
+)
+def labelled(text: str) -> list[Span]:
+    """Return names after the labels of forms and reports; several with 、 or / between them."""
+    return in_order(_places(narrow(text)), "name", "name_labelled")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for match in _LABEL.finditer(text):
+        trust = _trust(match)
+        start, end = match.end(), _value(text, match.end(), trust) if trust else None
+        while end is not None:
+            yield start, end
+            start = end + 1
+            end = name_at(text, start, LOOSE) if text[end : end + 1] in ("、", "/") else None
+
+
+def _trust(match: re.Match[str]) -> Trust | None:
+    if match.string[max(0, match.start() - 1) : match.end("label") + 1] == _PLACEHOLDER and not match["colon"]:
+        return None
+    if match["label"] not in _PLAIN:
+        return COLON if match["colon"] else None
+    return FIELD if match["colon"] or match["gap"] else LOOSE
+
+
+def _value(text: str, start: int, trust: Trust) -> int | None:
+    end = any_name_at(text, start, trust)
+    if end is None and (match := _SPACED.match(text, start)) and _is_name(match):
+        return match.end()
+    return end
+
+
+def _is_name(match: re.Match[str]) -> bool:
+    surname, *given = [letter for letter in match.groups() if letter]
+    return surname in known().usual and known().function.isdisjoint(given)

@@ -1,0 +1,128 @@
+"""How well ordinary words explain a run of Chinese characters: a segmentation by the words of jieba's dictionary.
+
+A surname is one only where words explain it worse: 高 of 高血压, 时 of 时间 and 陈 of 陈皮 belong to words, while in
+今天陈护士 the word before ends right in front of it. The dictionary's own names of persons are left out.
+"""
+
+from functools import cache, lru_cache
+from math import log
+from pathlib import Path
+
+from curate.pii.person_names.evidence import ordinary, scarce
+from curate.pii.person_names.words import known
+from curate.pii.recognisers.places import fold
+
+_TOTAL = 6e7
+"""Words in the text that the dictionary's counts come from."""
+_LONGEST = 5
+_NEVER = float("-inf")
+_OWN = log(600 / _TOTAL)
+"""What a word of our own lists weighs at least."""
+_SLACK = 1.5
+"""A segmentation that is worse by no more than this is a good one too."""
+_UNKNOWN = log(12 / _TOTAL)
+"""A character that is hardly ever a word."""
+
+
+@cache
+def _words() -> dict[str, float]:
+    """Return word -> logarithm of its share; names of persons are left out, single characters are in."""
+    import jieba
+
+    weights: dict[str, float] = {}
+    with Path(jieba.__file__).with_name("dict.txt").open(encoding="utf-8") as lines:
+        for line in lines:
+            word, count, tag = line.split(" ")
+            if len(word) <= _LONGEST and not (
+                len(word) > 1 and (tag.startswith("nr") or (word[0] in "小老阿" and word[1:] in known().usual))
+            ):
+                weights[word] = log(max(int(count), 1) / _TOTAL)
+    for word in ordinary():
+        weights[word] = max(weights.get(word, _OWN), _OWN)
+    return weights
+
+
+@cache
+def _openings() -> frozenset[str]:
+    """Return the first two characters of all words."""
+    return frozenset(word[:2] for word in _words() if len(word) > 1)
+
+
+@lru_cache(maxsize=8192)
+def single(character: str) -> float:
+    """Return what a character weighs as a word of its own."""
+    return _UNKNOWN if character in scarce() else max(_words().get(character, _UNKNOWN), _UNKNOWN)
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    """Return the dictionary's verbs of two characters and more."""
+    import jieba
+
+    with Path(jieba.__file__).with_name("dict.txt").open(encoding="utf-8") as lines:
+        parts = (line.rstrip().split(" ") for line in lines)
+        return frozenset(word for word, _, tag in parts if 1 < len(word) <= _LONGEST and tag in ("v", "vi", "vn", "l"))
+
+
+def is_word(piece: str) -> bool:
+    """Say whether the dictionary or our own lists know some characters as a word."""
+    return fold(piece) in _words()
+
+
+class Lattice:
+    """The best segmentations of a run of characters, up to every place and from it on."""
+
+    def __init__(self, run: str) -> None:
+        self.run, size = run, len(run)
+        words, openings = _words(), _openings()
+        self.up_to = up_to = [0.0] + [_NEVER] * size
+        edges: list[list[tuple[int, float]]] = []
+        for start in range(size):
+            ways = [(start + 1, single(run[start]))]
+            if run[start : start + 2] in openings:
+                ends = range(start + 2, min(size, start + _LONGEST) + 1)
+                ways += [(end, words[run[start:end]]) for end in ends if run[start:end] in words]
+            for end, weight in ways:
+                up_to[end] = max(up_to[end], up_to[start] + weight)
+            edges.append(ways)
+        self.from_on = from_on = [_NEVER] * size + [0.0]
+        for start in range(size - 1, -1, -1):
+            from_on[start] = max([weight + from_on[end] for end, weight in edges[start]])
+
+    def gain(self, start: int, end: int, weight: float) -> float:
+        """Return what the best segmentation gains if one piece of such a weight stands from `start` to `end`."""
+        return self.up_to[start] + weight + self.from_on[end] - self.from_on[0]
+
+    def ends(self, start: int, end: int, slack: float = _SLACK) -> bool:
+        """Say whether a word from `start` to `end` belongs to a good segmentation of what stands before `end`."""
+        return self.up_to[start] + self._weight(start, end) >= self.up_to[end] - slack
+
+    def begins(self, start: int, end: int) -> bool:
+        """Say whether a word from `start` to `end` belongs to a good segmentation of what follows `start`."""
+        return self._weight(start, end) + self.from_on[end] >= self.from_on[start] - _SLACK
+
+    def verb_follows(self, start: int) -> bool:
+        """Say whether a good segmentation of what follows `start` begins with a verb of two characters or more."""
+        ends = range(start + 2, min(len(self.run), start + _LONGEST) + 1)
+        return any(self.run[start:end] in _verbs() and self.begins(start, end) for end in ends)
+
+    def behind_word(self, place: int) -> bool:
+        """Say whether the best segmentation of what stands before a place ends in a word of two characters or more."""
+        starts = range(max(0, place - _LONGEST), place - 1)
+        return any(self.run[at:place] in _words() and self.ends(at, place, slack=0.01) for at in starts)
+
+    def _weight(self, start: int, end: int) -> float:
+        word = self.run[start:end]
+        return single(word) if len(word) == 1 else _words().get(word, _OWN)
+
+
+@lru_cache(maxsize=64)
+def lattice(run: str) -> Lattice:
+    """Return the segmentations of a run, read in simplified characters; neighbours ask for the same."""
+    return Lattice(fold(run))
+
+
+@lru_cache(maxsize=16384)
+def words_alone(piece: str) -> float:
+    """Return what words make of a few characters by themselves; where they stand they make no less of them."""
+    return Lattice(fold(piece)).from_on[0]

@@ -1,0 +1,86 @@
+"""Nicknames in free text: 老高, 小黄 and 阿珍, weighed against 小时 and 老是; 婷婷 behind a family word."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.person_names.evidence import LISTS, around, ordinary
+from curate.pii.person_names.lattice import is_word
+from curate.pii.person_names.names import CJK
+from curate.pii.person_names.sought import DOUBLED, LEADS, LED_OR_KIN, NICK
+from curate.pii.person_names.weights import behind, front, gain, given_weight, surname_weight
+from curate.pii.person_names.words import known
+from curate.pii.spans import behind_found, in_order
+from curate.pii.text import CHINESE, narrow, trigger
+
+_NICK = -7.5
+"""How rarely a nickname stands where a word might (logarithm)."""
+_BAR, _WORD_BAR = 4.3, 5.0
+"""What all must add up to; more if it is a word as well."""
+_OWNED = 1.5
+"""A family word in front with an owner (我弟, 她儿子) counts so much more."""
+_GIVEN_LESS = 4.0
+"""小敏 and 阿珍 are said less often than 小王."""
+_PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
+_DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
+_AT_HOME = frozenset(LISTS["doubled"])
+_FAMILY = ("女", "子", "家")
+"""小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
+
+
+@trigger(DOUBLED, needs=(CHINESE, LED_OR_KIN))
+@trigger(NICK, needs="[小老阿]")
+def nick(text: str) -> list[Span]:
+    """Return nicknames such as 老高 and 小黄 where a clause, a person's role or a verb vouches for them."""
+    text = narrow(text)
+    return in_order([*_prefixed(text), *_doubled(text)], "name", "name_nick")
+
+
+def _prefixed(text: str) -> Iterator[tuple[int, int]]:
+    done = -1
+    for match in _PREFIXED.finditer(text):
+        start, end = match.start(), match.end() + 1
+        weight = _weight(text[start], text[start + 1])
+        if (
+            weight is None
+            or text[start:end] in known().no_nicks
+            or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]
+        ):
+            continue
+        seen, less = behind_found(text, start) if start == done else (text, 0)
+        if _vouched(seen, start - less, end - less, _NICK + weight):
+            done = end
+            yield start, end
+
+
+def _weight(prefix: str, letter: str) -> float | None:
+    surname = surname_weight(letter) if prefix != "阿" else None
+    if prefix == "老":
+        return surname
+    given = given_weight(letter) if letter in known().given else None
+    if given is not None:
+        given -= _GIVEN_LESS
+    return max((weight for weight in (surname, given) if weight is not None), default=None)
+
+
+def _vouched(text: str, start: int, end: int, weight: float) -> bool:
+    before, after = front(text, start), behind(text, end)
+    word = text[start:end] in ordinary()
+    if before <= 0 or (word and after < 4 and before < LEADS) or (after <= 0 and before < LEADS):
+        return False
+    owned = _OWNED * (not _is_adverb(text[start:end]) and around().owned(text, start))
+    return gain(text, start, end, weight) + before + after + owned >= (_WORD_BAR if word else _BAR)
+
+
+def _is_adverb(name: str) -> bool:
+    """Say whether a doubled nickname is a word too, as 毛毛 and 静静 are."""
+    return name[0] == name[1] and is_word(name)
+
+
+def _doubled(text: str) -> Iterator[tuple[int, int]]:
+    for match in _DOUBLED.finditer(text):
+        kin = around().kin.before(text, match.start())
+        if not kin or match[0] not in _AT_HOME:
+            continue
+        if _vouched(text, *match.span(), _NICK - 8):
+            yield match.span()

@@ -1,0 +1,72 @@
+"""Names behind an English family word with an owner: my husband John Smith, his mother Maria."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.person_names import kin_abroad
+from curate.pii.person_names.people import given_names
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either, one_of, raw, words
+
+_LISTS = words("kin")
+_WORD = r"[A-Z\u00c0-\u00de](?:[a-z\u00df-\u024f]{1,15}|['’][A-Z][a-z]{1,14})(?:-[A-Z][a-z]{1,14})?"
+_KIN = rf"{one_of(_LISTS['words'])}"
+_CALLED = either(_LISTS["called"])
+_BETWEEN = rf"(?:{one_of(_LISTS['between'])}[ -]){{0,2}}"
+_GIVEN = sorted(name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
+"""Given names that are known in small letters too."""
+_OWNED = re.compile(
+    rf"(?<![A-Za-z])(?i:{either(_LISTS['owners'])} {_BETWEEN}{_KIN})(?P<link>,? | ?\(|(?i:{_CALLED}))"
+    rf"(?:(?P<first>{_WORD})(?P<rest>(?: (?:[A-Z]\.? )?{_WORD}){{0,2}})|(?P<small>{one_of(_GIVEN)})(?![\w-]))"
+    r"(?P<end>['’]s)?(?![A-Za-z0-9])"
+)
+_VERB = re.compile(rf"(?:,|\(|['’]s)? ?(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|,|\(| ?\(|['’]s")
+_CLOSED = re.compile(r" ?[,)]| who ")
+"""Behind what a comma or a bracket sets apart: her son, Tyler, is."""
+_NOT = frozenset(_LISTS["no_names"])
+_DOUBTFUL = frozenset(_LISTS["doubtful"])
+_SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{1,2}},)")
+
+
+@trigger(kin_abroad.RAW, needs=TWO_SIGNS)
+@trigger(
+    rf"{raw(_LISTS['words'])}(?:[,，]?\s|\s?[(（]|{raw(_LISTS['called'])})(?:[A-ZＡ-ＺÀ-Þ]|{either(_GIVEN)})",
+    needs=TWO_SIGNS,
+)
+def of_kin(text: str) -> list[Span]:
+    """Return the name of a person's relative, friend or colleague behind the word for that, with the surname.
+
+    A given name of the list is enough, in small letters too, unless it is also a word; another one needs `named` before
+    it or a verb of a person, a comma or a bracket behind it. Headings in which every word has a capital, weekdays,
+    eponyms and diseases stay.
+    """
+    text = narrow(text)
+    return in_order([*_places(text), *kin_abroad.places(text)], "name", "name_of_kin")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for match in _OWNED.finditer(text):
+        if match["small"]:
+            yield match.span("small")
+            continue
+        first = match["first"]
+        names = [first, *match["rest"].split()]
+        kept = next((n for n, name in enumerate(names) if name in _NOT and name not in _DOUBTFUL), len(names))
+        start, end = match.start("first"), match.start("first") + len(" ".join(names[:kept]))
+        if kept and _vouched(text, first, end, match["link"]):
+            yield start, end
+
+
+def _vouched(text: str, first: str, end: int, link: str) -> bool:
+    """Say whether a word with a capital is a name: of the list, announced, set apart, or a person's verb follows."""
+    follows = _VERB.match(text, end) is not None
+    if first.casefold() in given_names() and first not in _DOUBTFUL:
+        return True
+    if first in _NOT and first not in _DOUBTFUL:
+        return False
+    if "," in link or "(" in link:
+        return _CLOSED.match(text, end) is not None
+    return follows or link.strip() != ""

@@ -1,0 +1,173 @@
+"""Names of other peoples in parts with any separator between: 买买提·吐尔逊, 扎西-顿珠, 玛丽 约翰逊."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from curate.core.records import Span
+from curate.pii.person_names.evidence import around
+from curate.pii.person_names.lattice import lattice
+from curate.pii.person_names.names import CJK
+from curate.pii.person_names.sought import SEPARATED, SEPARATOR
+from curate.pii.person_names.weights import begins, behind, front, run_at
+from curate.pii.person_names.words import WordList, lists
+from curate.pii.recognisers.places import fold
+from curate.pii.spans import in_order
+from curate.pii.text import CHINESE, trigger
+from curate.pii.words import words
+
+_DOTS = "·•・‧∙･⋅˙●ㆍ"
+"""They stand between the parts of a name and in few other places."""
+_SEPARATOR = rf"(?: ?[{_DOTS}] ?| ?[.\-_=] ?| )"
+_LONGEST = 9
+_RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
+_CUT = re.compile(_SEPARATOR)
+
+_PART = -5.0
+_SOUND = -4.3
+_TELLING = -3.0
+"""What a part, each of its characters, and one with a telling beginning weigh (logarithms)."""
+_BAR, _UNKNOWN_BAR, _ALONE_BAR = 4.0, 18.0, 8.0
+"""What a name must weigh; with another sign than a dot, one of no part that tells it, and one that begins with 让."""
+_STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
+"""What a dot, another sign and a blank between the parts say for a name."""
+
+
+@cache
+def _sounds() -> frozenset[str]:
+    lists_of = words("name_parts")
+    every = "".join([*lists_of["sounds"], *lists_of["telling"]]) + "".join(lists()["foreign"])
+    return frozenset(every) - set("的是了说我你他她")
+
+
+_TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
+
+
+_TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("telling", "no_person"))
+
+
+@trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=(CHINESE, SEPARATED))
+def parts(text: str) -> list[Span]:
+    """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
+    text = fold(text)
+    return in_order(_places(text), "name", "name_parts")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for match in _RUN.finditer(text):
+        yield from _names(text, *match.span())
+
+
+def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the names in a stretch of runs with separators between them."""
+    cuts = [(cut.start(), cut.end()) for cut in _CUT.finditer(text, low, high)]
+    ends = [low, *(edge for cut in cuts for edge in cut), high]
+    runs = list(zip(ends[::2], ends[1::2], strict=True))
+    place = 0
+    while place + 1 < len(runs):
+        found = _from(text, runs[place:])
+        if found is None:
+            place += 1
+        else:
+            start, end, used = found
+            yield start, end
+            place += used
+
+
+def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
+    """Return start, end and number of runs of the weightiest name that begins in the first run."""
+    best: tuple[float, int, int, int] | None = None
+    for count, inner, strong in _lengths(text, runs):
+        last = runs[count - 1]
+        for start, head in _heads(text, *runs[0]):
+            for end, tail in _tails(text, last[0]):
+                total = head + inner + tail + front(text, start) + behind(text, end)
+                sure = strong or _sure(text, (start, runs[0][1]), (last[0], end), total)
+                if sure and (best is None or total > best[0]) and not _thing(text, end):
+                    best = total, start, end, count
+    return best[1:] if best is not None and best[0] >= _BAR else None
+
+
+def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, float, bool]]:
+    """Yield numbers of runs, what stands between the first and the last one weighs, and whether all signs are dots."""
+    inner, strong = 0.0, True
+    for count in range(2, len(runs) + 1):
+        before, last = runs[count - 2], runs[count - 1]
+        middle = _whole(text, *before) if count > 2 else 0.0
+        if middle is None:
+            return
+        joint = _joint(text[before[1] : last[0]])
+        inner, strong = inner + joint + middle, strong and joint == _STRONG
+        yield count, inner, strong
+
+
+def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
+    """Say whether parts with another sign than a dot between them are a name's: one tells, or no word is in it."""
+    parts = text[slice(*head)], text[slice(*tail)]
+    if parts[0] in words("name_parts")["alone"]:
+        return total >= _ALONE_BAR
+    if min(map(len, parts)) < 2:
+        return False
+    signed = text[head[1] : tail[0]].strip(" ") != ""
+    return any(map(_known, parts)) or (signed and sum(map(len, parts)) >= 5 and total >= _UNKNOWN_BAR)
+
+
+def _known(part: str) -> bool:
+    """Say whether a part tells by itself that it is a name's."""
+    return len(part) > 1 and any(_TELLING_WORDS.after(part, place) > 1 for place in range(len(part)))
+
+
+def _thing(text: str, end: int) -> bool:
+    """Say whether what follows makes it an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
+    stop = end
+    while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
+        stop += 1
+    for place in range(end, stop + 1):
+        length = _NO_PERSON.after(text, place)
+        if length and begins(text, place, place + length):
+            return True
+    return False
+
+
+def _joint(separator: str) -> float:
+    if separator.strip(" ") == "":
+        return _BLANK
+    return _STRONG if separator.strip(" ") in _DOTS else _PLAIN
+
+
+def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
+    """Yield every place at which a first part may begin, with what it gains over words."""
+    left = run_at(text, high - 1)[0]
+    ways = lattice(text[left:high])
+    for start in range(high - 1, max(low, high - _LONGEST) - 1, -1):
+        if text[start] not in _sounds():
+            return
+        if start >= left and around().front.after(text, start)[0] < 2:
+            yield start, ways.gain(start - left, high - left, _part(text[start:high]))
+
+
+def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
+    right = run_at(text, low)[1]
+    ways = lattice(text[low:right])
+    for end in range(low + 1, min(right, low + _LONGEST) + 1):
+        if text[end - 1] not in _sounds():
+            return
+        titled = 2 <= around().titles.before(text, end) < end - low
+        if text[end : end + 1] not in tuple(_DOTS) and not titled:
+            yield end, ways.gain(0, end - low, _part(text[low:end]))
+
+
+def _whole(text: str, low: int, high: int) -> float | None:
+    if high - low > _LONGEST or any(letter not in _sounds() for letter in text[low:high]):
+        return None
+    return lattice(text[low:high]).gain(0, high - low, _part(text[low:high]))
+
+
+def _part(part: str) -> float:
+    """Return what a part weighs: a telling beginning counts as one word, every other character by itself."""
+    weight, place = _PART, 0
+    while place < len(part):
+        length = _TELLING_WORDS.after(part, place)
+        weight += _TELLING if length > 1 else _SOUND
+        place += max(length, 1)
+    return weight - 2.5 * (len(part) == 1)

@@ -1,0 +1,50 @@
+"""Bare names in free text that a scarce character gives away: 刘燚说, 高祎的片子, without title, label or age."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.person_names.names import is_chinese
+from curate.pii.person_names.sought import BEFORE_SCARCE, SCARCE
+from curate.pii.person_names.weights import full
+from curate.pii.person_names.words import known, surnames
+from curate.pii.spans import behind_found, in_order
+from curate.pii.text import CHINESE, narrow, trigger
+
+_BAR = 5.5
+"""What the characters and what stands around must add up to."""
+_GAIN = 0.5
+"""What the characters alone must gain over ordinary words."""
+_SCARCE = re.compile(SCARCE)
+_FIRST = frozenset(surnames())
+
+
+@trigger(BEFORE_SCARCE, needs=CHINESE)
+def bare(text: str) -> list[Span]:
+    """Return whole names whose given name holds a character that stands in hardly anything else: 孟骁, 曹淏然."""
+    text = narrow(text)
+    return in_order(_places(text), "name", "name_scarce")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    for match in _SCARCE.finditer(text):
+        if match.start() < done or text[match.start() - 1 : match.end()] in known().compounds:
+            continue
+        found = max(_weighed(text, match.start(), done), default=None)
+        if found is not None:
+            _, start, done = found
+            yield start, done
+
+
+def _weighed(text: str, place: int, done: int) -> Iterator[tuple[float, int, int]]:
+    """Yield weight, start and end of the names around a scarce character that reach the bar."""
+    for start in range(max(done, place - 3), place):
+        if text[start] not in _FIRST:
+            continue
+        seen, less = behind_found(text, start) if start == done else (text, 0)
+        for end in range(place + 1, min(place + 3, len(text) + 1)):
+            whole = all(is_chinese(text, at) for at in range(start, end))
+            weights = full(seen, start - less, end - less) if whole else None
+            if weights is not None and weights.front >= 0 and weights.gain >= _GAIN and weights.total >= _BAR:
+                yield weights.total, start, end

@@ -1,0 +1,60 @@
+"""Spaced names in free text: 张 小明 with a blank of any kind, weighed against 白 细胞 and 高 血压."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.person_names.lattice import lattice, single
+from curate.pii.person_names.names import CJK, is_chinese
+from curate.pii.person_names.sought import SEPARATED
+from curate.pii.person_names.weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
+from curate.pii.person_names.words import surnames
+from curate.pii.spans import behind_found, in_order
+from curate.pii.text import CHINESE, narrow, trigger
+
+_GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
+_SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
+_BAR = 3.5
+_ALONE = 3.0
+"""A surname that stands apart between a boundary and a blank is hardly a word."""
+_INSIDE = 4.0
+"""What speaks against a surname that is the end of a word: 麻醉医师 雷崟."""
+_SPREAD = 4.0
+"""What all characters with a blank between them need more: tables and headings are written so too."""
+
+
+@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=(CHINESE, SEPARATED))
+def spaced(text: str) -> list[Span]:
+    """Return names with a blank behind the surname and a given name of two characters."""
+    text = narrow(text)
+    return in_order(_places(text), "name", "name_spaced")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    done = -1
+    for match in _SPACED.finditer(text):
+        for length in (1, 2):
+            start, end = match.end("surname") - length, match.end("given")
+            seen, less = behind_found(text, start) if start == done else (text, 0)
+            places = (each - less for each in (start, match.end("surname"), match.start("given"), end))
+            if start >= match.start() and _weight(seen, *places) >= _BAR:
+                done = end
+                yield start, end
+                break
+
+
+def _weight(text: str, start: int, middle: int, given: int, end: int) -> float:
+    """Return what speaks for a name; far below the bar if a part is none."""
+    first, second = surname_weight(text[start:middle]), given_weight(text[given:end].replace(" ", ""))
+    if first is None or second is None:
+        return float("-inf")
+    left, right = run_at(text, start)[0], run_at(text, given)[1]
+    before, after = lattice(text[left:middle]), lattice(text[given:right])
+    gained = before.gain(start - left, middle - left, NAME + first)
+    gained -= _INSIDE * (middle - start == 1 and behind_word(text, middle))
+    if " " in text[given:end]:
+        gained += second - sum(single(letter) for letter in text[given:end] if letter != " ") - _SPREAD
+    else:
+        gained += after.gain(0, end - given, second)
+    apart = start == 0 or not is_chinese(text, start - 1)
+    return gained + (_ALONE if apart else 0.0) + front(text, start) + behind(text, end)

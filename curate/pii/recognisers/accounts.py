@@ -1,0 +1,167 @@
+"""Names on the net: WeChat ids, QQ numbers, addresses of pages and handles that name a person.
+
+A WeChat id has 6 to 20 letters, digits, - and _ and starts with a letter; a QQ number has 5 to 11 digits and does not
+start with 0 (both as Tencent gives them out). Without a word in front neither can be told from other codes: they are
+found beside one. A page's address is RFC 3986; one that names nobody stays.
+"""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.digits import DIGIT, SPACE, THREE_DIGITS, TWO_SIGNS, digits
+from curate.pii.recognisers.phone import counted, named
+from curate.pii.spans import apart
+from curate.pii.text import narrow, trigger
+from curate.pii.words import any_of, either, raw, words
+
+_WORDS = words("accounts")
+_FLAGS = re.ASCII | re.IGNORECASE
+_END = r"(?![A-Za-z0-9_-])"
+_OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
+_ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟]?[{SPACE}]?{_OTHER})?(?:[{SPACE}]?(?:同号|同號|号码|账号|帐号|[号號名]|ID))?"
+"""Behind the word: 微信/QQ同号, 微信和电话."""
+_SAYS = r"[:：=→>~～]|--?|是|为|為|(?<=\s)is(?=\s)|就是|加|搜|搜索|[(（【“\"']"
+_LINK = rf"[{SPACE}]{{0,2}}(?:{_SAYS})?[:：]?[{SPACE}]{{0,2}}[(（【「『“\"']?"
+_CLOSED = "[:：=→>~]|--|是|为|為|号|號|ID|加|搜"
+"""What says that an id follows: then plain letters are one."""
+_NAME = r"[A-Za-z][-_A-Za-z0-9]{5,19}"
+_QQ_NUMBER = r"[1-9](?:[0-9]{4,10}|[0-9]{2,3}[ -][0-9]{3,4}(?:[ -][0-9]{3,4})?|(?:[ -][0-9]){4,10})"
+_NUMBER_END = r"(?![0-9A-Za-z_]|[.][0-9])"
+
+_V = r"(?<![^我的是有，。；,;！!、\s])"
+"""What stands before a lone v that means WeChat; 维生素V is none."""
+_WECHAT_WORD = rf"(?P<word>(?:{any_of(_WORDS['wechat'])}){_ALSO}|{_V}[vV](?=[{SPACE}]?[:：]))"
+_WECHAT = re.compile(rf"{_WECHAT_WORD}(?P<link>{_LINK})(?P<id>{_NAME}{_END}|[1-9][0-9]{{5,10}}{_NUMBER_END})", _FLAGS)
+_WECHAT_BEHIND = re.compile(
+    rf"(?<![A-Za-z0-9_-])(?P<id>{_NAME})[{SPACE}]?(?:是我的?|[(（]|为我的?|就是)[{SPACE}]?(?:微信|WeChat|VX|WX)", _FLAGS
+)
+_WXID = re.compile(r"(?<![A-Za-z0-9])(?P<id>wxid_[a-z0-9]{10,24})", re.ASCII)
+_QQ_WORD = (
+    rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?:(?<![A-Za-z0-9])Q|扣)(?=[{SPACE}]?[:：])"
+    r"|(?<![^+➕\u4e00-\u9fff])(?:Q|扣)(?=[1-9][0-9]{7}))"
+)
+"""A lone Q or 扣 means QQ with a colon behind it, or with eight digits."""
+_QQ = re.compile(rf"{_QQ_WORD}(?P<link>{_LINK})(?P<id>{_QQ_NUMBER}){_NUMBER_END}", _FLAGS)
+_QQ_BEHIND = re.compile(
+    rf"(?<![0-9.])(?P<id>[1-9][0-9]{{4,10}})(?:@qq(?![.A-Za-z0-9])|[{SPACE}]?(?:是我的?|[(（])[{SPACE}]?(?:QQ|扣扣))",
+    _FLAGS,
+)
+_CHINESE = re.compile("[\u2e80-\u9fff]")
+_PUBLIC = re.compile(any_of(_WORDS["public"]))
+_DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])")
+
+_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,6}[A-Za-z]{2,18}(?![A-Za-z0-9-])"
+_REST = r"[A-Za-z0-9._~:/?#@!$&'()*+,;=%|-]"
+_URL = re.compile(
+    rf"(?<![A-Za-z0-9@._/-])(?P<scheme>(?:https?|ftps?|ssh)://)?(?P<login>[^\s/@\[\]■\u2e80-\u9fff]{{1,64}}@)?(?P<host>{_HOST})"
+    rf"(?P<path>(?::[0-9]{{2,5}})?/{_REST}{{0,2000}}(?:(?<=/n/)[\u4e00-\u9fff]{{1,12}})?|\?{_REST}{{0,2000}})?",
+    re.IGNORECASE,
+)
+_MEMBER = re.compile(
+    rf"(?:^|\.){either(_WORDS['members'])}"
+    rf"(?!{either(_WORDS['pages'])}(?:[/?#.]|$))[^\s/?#]{{2}}",
+    re.IGNORECASE,
+)
+_FOLDER = re.compile(rf"{either(_WORDS['folders'])}(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE)
+_PARAMETER = re.compile(rf"[?&;#]{either(_WORDS['parameters'])}=[^&\s]{{2}}", re.IGNORECASE)
+_HANDLE = re.compile(
+    rf"{any_of(_WORDS['handles'])}(?:[{SPACE}]?(?:[:：=]|是|为|為|搜)[{SPACE}]?@?|[{SPACE}]?@|(?<=[号號D名])[{SPACE}]?)"
+    rf"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.-]{{3,29}})(?<![.-]){_END}(?![/:@]))",
+    _FLAGS,
+)
+
+
+_SHORT = re.compile(
+    r"(?<![A-Za-z0-9])(?:ig|ins|fb|tg) ?[:：] ?(?P<id>(?=[A-Za-z0-9_.]{0,28}[_.]|@)@?[A-Za-z][A-Za-z0-9_.]{3,29})",
+    _FLAGS,
+)
+"""IG: amy_lin90; without @ or _ it could be a laboratory's TG or IG."""
+_HOME = re.compile(
+    rf"(?!www\.)[a-z0-9-]{{4,63}}\.(?:{'|'.join(map(re.escape, _WORDS['homes']))})(?=[:/?]|$)", re.IGNORECASE
+)
+
+
+@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]", needs=TWO_SIGNS)
+def wechat(text: str) -> list[Span]:
+    """Return WeChat ids beside a word for WeChat, and `wxid_...` alone; accounts of organisations stay.
+
+    Digits after the word are a QQ number in its place. A mobile number in its place is found as a telephone.
+    """
+    narrowed = narrow(text)
+    found = [match for match in _WECHAT.finditer(narrowed) if _is_id(match)]
+    found += [match for match in _WECHAT_BEHIND.finditer(narrowed) if _marked(match["id"])]
+    found += _WXID.finditer(narrowed)
+    return apart(Span(*match.span("id"), "wechat", "wechat") for match in found if not _official(narrowed, match))
+
+
+def _is_id(match: re.Match[str]) -> bool:
+    name = match["id"]
+    if named(match.string, match.start()):
+        return False
+    if name.isdigit():
+        return _is_number(match) and not (len(name) == 11 and "13" <= name[:2] <= "19")
+    touching = match["word"].isascii() and match["word"].isalpha() and not match["link"]
+    if touching and not _begins(match):
+        return False
+    announced = re.search(_CLOSED, match["word"] + match["link"]) or not match["word"].isascii()
+    return name.lower() not in _WORDS["no_id"] and (_marked(name) or announced is not None)
+
+
+def _begins(match: re.Match[str]) -> bool:
+    """Say whether a word of letters that touches its id, as in 我的vxabc123, is one: not the start of a longer word."""
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    return _marked(match["id"]) and _CHINESE.match(before) is not None
+
+
+def _marked(name: str) -> bool:
+    return re.search(r"[0-9_]", name) is not None
+
+
+def _is_number(match: re.Match[str]) -> bool:
+    """Say whether digits are an account: no count of people or money, and, with nothing between, no date."""
+    if counted(match.string, *match.span("id")):
+        return False
+    return bool(match["link"].strip()) or not _DATE.fullmatch(match["id"])
+
+
+def _official(narrowed: str, match: re.Match[str]) -> bool:
+    near = narrowed[max(0, match.start() - 8) : match.start()], narrowed[match.end() : match.end() + 8]
+    return any(_PUBLIC.search(part) for part in near)
+
+
+@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣](?:[^\n]?[:：]|{DIGIT}{{8}})", needs=THREE_DIGITS)
+def qq(text: str) -> list[Span]:
+    """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
+    plain = digits(text)
+    found = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
+    found += _QQ_BEHIND.finditer(plain)
+    return apart(Span(*match.span("id"), "qq", "qq") for match in found)
+
+
+@trigger(
+    rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}"
+    rf"|(?:{raw(['ig', 'ins', 'fb', 'tg'])})[\s]?[:：]",
+    needs=TWO_SIGNS,
+)
+def url(text: str) -> list[Span]:
+    """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
+    narrowed = narrow(text)
+    places = list(_pages(narrowed))
+    places += [match.span("id") for match in _SHORT.finditer(narrowed)]
+    places += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, *match.span("id"))]
+    return apart(Span(*place, "url", "url") for place in places)
+
+
+def _pages(narrowed: str) -> Iterator[tuple[int, int]]:
+    for match in _URL.finditer(narrowed):
+        address = match["host"] + (match["path"] or "")
+        login = match["scheme"] and match["login"]
+        if (
+            login
+            or _MEMBER.search(address)
+            or _FOLDER.search(match["path"] or "")
+            or _PARAMETER.search(address)
+            or _HOME.match(address)
+        ):
+            yield match.start(), match.start() + len(match[0].rstrip(".,;:!?)]'"))

@@ -1,0 +1,251 @@
+"""Addresses, from the largest unit that is named down to the door: `广东省深圳市南山区科技园南路12号`.
+
+The rules are ours, after the order of Chinese addresses (GB/T 23705: province, city, county, town, village or road,
+building, door). A country, province or city alone identifies nobody and stays; so does a county or district, unless a
+word for living there stands in front. One span covers an address; the words in front (`家住`) stay.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from curate.core.records import Span
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.recognisers.address_parts import (
+    BARE,
+    CITY,
+    COUNTY,
+    DOOR,
+    ENGLISH,
+    ESTATE,
+    HOUSE,
+    NAME,
+    PLACE,
+    POSTCODE,
+    POSTCODE_ALONE,
+    TOWN,
+    Shape,
+    anchor,
+    no_name,
+    no_place,
+    shapes,
+)
+from curate.pii.recognisers.address_way import (
+    CROSSED_WRITTEN,
+    DASHED,
+    behind_leads,
+    beside,
+    crossed,
+    crossing,
+    estate,
+    last_place,
+    way,
+)
+from curate.pii.recognisers.places import fold, one_character, written
+from curate.pii.spans import in_order
+from curate.pii.text import CHINESE, RAW_DASH, trigger
+from curate.pii.words import compiled, one_of, words
+
+_GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
+_RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")
+_PARTS = 16
+"""An address has no more parts."""
+
+
+class _Part(NamedTuple):
+    end: int
+    rank: int
+    known: bool
+    firm: bool
+    """Whether it says by its last word what it is: `上海市`, not `上海`."""
+    led: bool = False
+    """Whether it is a crossing from where a way leads on."""
+
+
+_DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
+_SPACE = r"[ \u00a0\u2007\u202f\u3000]"
+_ROADS = "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[^走思尿]路|[街巷]|[^知味尿阴陰肠腸胆膽气氣通管化]道"
+_HOMES = (
+    "[苏蘇]木|[农農林牧团團][场場]|公社|胡同|居委|嘎查|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城"
+    "|公[馆館]|山[庄莊]"
+)
+_ESTATES = ("estates", "estates_with_number")
+_HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
+
+
+def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
+    """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
+    inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
+    number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
+    upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
+    word = "[A-Za-zＡ-Ｚａ-ｚ0-9０-９.．'’]"
+    street = "Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie"
+    return {
+        rf"[一-龥]{number}{_HOUSE}": CHINESE,
+        rf"[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]": "[座栋棟幢塔]",
+        rf"{_ESTATE_ENDS}{number}{RAW_DASH}{_DIGIT}": (CHINESE, RAW_DASH),
+        rf"{written(words('places')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": CHINESE,
+        rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
+        rf"{upper}(?:{_ROADS})": "[镇鎮乡鄉村街巷路道]",
+        rf"{upper}(?:{_HOMES})": _HOMES,
+        CROSSED_WRITTEN: CHINESE,
+        rf"[0-9０-９][A-ZＡ-Ｚ]?,?{_SPACE}(?:{word}*{_SPACE}){{0,3}}{word}*[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
+    }
+
+
+_ESTATE_ENDS = one_character("区寓期" + "".join(word[-1] for name in _ESTATES for word in words("places")[name]))
+"""A bare number with dashes is a door only behind an estate or another door."""
+_DISTRICTS = words("places")["districts"]
+_LIKE_DISTRICTS = "".join(one_character(name[place] for name in _DISTRICTS) for place in (0, 1))
+"""Two characters with which a district may begin: an automaton of few states."""
+_FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
+"""Bounded, as `re` would look at a long line again from every place; `regex` is fast only without bounds."""
+
+
+def address(text: str) -> list[Span]:
+    """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
+    if not _FIRST_LOOK.search(text):
+        return []
+    return in_order(_addresses(fold(text)), "address", "address")
+
+
+for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
+    trigger(_pattern, needs=_needs)(address)
+
+
+def _addresses(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    for start, cued in sorted(_starts(text), key=lambda each: (each[0], not each[1])):
+        parts = _read(text, start) if start >= done else []
+        if _identifies(parts, cued):
+            code = POSTCODE.match(text, parts[-1].end)
+            done = code.end("code") if code else parts[-1].end
+            yield start, done
+    yield from (match.span("house") for match in HOUSE.finditer(text))
+    yield from (match.span() for match in ENGLISH.finditer(text))
+    yield from (match.span("code") for match in POSTCODE_ALONE.finditer(text))
+
+
+def _starts(text: str) -> Iterator[tuple[int, bool]]:
+    """Yield where an address may begin, and whether a word for living stands in front."""
+    yield from ((match.end(), True) for match in _cue().finditer(text))
+    yield from ((match.start(), False) for match in _known().finditer(text))
+    yield from ((_name_start(text, match.start()), False) for match in anchor().finditer(text))
+    yield from ((_crossing_start(text, match.start()), False) for match in crossed().finditer(text))
+
+
+def _crossing_start(text: str, end: int) -> int:
+    """Return where the address of a crossing begins whose last road ends here."""
+    return behind_leads(text, _name_start(text, end), end)
+
+
+@cache
+def _cue() -> re.Pattern[str]:
+    cues = one_of(words("places")["address_cues"])
+    lives = "住(?![院宿])(?=[一-龥]{2,17}?[区县旗镇乡村路街道巷园苑寓厦城庄号])"
+    return re.compile(
+        rf"(?:{cues}|{lives}|(?<![Pp网接载站箱页录])地址)"
+        r"(?:上?(?:写|填|登记|改|变更|更新|换)(?:的|了)?)?(?:是|为|在|于|成|到)?[:： ]{0,3}"
+    )
+
+
+_known = compiled(lambda: one_of(*(words("places")[name] for name in ("provinces", "cities", "counties", "districts"))))
+
+
+def _name_start(text: str, end: int) -> int:
+    """Return where a name that ends here begins: behind what is in no name, or at a place that we know."""
+    run = _RUN.search(text, max(0, end - 24), end)
+    start = run.start() if run else end
+    for match in _before_names().finditer(text, start, end):
+        start = match.start("place") if match["place"] else match.end()
+        if match["place"]:
+            break
+    return start + 1 if text[max(0, start - 1) : start + 1] in ("我家", "你家", "他家", "她家") else start
+
+
+@cache
+def _before_names() -> re.Pattern[str]:
+    lists = words("places")
+    known = one_of(lists["provinces"], lists["cities"], lists["counties"])
+    return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
+
+
+def _read(text: str, at: int) -> list[_Part]:
+    """Return the parts of the address that begins here, the largest first."""
+    parts: list[_Part] = []
+    while len(parts) < _PARTS:
+        gap = _GAP.match(text, at) if parts else None
+        rank = parts[-1].rank if parts else CITY
+        part = _led(text, at, rank) or _next(text, gap.end() if gap else at, rank)
+        if part is None:
+            break
+        parts.append(part)
+        at = part.end
+    return parts
+
+
+def _led(text: str, at: int, rank: int) -> _Part | None:
+    """Return the crossing that begins here and the way from it, or the way on from a road or a village."""
+    cross = crossing(text, at) if rank <= PLACE else None
+    if cross is None and rank not in (TOWN, PLACE):
+        return None
+    led = way(text, at if cross is None else cross) or cross or at
+    beyond = beside(text, led)
+    doored = beyond and _next(text, beyond, ESTATE)
+    if beyond and (doored or _next(text, beyond, PLACE)):
+        led = beyond
+    named = estate(text, led + text.startswith("的", led)) if cross and cross < led != beyond else None
+    if cross and cross < led and not named:
+        named = last_place(text, led)
+    end = named or led
+    return (
+        _Part(
+            end,
+            ESTATE if named or (doored and end == beyond) or (cross and DASHED.match(text, end)) else PLACE,
+            False,
+            False,
+            led=bool(cross) and end > (cross or 0),
+        )
+        if end > at
+        else None
+    )
+
+
+def _next(text: str, at: int, rank: int) -> _Part | None:
+    """Return the part of an address that begins here: a known place, a door, else the one that ends first."""
+    found: list[_Part] = []
+    for shape in shapes():
+        match = shape.pattern.match(text, at) if _follows(shape, rank) else None
+        if match and (shape.known or shape.rank == DOOR or not no_place().match(match[0])):
+            part = _Part(match.end(), shape.rank, shape.known, firm=bool(match.groupdict().get("ending")))
+            if shape.known:
+                return part
+            found.append(part)
+    return min(
+        found,
+        key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end, -part.rank),
+        default=None,
+    )
+
+
+def _follows(shape: Shape, rank: int) -> bool:
+    """Say whether a part may stand behind one of this rank: none that is larger, and a door only behind a house."""
+    if shape.rank == DOOR:
+        return rank >= (ESTATE if shape.pattern.pattern == BARE else TOWN)
+    if rank == DOOR:
+        return shape.rank == ESTATE
+    return shape.rank >= rank or (rank == ESTATE and shape.rank == PLACE)
+
+
+def _identifies(parts: list[_Part], cued: bool) -> bool:
+    """Say whether parts tell where a person lives."""
+    lowest = max((part.rank for part in parts), default=0)
+    if lowest == DOOR or cued:
+        return lowest >= COUNTY
+    if any(part.led for part in parts):
+        return True
+    fixed = [part for part in parts if part.rank <= COUNTY and (part.firm or part.known)]
+    if lowest == TOWN and fixed:
+        return parts[-1].end - parts[-2].end >= 3  # 东莞长安镇, no 北京城镇
+    return lowest >= TOWN and (any(part.firm for part in fixed) or (len(fixed) >= 2 and fixed[-1].rank == COUNTY))

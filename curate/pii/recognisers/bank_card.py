@@ -1,0 +1,89 @@
+"""Bank card numbers: 13 to 19 digits of a known issuer with the check digit of Luhn (ISO/IEC 7812-1)."""
+
+import re
+from collections.abc import Iterator
+
+from curate.core.records import Span
+from curate.pii.digits import THREE_DIGITS
+from curate.pii.number_labels import NUMERALS, RAW_DASH, RAW_SPACE, SPACE, another, labelled, matches
+from curate.pii.recognisers.resident_id import valid
+from curate.pii.spans import apart
+from curate.pii.text import trigger
+from curate.pii.words import words
+
+_LISTS = words("bank_card")
+_ISSUED = re.compile("|".join(_LISTS["issuers"]))
+_GROUPED = re.compile("|".join(_LISTS["grouped"]))
+_CUT = f"[{SPACE}-]{{1,2}}"
+_FORM = (
+    r"(?:[0-9]{13,19}"
+    rf"|[0-9]{{4}}(?P<cut>{_CUT})[0-9]{{4}}(?P=cut)[0-9]{{4}}(?P=cut)[0-9]{{1,4}}(?:(?P=cut)[0-9]{{1,3}})?"
+    rf"|[0-9]{{4}}{_CUT}[0-9]{{6}}{_CUT}[0-9]{{5}}|[0-9]{{6}}{_CUT}[0-9]{{9,13}})(?![0-9])"
+)
+_BARE = re.compile(rf"(?<![0-9A-Za-z_])(?<![0-9][.,])(?=(?P<value>{_FORM})(?![A-Za-z_]|\.[0-9]))")
+_NAMED = labelled(_LISTS["words"], rf"(?=[1-9]){_FORM}")
+_WIDE = labelled(_LISTS["wide_words"], rf"(?=[1-9]){_FORM}")
+_OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})\\Z")
+_LAST_GROUP = re.compile(f"{_CUT}[0-9]{{1,4}}\\Z")
+_DOUBLED = str.maketrans("0123456789", "0246813579")
+
+
+@trigger(rf"[\d{NUMERALS}](?:[{RAW_SPACE}{RAW_DASH}]{{0,2}}[\d{NUMERALS}]){{12}}", needs=THREE_DIGITS)
+def bank_card(text: str) -> list[Span]:
+    """Return bank card numbers: of a known issuer, with the right check digit, in one piece or in groups.
+
+    After a word such as 银行卡 any number of that length, unless it is a resident number. A number that starts with 0
+    is nobody's, one right after the word for another number (订单号) stays.
+    """
+    found = [*_bare(text), *_named(text, _NAMED, 13), *_named(text, _WIDE, 16)]
+    return apart(Span(start, end, "bank_card", "bank_card") for start, end in found)
+
+
+def luhn(digits: str) -> bool:
+    """Say whether the check digit is right: with every second digit from the right doubled, the sum ends in 0."""
+    doubled = digits[-2::-2].translate(_DOUBLED)
+    return sum(map(int, digits[-1::-2] + doubled)) % 10 == 0
+
+
+def _bare(text: str) -> Iterator[tuple[int, int]]:
+    for match in matches([_BARE], text):
+        start = match.start("value")
+        for value in _lengths(match["value"]):
+            if _issued(value) and not another(match.string, start):
+                yield start, start + len(value)
+                break
+
+
+def _named(text: str, pattern: re.Pattern[str], least: int) -> Iterator[tuple[int, int]]:
+    for match in matches([pattern], text):
+        start = match.start("value")
+        fitting = [value for value in _lengths(match["value"]) if least <= len(_digits(value)) and not _resident(value)]
+        if fitting and not _OTHERS.search(match.string[max(0, match.start() - 3) : match.start()]):
+            yield start, start + len(min(fitting, key=_doubt))
+
+
+def _lengths(value: str) -> Iterator[str]:
+    """Yield a number with its last group and, if another number may have been taken for that, without it."""
+    yield value
+    yield _LAST_GROUP.sub("", value)
+
+
+def _doubt(value: str) -> int:
+    """Return 0 for the length of most cards of China, 1 for a number that is right, else 2."""
+    digits = _digits(value)
+    return 0 if len(digits) == 19 and _ISSUED.fullmatch(digits) else 1 + (not _issued(value))
+
+
+def _issued(value: str) -> bool:
+    digits = _digits(value)
+    known = _ISSUED.fullmatch(digits) or (_GROUPED.fullmatch(digits) and digits != value)
+    return bool(known) and luhn(digits) and not _resident(value)
+
+
+def _resident(value: str) -> bool:
+    digits = _digits(value)
+    return len(digits) == 18 and valid(digits)
+
+
+def _digits(value: str) -> str:
+    return re.sub("[^0-9]", "", value)

@@ -1,0 +1,248 @@
+"""Hospitals and schools by name: `长沙市中心医院`, `就读于育才中学`. `正规医院`, `上大学` name none and stay.
+
+The rules are ours. A hospital is named where a place, a university, a well-known or an unknown proper name stands in
+front of what its name ends in; it is masked wherever it is named. A school is masked only where a person goes to it.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from curate.core.records import Span
+from curate.pii.recognisers.institutions_unknown import no_name, unknown
+from curate.pii.recognisers.places import NUMBER, fold, place, written
+from curate.pii.spans import in_order
+from curate.pii.text import CHINESE, trigger
+from curate.pii.words import compiled, one_of, raw, words
+
+_STOPS = (
+    "的了是我你您他她它们在到去来往看这那哪么吗呢吧啊没很请说问想吃喝个家些种次几每各某该此怎什谁何昨今有或跟给被让把叫带做就"
+    "也还又只最妈爸婆爷奶"
+)
+_HOME = "家(?=[屯庄村镇湾坡沟湖口堡河嘴桥塘集港渡汇坪岭寨洼圩浜宅角堰坝店铺营坟墩棚峪岗巷弄园井沱房])"
+_NAME = f"(?:(?![{_STOPS}])[一-龥]|{_HOME})"
+_UNIT = f"(?:(?![和院科室转送由据等找问换说]|从(?![化江])){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
+_BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
+"""Where a name can begin: after no Chinese character, or after a small word."""
+_REACH = 26
+"""A hospital's name is no longer, up to its ending."""
+_SIGNS = "，。！？；\n"
+"""No name holds one, so that none is looked for in front of it."""
+_SMALL = "县|(?<![社山城市郊病地辖治老军])区|旗|(?<![乡城村])镇|乡(?!镇)|街道"
+
+
+@cache
+def _list(*names: str) -> str:
+    return one_of(*(words("institutions")[name] for name in names))
+
+
+@cache
+def _hospital() -> re.Pattern[str]:
+    """Return the shapes of a hospital's name; `own` is a part that has to be a proper name."""
+    numbered = f"第?{NUMBER}"
+    kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
+    every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
+    unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
+    lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市|[路街](?=社区))"
+    small = one_of(words("places")["small_counties"])
+    region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
+    known = f"{place()}(?:{small}县?)?|{small}县?"
+    where = rf"(?:(?:{known}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
+    ending = _list("hospital_endings")
+    army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
+    university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
+    short = "[浙苏郑吉山川中武南西复北哈厦青兰同交]大|[哈安皖温徐贵昆重川广福南首新河内]医大?|北医|医科?大"
+    health = _list("public_health")
+    disease = "(?<![病炎症癌瘤痛疮疹癣疡疣疝石毒药片汤丸膏剂素])"
+    shapes = (
+        f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
+        f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
+        f"{_within()}医院",
+        rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})(?:社区卫生服务(?:中心|站)|村(?:卫生室|卫生所))",
+        f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
+        f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
+        rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
+        r"(?<![0-9第.])(?!120)(?:[0-9]{3}|第[一二三四五六七八九〇零]{3})(?:军区|部队|中心)?医院",
+        rf"(?:武警|陆军|海军|空军)(?:{place()}|{_NAME}{{2}}|总|特色)(?:总队|部队|支队)?医院|{army}",
+        rf"(?:{place()}(?:(?:{short})附?属?)?|(?:{short})附?属?)第?{_NUMBERED}",
+        rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
+        rf"(?:{place()}|(?:{place()})?{small}县?)(?P<own>{_NAME}{{2,7}}){disease}{ending}",
+        rf"{place()}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
+        rf"(?<=[在到去往至进于经回])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
+    )
+    return re.compile(rf"(?:{'|'.join(shapes)})\Z")
+
+
+def _within() -> str:
+    """Return a pattern for a place inside a larger one, which alone names a hospital (`苏州九龙医院`)."""
+    lists = words("places")
+    larger = one_of(lists["provinces"], lists["cities"])
+    return f"{larger}市?{one_of(lists['districts'], lists['counties'], lists['like_districts'])}区?"
+
+
+@cache
+def _ending() -> re.Pattern[str]:
+    last = "|".join(f"(?<={each})" for each in _LAST)
+    first = "".join({word[0] for word in _OTHER_ENDINGS})
+    # one look at a character: `re` would look back in front of each otherwise
+    return re.compile(rf"(?=[医{first}一二三四五六七八九1-9])(?:(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED})")
+
+
+_LAST = (
+    "[^去到的规在了上个送往进是这那业级型些次诊院家科病痫威甲大地]",
+    "睦家",
+    "[^专]科",
+    "[^痫]病",
+    "[^权]威",
+    "[^二三]甲",
+    "[^各当的些上去到]大",
+    "[^当各外本]地",
+)
+"""What may stand before 医院 in a name; most of what does in fact is left out (`去医院`, `三甲医院`)."""
+_NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
+_CHINESE = re.compile("[一-龥]")
+_ENGLISH = re.compile(
+    r"(?<![A-Za-z])(?:[A-Z][A-Za-z']{1,20} (?:of )?){1,6}(?:Hospital|Medical Cent(?:er|re))(?![A-Za-z])"
+)
+_PLAIN_WORDS = frozenset(words("institutions")["english_generic"])
+_OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
+_REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
+_BRANCH = re.compile(
+    rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|[东西南北]区(?!域)|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+)
+"""What a hospital's name may go on with."""
+
+
+@trigger(
+    f"(?:{'|'.join(_LAST)})[医醫]院|(?:[卫衛]生|保健|[疗療][养養]|防治)院"
+    "|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院",
+    needs="院",
+)
+@trigger(
+    raw(["hospital", "medical cent"]),
+    written(word for word in _OTHER_ENDINGS if not word.endswith("院")),
+    needs=CHINESE,
+)
+def hospital(text: str) -> list[Span]:
+    """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
+    folded = fold(text)
+    named = [_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common())]
+    others = (
+        (start, end)
+        for start, end in unknown(folded, _ending())
+        if all(end <= first or last <= start for first, last in named)
+    )
+    return in_order([*named, *others, *_english(folded)], "hospital", "hospital")
+
+
+def _english(text: str) -> Iterator[tuple[int, int]]:
+    """Yield names such as Xiangya Hospital; in a text without Chinese characters it may be a public one, and stays."""
+    if _CHINESE.search(text):
+        for match in _ENGLISH.finditer(text):
+            if not set(re.findall("[A-Za-z]+", match[0])) <= _PLAIN_WORDS:
+                yield match.span()
+
+
+def _named(
+    text: str, ending: re.Pattern[str], shapes: re.Pattern[str], common: re.Pattern[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield the longest name in front of every ending, unless it is made of common words."""
+    done = 0
+    for last in ending.finditer(text):
+        low = max(0, last.start() - _REACH)
+        clause = 1 + max(text.rfind(sign, low, last.start()) for sign in _SIGNS)
+        match = shapes.search(text, max(done, low, clause), last.end())
+        while match and not _proper(match, common):
+            match = shapes.search(text, match.start() + 1, last.end())
+        if match:
+            done = match.end()
+            yield _start(match), done
+
+
+def _longer(more: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where a name starts and ends when it goes on with a part of the institution (`东院`, `湘雅医学院`)."""
+    part = more.match(text, end)
+    larger = _larger().search(text, max(0, start - 8), start)
+    return larger.start() if larger else start, part.end() if part else end
+
+
+@cache
+def _larger() -> re.Pattern[str]:
+    """Return a pattern for the place in front of a name that begins with one (`贵阳` + `贵州省骨科医院`)."""
+    return re.compile(rf"{place()}\Z")
+
+
+def _start(match: re.Match[str]) -> int:
+    """Return where a name starts: at the place that we know inside a place that we do not (`妈妈长沙市`)."""
+    known = (
+        re.compile(place()).search(match.string, match.start() + 1, match.end("unit") + 1) if match["unit"] else None
+    )
+    return known.start() if known else match.start()
+
+
+def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
+    """Say whether words that are in no list name something: more than kinds and qualities is left of them."""
+    own, unit = match["own"], match["unit"]
+    alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
+    if alone:
+        return len(common.sub("", alone)) >= 2 and not no_name().match(alone)
+    return not (own or unit) or common.sub("", own or unit) != ""
+
+
+@cache
+def _common() -> re.Pattern[str]:
+    lists = words("institutions")
+    kinds = [lists[name] for name in ("hospital_kinds", "disease_kinds", "generic", "hospital_endings")]
+    return re.compile(rf"{one_of(*kinds)}|{place()}|第?{NUMBER}|[上下里外中大小好前后市县区省镇乡村]")
+
+
+_FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附属小学|小学部|中学部)")
+
+
+@cache
+def _school() -> re.Pattern[str]:
+    """Return the shapes of a school's name."""
+    unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:{_SMALL}|市|省)"
+    ending = f"(?:{_list('school_endings')}|中)"
+    own = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
+    shapes = (
+        f"(?:国立)?{_list('universities')}(?:大学|学院)",
+        f"(?:国立)?(?:{place()}|{unit})(?:{_NAME}{{1,5}}?(?:{_SMALL}))?(?:(?:{_list('school_kinds')}|第?{NUMBER}){{0,4}}|{own}){ending}",
+        f"(?:{_list('school_named')}|第?{NUMBER}){{1,2}}{ending}",
+        f"(?:{_BEFORE}|(?<=[读入考取校]))(?P<alone>(?:(?![于读上考入]){_NAME}){{2,9}}){ending}",
+        _list("school_short"),
+    )
+    return re.compile(rf"(?:{'|'.join(shapes)})\Z")
+
+
+_school_ending = compiled(
+    lambda: f"{_list('school_short')}(?!学|大学|附)|{_list('school_endings')}|[一二三四五六七八九十0-9]中(?!学)"
+)
+
+
+@cache
+def _common_school() -> re.Pattern[str]:
+    lists = words("institutions")
+    return re.compile(rf"{one_of(lists['school_kinds'], lists['school_generic'])}|{place()}|第?{NUMBER}")
+
+
+_cue = compiled(lambda: rf"{_list('school_cues')}[了的]?[:： ]{{0,2}}\Z")
+_after = compiled(lambda: rf"的?{_list('school_after')}")
+
+
+@trigger(
+    f"{written(words('institutions')['school_cues'])}"
+    f"|(?:{written([*words('institutions')['school_endings'], *words('institutions')['school_short']])}"
+    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions')['school_after'])}",
+    needs=CHINESE,
+)
+def school(text: str) -> list[Span]:
+    """Return named schools and universities that a person goes or went to (`就读于…`, `在…读书`); others stay."""
+    folded = fold(text)
+    named = (_longer(_FACULTY, folded, *each) for each in _named(folded, _school_ending(), _school(), _common_school()))
+    attended = (
+        (start, end)
+        for start, end in named
+        if _cue().search(folded, max(0, start - 10), start) or _after().match(folded, end)
+    )
+    return in_order(attended, "school", "school")

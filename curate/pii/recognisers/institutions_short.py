@@ -1,0 +1,139 @@
+"""Short names of hospitals: `我爸在省立做的支架`, `三〇一的专家`, `市一院拍的片`.
+
+Such names are everyday words, numbers and places too. So words around one have to say that a hospital is meant: what
+stands right in front (`转到`), one thing after the other behind it (`的 专家 门诊`), and what place it stands behind.
+All of them have weights in the data file, as have the names.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from curate.core.records import Span
+from curate.pii.recognisers.institutions_evidence import ENOUGH, behind, brought, counts, in_front, near, weights, words
+from curate.pii.recognisers.places import fold, place, written
+from curate.pii.spans import behind_found, in_order
+from curate.pii.text import trigger
+from curate.pii.words import compiled, one_of
+
+_N = "[一二三四五六七八九]"
+_UPPER = "(?:[省市县区州]|地区)"
+_SCHOOLS = (
+    "(?:[安温徐蚌皖昆贵重广福南桂遵泸滨潍济锦牡佳齐青延河新包宁兰石承华冀晋赣湘滇黔苏浙鲁豫鄂吉辽哈中大首北山郑武复交同川锡扬通常]"
+    "(?:医大|医|大)|哈医大|南医大|首医大|海医大|西交大?|西南医大|川北|医大|医科大|医学院)"
+)
+_NUMBERED = {
+    rf"{_UPPER}(?:立|人民|中医)?第?(?:十{_N}?|{_N})院": 3,
+    rf"{_SCHOOLS}(?:附属?{_N}(?:医?院|医)|第?{_N}附?属?医?院|附属?医?院)": 4,
+    rf"{_SCHOOLS}(?:附{_N}|{_N}附|附儿)": 3,
+    rf"附属?{_N}(?:院|医院|医)|附第{_N}(?:院|医院)|{_N}附属?院": 3,
+    rf"(?:人民|中医|妇幼|大){_N}院": 3,
+    rf"广医{_N}": 3,
+    r"[^\W\d_最很太巨重肿变长扩较强伟老]大(?:附[一二三四儿]|[一二三四]附)": 3,
+    "(?:[北武川浙中山吉郑]大|[二三四]军大|复旦|首医|哈医大|重医|南医大|温医|上交大?|西交大?|四川大学|北京大学)"
+    "(?:口腔|眼科|妇产|妇儿|妇院|儿院|儿童|肿瘤|人民|眼耳鼻喉|五官|长海|长征|西京|唐都"
+    "|新桥|西南|大坪|华西|中南|齐鲁|瑞金|仁济|新华)": 3,
+    "[中北复浙哈省津豫湘天苏川]肿(?!瘤)": 2,
+    "[北上重复省市浙]儿(?![童保医研])|[北东海浙国]妇(?![幼保婴产儿])": 2,
+    f"[哈沈石济青郑杭锡厦广深珠佛昆贵渝兰津沪]{_N}院": 3,
+    f"十{_N}?院": 2,
+    f"武警{_N}院|解放军(?:30|三[〇零])[1-9一二四五七九]": 3,
+    f"{place()}(?:儿童|妇儿|胸科|肺科|脑科)": 1,
+    "三[〇零Oo0][一二四五七九]": 2,
+    rf"[省市]{_N}": 2,
+    rf"附{_N}": 2,
+    f"{_N}(?:医院|院)": 2,
+}
+"""Names with a number, and their weights."""
+_ARMY = re.compile(
+    "(?<![一二三四五六七八九十〇零百])(?:联勤保障部队|解放军)?第?[一二三四五六七八九][一二三四五六七八九〇零Oo0]{2}(?:中心)?医院"
+    "|火箭军特色医学中心"
+)
+"""Hospitals of the army by their number; they need no more."""
+_BEFORE = "".join(words("before"))
+_BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
+"""Names that say nothing without their city."""
+_PART = re.compile(rf"{place()}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
+"""What a name may go on with."""
+_names = compiled(lambda: f"{'|'.join(_NUMBERED)}|{one_of(weights('names'))}")
+_where = compiled(lambda: rf"{place()}\Z")
+
+
+@cache
+def _numbered() -> list[tuple[re.Pattern[str], int]]:
+    return [(re.compile(rf"(?:{pattern})\Z"), weight) for pattern, weight in _NUMBERED.items()]
+
+
+@cache
+def _no_hospital() -> re.Pattern[str]:
+    number = f"(?<=[0-9一二三四五六七八九]) ?{one_of(words('numbers'))}"
+    return re.compile(
+        f"{one_of(words('no_hospital'))}|{number}|(?<=肿){one_of(words('swollen'))}|(?<=[儿妇]){one_of(words('children'))}"
+        f"|(?<=总){one_of(words('chiefs'))}|(?<=医){one_of(words('medical'))}"
+    )
+
+
+_general = compiled(lambda: rf"{one_of(words('general'))}\Z")
+
+
+def _weight(name: str) -> int:
+    """Return how much a name says by itself."""
+    if name in weights("names"):
+        return weights("names")[name] - (name in words("doubtful"))
+    return next((weight for pattern, weight in _numbered() if pattern.match(name)), 0)
+
+
+def _fits(text: str, start: int) -> bool:
+    """Say whether a name can begin here: no other word and no number goes on."""
+    before = text[max(0, start - 1) : start]
+    if text[start].isdigit() and ((before.isalnum() and before.isascii()) or before in tuple("第号编.:-/")):
+        return False
+    return not "一" <= before <= "龥" or before in _BEFORE
+
+
+def _is_one(text: str, start: int, end: int, name: str) -> bool:
+    """Say whether the words around a name say that a hospital is meant; the name may begin behind its place."""
+    if not _fits(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
+        return False
+    placed = not text.startswith(name, start)
+    if name in words("with_city") and not placed:
+        return False
+    weight, following, leading = _weight(name) + placed, behind(text, end), in_front(text, start)
+    leading += leading == 1 and brought(text, start, end)
+    evidence = following + (leading if leading > 1 or name not in words("doubtful") else 0)
+    if not evidence:
+        return weight >= ENOUGH
+    if not placed and _BARE.match(name) and _general().search(text, max(0, start - 6), start):
+        return False
+    return weight + evidence + (near(text, start, end) if following < 2 else 0) >= ENOUGH
+
+
+def _short(text: str) -> Iterator[tuple[int, int]]:
+    at, done = 0, -1
+    while match := _names().search(text, at):
+        start, at = match.start(), match.start() + 1
+        placed = _where().search(text, max(0, start - 8), start)
+        part = _PART.match(text, match.end())
+        end = part.end() if part else match.end()
+        for first in ([placed.start()] if placed else []) + [start]:
+            seen, less = behind_found(text, first) if first == done else (text, 0)
+            if _is_one(seen, first - less, end - less, match[0]):
+                at = done = end
+                yield first, end
+                break
+
+
+_NAMES = sorted(weights("names"))
+_SHORTEST = written(name for name in _NAMES if not any(other in name for other in _NAMES if other != name))
+_WITH_NUMBER = (
+    "火箭[军軍]|三[〇零Oo0０][一二四五七九]|[医醫][大附]|川北|[医醫学學大交院]第?[一二三四五六七八九]附?[医醫院]|附[属屬]?[医醫]?院"
+    "|[省市附][一二三四五六七八九]|[中北复複浙哈省津豫湘天苏蘇川][肿腫]|[北上重复複省市浙][儿兒]|[北东東海浙国國][妇婦]|[一-龥][京海津庆慶州圳汉漢都安沙肥南岛島连連阳陽滨濱春明昌门門锡錫波](?:[儿兒]童|[妇婦][儿兒]|胸科|肺科|[脑腦]科)|[军軍大](?:口腔|妇|婦|儿|兒|眼科|五官|肿|腫|附)|复旦|首[医醫]|温[医醫]|[上西]交|十[一二三四五六七八九]?院|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院"
+)
+
+
+@trigger(f"{_SHORTEST}|{_WITH_NUMBER}")
+def hospital_short(text: str) -> list[Span]:
+    """Return short names of hospitals (`省立`, `301`, `附一院`) that a person is treated in; all others stay."""
+    folded = fold(text)
+    army = (match.span() for match in _ARMY.finditer(folded))
+    return in_order([*_short(folded), *army], "hospital", "hospital_short")

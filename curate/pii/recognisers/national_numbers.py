@@ -1,0 +1,175 @@
+"""Identity, tax, insurance and account numbers of the United States, the United Kingdom and Europe.
+
+Those with a shape or a check digit of their own are found anywhere, the others beside their word. Behind its own word a
+number is found with any check digit: people mistype them.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from curate.core.records import Span
+from curate.pii.digits import DECIMAL, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
+from curate.pii.recognisers import check_digits as right
+from curate.pii.recognisers.bank_card import luhn
+from curate.pii.recognisers.phone import named
+from curate.pii.spans import apart
+from curate.pii.text import narrow, trigger
+from curate.pii.words import one_of, words
+
+_LISTS = words("western_numbers")
+_S = f"[{SPACE}./-]{{0,2}}"
+"""Between the groups of a number."""
+_LATIN = "A-Za-z\u00c0-\u024f"
+FREE = r"(?<![A-Za-z0-9_+=])(?<!(?-i:[A-Z0-9])[-./])(?<![A-Za-z][./])"
+ENDED = r"(?![A-Za-z0-9_]|[-./:][0-9])"
+"""Around a number that no word announces: no letter, digit or code; a dash behind a small letter is the sentence's."""
+_LINK = (
+    rf"(?:[\s:：=#＃№.,，()'\"“”°º|-]|(?<![{_LATIN}])(?:number|no|nr|num|nummer|numéro|número|numero|numer|is|was|ist|est|es|id"
+    rf"|my|card|n)(?![{_LATIN}])){{0,8}}"
+)
+"""Between a word and its number."""
+_DAY, _MONTH_DAY = r"[0-3]\d[01]\d", r"[01]\d[0-3]\d"
+_PERSON, _INSURED = "id_card", "social_security"
+
+
+@dataclass(frozen=True)
+class NumberShape:
+    """A number of a country: its shape beside its word, and the shape in which it is known without."""
+
+    kind: str
+    beside: str
+    alone: str = ""
+    check: Callable[[str], bool] = bool
+    """What a number without its word must pass, in capitals, without separators."""
+    small: bool = False
+    """Whether it may stand in small letters without its word."""
+
+
+def _swedish(number: str) -> bool:
+    return luhn(number[-10:]) and right.is_day(number[-6:-4], number[-8:-6])
+
+
+def _pension(number: str) -> bool:
+    return right.pension_de(number) and right.is_day(number[2:4], number[4:6])
+
+
+_NINO = rf"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]{_S}\d\d{_S}\d\d{_S}\d\d{_S}[A-D]"
+_MBI = r"[1-9]{0}(?:{0}|\d)\d-?{0}(?:{0}|\d)\d-?{0}{{2}}\d\d".format("[AC-HJKMNP-RT-Y]")
+_NIR = rf"{_S}\d\d{_S}\d\d{_S}(?:\d\d|2[AB]){_S}\d{{3}}{_S}\d{{3}}"
+_CF = r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]"
+_IBAN = "|".join(rf"{each[:2]}\d\d(?:[{SPACE}-]?[A-Z0-9]){{{int(each[2:]) - 4}}}" for each in _LISTS["iban_lengths"])
+_AHV = rf"756{_S}\d{{4}}{_S}\d{{4}}{_S}\d\d"
+_SWEDISH = rf"(?:19|20)?\d\d{_MONTH_DAY}"
+
+FORMS: dict[str, NumberShape] = {
+    "ssn": NumberShape(_INSURED, rf"\d{{3}}{_S}\d\d{_S}\d{{4}}", r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}"),
+    "itin": NumberShape(_INSURED, rf"9\d\d{_S}\d\d{_S}\d{{4}}", r"9\d\d-(?:5\d|6[0-5]|7\d|8[0-8]|9[0-24-9])-\d{4}"),
+    "mbi": NumberShape(_INSURED, _MBI, _MBI),
+    "nhs": NumberShape(_INSURED, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{4}}", r"\d{3} \d{3} \d{4}", right.nhs),
+    "nino": NumberShape(_INSURED, rf"[A-Z]{{2}}{_S}\d\d{_S}\d\d{_S}\d\d(?:{_S}[A-D])?", _NINO),
+    "iban": NumberShape("bank_account", _IBAN, _IBAN, right.iban, small=True),
+    "steuer_id": NumberShape(_PERSON, rf"\d\d{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "pension_de": NumberShape(
+        _INSURED, rf"\d\d{_S}{_DAY}\d\d{_S}[A-Z]{_S}\d\d{_S}\d", rf"\d\d ?{_DAY}\d\d ?[A-Z] ?\d\d ?\d", _pension
+    ),
+    "health_de": NumberShape(_INSURED, rf"[A-Z]{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "nir": NumberShape(_INSURED, rf"[1-478]{_NIR}(?:{_S}\d\d)?", rf"[12]{_NIR}{_S}\d\d", right.nir),
+    "dni": NumberShape(
+        _PERSON,
+        rf"(?:\d{{2}}{_S}\d{{3}}{_S}\d{{3}}|[XYZ]{_S}\d{{7}}){_S}[A-Z]",
+        r"(?:\d{8}|[XYZ]-?\d{7})-?[A-Z]",
+        right.dni,
+    ),
+    "codice_fiscale": NumberShape(
+        _PERSON,
+        rf"[A-Z]{{3}}{_S}[A-Z]{{3}}{_S}\d\d[A-Z]\d\d{_S}[A-Z]\d{{3}}{_S}[A-Z]",
+        _CF,
+        right.codice_fiscale,
+        small=True,
+    ),
+    "bsn": NumberShape(_PERSON, rf"\d{{4}}{_S}\d\d{_S}\d{{3}}|\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "pesel": NumberShape(_PERSON, r"\d{11}"),
+    "national_be": NumberShape(
+        _PERSON, rf"\d\d{_S}\d\d{_S}\d\d{_S}\d{{3}}{_S}\d\d", r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", right.national_be
+    ),
+    "personnummer": NumberShape(_PERSON, rf"{_SWEDISH}[-+ ]?\d{{4}}", rf"{_SWEDISH}-\d{{4}}", _swedish),
+    "cpr": NumberShape(_PERSON, rf"{_DAY}\d\d[- ]?\d{{4}}"),
+    "fodselsnummer": NumberShape(_PERSON, r"[0-7]\d[01]\d\d\d ?\d{5}"),
+    "hetu": NumberShape(
+        _PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", right.hetu
+    ),
+    "ahv": NumberShape(_INSURED, _AHV, _AHV, right.ahv),
+    "svnr_at": NumberShape(_INSURED, rf"\d{{4}}{_S}{_DAY}\d\d"),
+    "nif_pt": NumberShape(_PERSON, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "pps": NumberShape(_INSURED, r"\d{7} ?[A-W][A-IW]?"),
+    "rodne_cislo": NumberShape(_PERSON, r"\d\d[0-8]\d[0-3]\d ?/? ?\d{3,4}"),
+    "cnp": NumberShape(_PERSON, r"[1-9]\d{12}"),
+    "amka": NumberShape(_INSURED, rf"{_DAY}\d{{7}}"),
+}
+
+_FORMS_OF: dict[str, list[str]] = {}
+for _name in FORMS:
+    for _each in _LISTS[_name]:
+        _FORMS_OF.setdefault(_each, []).append(_name)
+_WORDS = rf"(?<![{_LATIN}0-9_@/])(?P<word>{one_of(_FORMS_OF)})(?![{_LATIN}])"
+_WORD = re.compile(f"{_WORDS}{_LINK}", re.IGNORECASE)
+_BEHIND = re.compile(rf" ?[(\[] ?{_WORDS}", re.IGNORECASE)
+_BEFORE = {name: re.compile(f"{FREE}(?:{form.beside})\\Z", re.IGNORECASE) for name, form in FORMS.items()}
+_BESIDE = {name: re.compile(f"(?P<value>{form.beside}){ENDED}", re.IGNORECASE) for name, form in FORMS.items()}
+
+
+def _shapes(first: str, *, small: bool) -> re.Pattern[str]:
+    """Return the pattern of all numbers that are known without a word; each begins as `first` says."""
+    forms = (f"(?P<{name}>{form.alone})" for name, form in FORMS.items() if form.alone and form.small == small)
+    return re.compile(f"{FREE}(?={first})(?:{'|'.join(forms)}){ENDED}", re.IGNORECASE if small else 0)
+
+
+_SHAPES = (_shapes("[0-9A-Z]", small=False), _shapes(r"[A-Z]{2}(?:\d\d|[A-Z]{4}\d\d)", small=True))
+_CODE = re.compile(rf"(?<![{_LATIN}])(?:{one_of(_LISTS['codes'])})(?![{_LATIN}]){_LINK}\Z", re.IGNORECASE)
+_CUTS = re.compile("[^0-9A-Za-z]")
+_SIGN = "A-Za-z\uff21-\uff3a\uff41-\uff5a"
+_CUT = r"[^\n]?"
+_PAIR = f"{DECIMAL}{{2}}"
+_MIXED = (
+    f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DECIMAL}{{3}}{_CUT}{DECIMAL}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DECIMAL}{{7}}"
+    f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DECIMAL}{{3}}|{DECIMAL}{{6}}[+A-FU-Y]{DECIMAL}{{3}}"
+)
+"""The trigger of what has less than nine digits together, with any sign between its groups."""
+_MEDICARE = f"{DECIMAL}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}]{{2}}"
+"""The trigger of an MBI, of which no three digits stand together."""
+
+
+@trigger(NINE, _MIXED, needs=THREE_DIGITS)
+@trigger(_MEDICARE, needs=TWO_SIGNS)
+def national_number(text: str) -> list[Span]:
+    """Return identity, tax, social security, insurance and account numbers of the USA, the UK and Europe.
+
+    Anywhere: SSN and ITIN with hyphens, Medicare MBI, National Insurance numbers, IBAN, codice fiscale, DNI, NIE, NIR,
+    NHS numbers in groups, and others whose check digit is right. Beside its word (PESEL, BSN ...): all of its shape.
+    """
+    narrowed = narrow(text)
+    places = [*_alone(narrowed), *_beside(narrowed)]
+    return apart(Span(start, end, FORMS[name].kind, "national_number") for name, start, end in places)
+
+
+def _alone(text: str) -> Iterator[tuple[str, int, int]]:
+    for shapes in _SHAPES:
+        for match in shapes.finditer(text):
+            name = str(match.lastgroup)
+            if FORMS[name].check(_CUTS.sub("", match[0]).upper()) and not (
+                named(text, match.start()) or _CODE.search(text, max(0, match.start() - 30), match.start())
+            ):
+                yield name, match.start(), match.end()
+
+
+def _beside(text: str) -> Iterator[tuple[str, int, int]]:
+    for word in _WORD.finditer(text):
+        for name in _FORMS_OF[word["word"].lower()]:
+            if value := _BESIDE[name].match(text, word.end()):
+                yield name, *value.span("value")
+    for word in _BEHIND.finditer(text):
+        before = text[max(0, word.start() - 30) : word.start()]
+        for name in _FORMS_OF[word["word"].lower()]:
+            if value := _BEFORE[name].search(before):
+                yield name, word.start() - len(value[0]), word.start()

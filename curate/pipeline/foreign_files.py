@@ -1,0 +1,95 @@
+"""Foreign files in a run folder: never replaced, and named in a sentence."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from curate.core.errors import DataError, UserError
+from curate.pipeline import stages
+from curate.system.files import digests, read_json
+
+ID = ".id"
+"""What was drawn for a run folder when it was first worked in."""
+_OTHERS = re.compile(r"\.DS_Store|\.nfs\w+|\._.*|Thumbs\.db|desktop\.ini|.*\.pyc|\..+\.\d+")
+"""Names of files that a system or a program leaves by itself; the last is of a writer of ours that was killed."""
+_SHOWN = 3
+
+
+def run_id(run: Path) -> str:
+    """Return what was drawn for a run folder; empty where nothing was, or where a file of that name is not ours."""
+    path = run / ID
+    found = path.read_text("ascii", "replace") if path.is_file() else ""
+    return found if re.fullmatch("[0-9a-f]{32}", found) else ""
+
+
+def is_run(folder: Path) -> bool:
+    """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
+    if run_id(folder):
+        return True
+    from curate.pipeline.mark import Mark  # of the stages' side, which takes as long as the rest of `curate models`
+
+    return any(Mark.read(folder / name) for name in stages.KNOWN)
+
+
+def need_run(folder: Path) -> None:
+    """Raise UserError unless a folder is a run, or can become one because no foreign file is in it."""
+    if folder.is_dir() and not is_run(folder):
+        found = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") or each.name == ID)
+        if found:
+            raise UserError(f"{folder}: no run folder, and not empty ({_some(found)}); give a new folder with --run")
+    for name in stages.KNOWN:
+        if (folder / name).is_symlink():
+            raise UserError(
+                f"{folder / name}: a link, and a stage takes its place by renaming its folder; put the folder itself "
+                "there, or link the whole run"
+            )
+
+
+def need_ours(run: Path, name: str) -> None:
+    """Raise UserError if the folder that a stage is to replace holds what the stage did not write."""
+    folder = run / name
+    if not folder.exists():
+        return
+    written = _written(run, name)
+    if written is None and (folder.is_file() or any(folder.iterdir())):
+        raise UserError(
+            f"{folder}: no folder of the stage, for it has no stage.json of ours, and {name} would replace it; "
+            "move it elsewhere, or give another folder with --run"
+        )
+    if found := sorted(_files(folder) - {"stage.json", *(written or ())}):
+        raise UserError(
+            f"{folder}: holds what the stage did not write ({_some(found)}) and would replace; move it elsewhere"
+        )
+
+
+def _written(run: Path, name: str) -> set[str] | None:
+    """Return the files that a stage wrote: by its mark, or if that is damaged those that are as in the manifest."""
+    from curate.pipeline.mark import Mark
+
+    folder, mark = run / name, Mark.read(run / name)
+    if mark is not None:
+        return set(mark.outputs)
+    if not (folder / "stage.json").is_file():
+        return None
+    try:
+        outputs = read_json(run / "manifest.json")["stages"][name]["outputs"]
+        return {path for path, found in digests(folder).items() if outputs.get(path) == found}
+    except (DataError, OSError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _files(folder: Path) -> set[str]:
+    """Return the relative paths of all files below a folder but for those that no person put there."""
+    return {path.relative_to(folder).as_posix() for path in _below(folder) if not _OTHERS.fullmatch(path.name)}
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_symlink() or not path.is_dir():
+            yield path
+        else:
+            yield from _below(path)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")

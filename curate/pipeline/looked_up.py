@@ -1,0 +1,27 @@
+"""What a card says of retrievers that looked documents up in an index which may miss some."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from curate.core.config import Json
+from curate.pipeline.stage import Context
+
+
+def on_card(context: Context) -> dict[str, Json]:
+    """Return a sentence per retriever: its index, how that was built and asked, and its recall; empty without one."""
+    report = context.report("pool")
+    indexes: Any = report.facts.get("indexes") if report else None
+    return {
+        f"documents that {name} looked at": _said(index)
+        for name, index in (indexes or {}).items()
+        if index.get("recall") is not None
+    }
+
+
+def _said(index: Mapping[str, Any]) -> str:
+    numbers = ", ".join(f"{name} {value}" for name, value in index["parameters"].items())
+    return (
+        f"those that an approximate index finds ({index['engine']} {index['index']}: {numbers}); recall@"
+        f"{index['recall_at']} against exact search is {index['recall']} on {index['recall_queries']} queries, "
+        f"{index['lowest_recall']} on the worst of them"
+    )

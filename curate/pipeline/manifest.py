@@ -1,0 +1,26 @@
+"""manifest.json of a run folder: settings, versions, and the done-mark of every stage."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from curate.core.config import digest
+from curate.pipeline.mark import Mark
+from curate.pipeline.pipeline import Pipeline
+from curate.system.files import write_json
+
+PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
+
+
+def write_manifest(folder: Path, pipeline: Pipeline, marks: Mapping[str, Mark]) -> None:
+    """Write what the run folder holds, and what it was made with."""
+    manifest = {
+        "name": pipeline.head.name,
+        "seed": pipeline.head.seed,
+        "settings_digest": digest(pipeline.frozen),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "stages": {name: asdict(mark) for name, mark in marks.items()},
+    }
+    write_json(folder / "manifest.json", manifest)

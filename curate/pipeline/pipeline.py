@@ -1,0 +1,207 @@
+"""A pipeline file: YAML in, checked settings of every stage out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import yaml
+from pydantic import BeforeValidator, Field, JsonValue, field_validator
+
+from curate.core import config
+from curate.core.config import Section, Settings
+from curate.core.errors import ConfigError, CurateError, suggestion
+from curate.llm.exchange_rates import Code, Worth
+from curate.pipeline import stages
+from curate.pipeline.folder import SETTINGS
+from curate.pipeline.foreign_files import is_run
+from curate.system import resources, sealed_values
+from curate.tables.readers.language import OTHER, spoken
+from curate.tables.readers.settings import Input
+
+_OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
+
+_DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
+
+
+class AssumedTexts(Section):
+    """Size of a source that cannot be read, for a plan of what its run would cost."""
+
+    queries: int = Field(ge=1, description="how many there are")
+    documents: int = Field(ge=1, description="how many there are")
+    query_tokens: float = Field(gt=0, description="mean length")
+    document_tokens: float = Field(gt=0, description="mean length")
+
+
+class Head(Section):
+    """The part of a pipeline file that is no stage."""
+
+    version: Literal[1] = Field(description="version of the file format")
+    name: str = Field(
+        default="benchmark", pattern=r"^[\w.-]+$", max_length=80, description="of the benchmark, and of its run folder"
+    )
+    description: str = ""
+    language: str = Field(
+        default="zh",
+        pattern=r"^[a-z]{2,3}(-[A-Za-z]+)*$",
+        description="tag of the texts, such as zh or pt-BR; where there is none, the commands detect it",
+    )
+    seed: int = Field(default=7, ge=0)
+    defaults: Annotated[Literal["0.2", "0.3"], BeforeValidator(str)] = Field(
+        default="0.3",
+        description="version whose defaults hold; a run keeps those that it was made with",
+    )
+    encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    retrievers: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    judges: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    currency: Code | None = Field(default=None, description="of caps and totals; by default that of the prices")
+    rates: dict[Code, Worth] = Field(
+        default_factory=dict, description="what a currency is worth: {CNY: {USD: 0.14, date: 2026-11-01}}"
+    )
+    assume: AssumedTexts | None = Field(
+        default=None, description="what `curate run --plan` counts with where the source cannot be read"
+    )
+    engine: dict[str, JsonValue] = Field(
+        default_factory=dict, description="kind: local, ray or faiss, and its settings"
+    )
+    train: dict[str, JsonValue] = Field(
+        default_factory=dict, description="settings of `curate train`, which checks them"
+    )
+    stages: tuple[str, ...] = Field(default=stages.NAMES, description="what is run; an audit ends otherwise")
+
+    @field_validator("name")
+    @classmethod
+    def _of_a_folder(cls, name: str) -> str:
+        if name.startswith("."):
+            raise ValueError("expected a name that does not begin with a dot, for the run folder has it")
+        if name.partition(".")[0].upper() in _DEVICES:
+            raise ValueError("expected a name that is no device's on Windows, for the run folder has it")
+        return name
+
+    @field_validator("stages")
+    @classmethod
+    def _in_order(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        ordered = tuple(name for name in stages.KNOWN if name in names)
+        if ordered != names:
+            raise ValueError(f"expected some of {', '.join(stages.KNOWN)}, in this order, each once")
+        return names
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A checked pipeline file."""
+
+    head: Head
+    sections: dict[str, Section]
+    settings: Settings
+
+    @cached_property
+    def frozen(self) -> Settings:
+        """Return the settings as they are written down, with the version of their defaults."""
+        named = {"defaults": self.head.defaults} if self.head.defaults != "0.2" else {}  # 0.2 wrote none
+        return sealed_values.frozen({key: value for key, value in self.settings.items() if key != "defaults"} | named)
+
+    @classmethod
+    def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":
+        """Read a pipeline file and apply `section.key=value` assignments; ConfigError lists every mistake.
+
+        That of a run which names no defaults was written by 0.2.
+        """
+        settings = config.override(config.read_yaml(path), assignments)
+        if "defaults" not in settings and path.name == SETTINGS and is_run(path.parent):
+            settings["defaults"] = "0.2"
+        return cls.check(settings, path.name)
+
+    @classmethod
+    def check(cls, settings: Settings, where: str) -> "Pipeline":
+        """Return checked settings; `where` stands in front of every complaint."""
+        known = (*stages.KNOWN, *Head.model_fields)
+        problems = [f"{where}: {key}: unknown key; {suggestion(key, known)}" for key in settings if key not in known]
+        head, sections = None, {}
+        try:
+            head = _head(settings, where)
+        except ConfigError as error:
+            problems.append(str(error))
+        defaults = _changed_defaults(head.defaults) if head else {}
+        for name in stages.KNOWN:
+            given = settings.get(name) or {}
+            section = config.merged(defaults.get(name, {}), given) if isinstance(given, Mapping) else given
+            try:
+                sections[name] = config.check(stages.config(name), section, f"{where}: {name}")
+            except ConfigError as error:
+                problems.append(str(error))
+        if problems or head is None:
+            raise ConfigError("\n".join(problems))
+        return cls(head, sections, settings)
+
+
+def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:
+    """Return a pipeline under the defaults that the run in a folder was made with, unless it names its own."""
+    if "defaults" in pipeline.settings or not (folder / SETTINGS).is_file() or not is_run(folder):
+        return pipeline
+    try:
+        made_with = config.read_yaml(folder / SETTINGS).get("defaults", "0.2")
+    except ConfigError:  # what cannot be read is written anew
+        return pipeline
+    return _changed(pipeline, where, f"defaults={made_with}")
+
+
+def _changed_defaults(version: str) -> Mapping[str, Settings]:
+    """Return section -> the defaults of a version that are others today."""
+    changed = config.read_yaml(Path(__file__).with_name("defaults.yaml"))
+    return cast("Mapping[str, Settings]", changed.get(version, {}))
+
+
+def head(path: Path) -> Head:
+    """Read what is no stage of a pipeline file, whatever its stages say; ConfigError lists its mistakes."""
+    return _head(config.read_yaml(path), path.name)
+
+
+def _head(settings: Settings, where: str) -> Head:
+    return config.check(Head, {k: v for k, v in settings.items() if k in Head.model_fields}, where)
+
+
+def in_language(pipeline: Pipeline, where: str, *, said: bool, frozen: bool) -> tuple[Pipeline, str]:
+    """Return a pipeline with the language of its texts, and a line that says which; one that was given stays.
+
+    What a user `said` on the command line is right even where the texts look otherwise, for the rubric too. A `frozen`
+    one, of a run folder, goes on without its source.
+    """
+    if not said and (frozen or "language" in pipeline.settings):
+        return pipeline, ""
+    try:
+        found = spoken(cast("Input", pipeline.sections["ingest"]))
+    except (CurateError, OSError):
+        if not frozen:
+            raise
+        found = None
+    if found is not None and not said:
+        line = f"language: {found}, detected in the texts{_OTHERS if found.language == OTHER else ''}"
+        return _changed(pipeline, where, f"language={found.language}"), line
+    line = f"language: {pipeline.head.language}"
+    fits = found is not None and found.fits(pipeline.head.language)
+    taken = "null" if fits else pipeline.head.language
+    line += "" if fits or found is None else f", as you say; the texts look {found}"
+    return _changed(pipeline, where, f"judge.language={taken}"), line
+
+
+def _changed(pipeline: Pipeline, where: str, assignment: str) -> Pipeline:
+    return Pipeline.check(config.override(pipeline.settings, [assignment]), where)
+
+
+def dump(settings: Settings) -> str:
+    """Return settings as YAML text, Chinese readable, order kept."""
+    text: str = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, width=120)
+    return text
+
+
+def find(name: str) -> Path:
+    """Return a pipeline file by path, or a packaged one by name (`demo`)."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    packaged = resources.names("pipelines")
+    if path.suffix in (".yaml", ".yml") and (len(path.parts) > 1 or path.stem not in packaged):
+        raise ConfigError(f"{path}: no such file; packaged pipelines: {suggestion(path.stem, packaged)}")
+    return resources.find("pipelines", f"{path.stem if path.suffix else name}.yaml")

@@ -1,0 +1,168 @@
+"""Approximate search: candidates of an index in exact order, and its recall against exact search on a sample."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from curate.core.config import Json
+from curate.core.errors import CheckFailed
+from curate.core.protocols import Engine, Progress, Vectors
+from curate.core.sampling import generator
+from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.exact_search import Best, check, longest, places, products, top_k
+from curate.retrieval.similarity.screening import Rows
+from curate.system.processes import cores
+
+BLOCK = 256
+"""Queries in one call of an index."""
+
+
+class Lookup(Protocol):
+    """An index that is ready for queries."""
+
+    facts: Mapping[str, Json]
+    """`engine`, `index` (its kind) and `parameters` (of building and of searching)."""
+    remedy: str
+    """Setting to change for a higher recall."""
+
+    def nearest(self, queries: Vectors) -> Rows:
+        """Return candidate rows of each query, in any order, at least `depth`; -1 fills up where there are fewer."""
+        ...
+
+
+@runtime_checkable
+class ApproximateEngine(Engine, Protocol):
+    """An engine with an index that may miss some of the nearest documents."""
+
+    identity: Json
+    """Everything that changes its results."""
+    exact_below: int
+    """With fewer documents search is exact."""
+    sample: int
+    """Number of queries on which recall is measured."""
+    min_recall: float
+    """Lowest recall that is accepted."""
+
+    def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> Lookup:
+        """Return the index of vectors that `key` identifies, from the folder, or built and stored there."""
+        ...
+
+
+@dataclass
+class Asked:
+    """A search request, and the facts and notes that the search adds."""
+
+    place: str
+    """Path of the retriever in the pipeline, for messages."""
+    queries: Vectors
+    documents: Vectors
+    ids: Sequence[str]
+    depth: int
+    device: str
+    """Device of exact search."""
+    facts: dict[str, Json] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def exact(self, queries: Vectors, looked: Callable[[int], None] = lambda _queries: None) -> Iterator[Best]:
+        """Yield the result of exact search."""
+        screen = screen_for_search(self.device, len(queries) * len(self.documents))
+        return top_k(queries, self.documents, self.ids, self.depth, screen, looked)
+
+
+def search(
+    asked: Asked,
+    engine: ApproximateEngine,
+    folder: Path,
+    key: Json,
+    progress: Progress,
+    looked: Callable[[int], None],
+) -> Iterator[Best]:
+    """Yield the best candidates of the engine's index for each query, by float64 product, ties by document id.
+
+    CheckFailed before the first result if recall on a sample of the queries is below `engine.min_recall`. Search is
+    exact for few documents, and for a depth of all documents.
+    """
+    count = len(asked.documents)
+    if count < engine.exact_below or asked.depth >= count:
+        asked.facts["search"] = "exact"
+        too_few = f"its {count:,} documents are fewer than engine.exact_below ({engine.exact_below:,})"
+        all_of_them = f"a depth of {asked.depth:,} is all of its {count:,} documents"
+        why = too_few if count < engine.exact_below else all_of_them
+        asked.notes.append(f"{asked.place}: every document was compared, for {why}")
+        yield from asked.exact(asked.queries, looked)
+        return
+    check(asked.queries, asked.documents, asked.ids)
+    longest(asked.queries, "query")
+    asked.documents = asked.documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
+    index = engine.lookup(folder, key, asked.documents, asked.depth, progress)
+    asked.facts |= {"search": "approximate", **index.facts, **_measured(asked, engine, index)}
+    looked(0)
+    short = 0
+    for hits in found_by(index, asked, asked.queries):
+        short += len(hits[0]) < asked.depth
+        yield hits
+    asked.facts["queries_with_fewer"] = short
+    asked.notes += _notes(asked, index)
+
+
+def found_by(index: Lookup, asked: Asked, queries: Vectors) -> Iterator[Best]:
+    """Yield the candidates of an index for each query, in the order of exact search."""
+    id_positions = cache(lambda: places(asked.ids))
+
+    def ranked(query: Vectors, rows: Rows) -> Best:
+        candidates = np.sort(rows[rows >= 0])
+        exact = products(query, asked.documents, candidates)
+        order = np.argsort(-exact)
+        if (np.diff(exact[order]) == 0).any():  # seldom, and sorting the ids of a large corpus takes long
+            order = np.lexsort((id_positions()[candidates], -exact))
+        return candidates[order[: asked.depth]], exact[order[: asked.depth]]
+
+    with ThreadPoolExecutor(cores()) as pool:
+        for start in range(0, len(queries), BLOCK):
+            block = np.ascontiguousarray(queries[start : start + BLOCK])
+            yield from pool.map(ranked, block, index.nearest(block))
+
+
+def _measured(request: Asked, engine: ApproximateEngine, index: Lookup) -> dict[str, Json]:
+    """Return the recall on a sample of queries; CheckFailed if it is too low.
+
+    A query's recall is the number of its documents whose product is at least that of the last document of exact search,
+    over the number of documents of exact search: among documents with equal products any will do.
+    """
+    number = min(engine.sample, len(request.queries))
+    drawn = sorted(generator(0, "recall", len(request.queries)).sample(range(len(request.queries)), number))
+    sampled_queries = request.queries[drawn]
+    shares = [
+        float((index_products >= exact_products[-1]).sum()) / len(exact_products)
+        for (_, index_products), (_, exact_products) in zip(
+            found_by(index, request, sampled_queries), request.exact(sampled_queries), strict=True
+        )
+    ]
+    recall, lowest = round(sum(shares) / number, 4), round(min(shares), 4)
+    if recall < engine.min_recall:
+        raise CheckFailed(
+            f"{request.place}: recall@{request.depth} of the {index.facts['index']} index is {recall} on {number} "
+            f"queries, expected engine.min_recall={engine.min_recall} or more; set {index.remedy}, or remove `engine` "
+            "for exact search (the index is kept and not built again)"
+        )
+    return {"recall": recall, "recall_at": request.depth, "lowest_recall": lowest, "recall_queries": number}
+
+
+def _notes(request: Asked, index: Lookup) -> list[str]:
+    facts: dict[str, Any] = request.facts
+    numbers = ", ".join(f"{name} {setting}" for name, setting in facts["parameters"].items())
+    recall_note = (
+        f"documents were looked up in an approximate index ({facts['engine']} {facts['index']}: {numbers}); "
+        f"recall@{facts['recall_at']} against exact search is {facts['recall']} on {facts['recall_queries']} queries, "
+        f"{facts['lowest_recall']} on the worst of them"
+    )
+    short = facts["queries_with_fewer"]
+    short_notes = (
+        [f"{short:,} queries found fewer than {request.depth:,} documents; set {index.remedy}"] if short else []
+    )
+    return [f"{request.place}: {sentence}" for sentence in (recall_note, *short_notes)]

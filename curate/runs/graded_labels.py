@@ -1,0 +1,66 @@
+"""Graded labels of an export: the panel's lower median or minimum, contested pairs carried and marked.
+
+They need every judge's grade of every labelled pair: what a `positives` cascade gave up has none.
+"""
+
+import polars as pl
+
+from curate.ask import settling
+from curate.commands.export import Config
+from curate.core.config import check
+from curate.core.errors import ConfigError
+from curate.core.protocols import Benchmark
+from curate.panel import grade_sums
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.stage import Context
+from curate.tables.exporters.graded import Gain, gains
+
+
+def made(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the graded labels of judged pairs; None where labels are binary alone.
+
+    ConfigError where a cascade, also a recorded one, gave pairs up.
+    """
+    if config.gain is None:
+        return None
+    if hidden := grade_sums.spared(verdicts):
+        raise ConfigError(_lacking(config, f"a `positives` cascade gave up {hidden:,} pairs"))
+    overrides = context.read("resolve", "overrides")
+    choose = context.scale.lower_median if config.grade == "lower-median" else context.scale.minimum
+    settled = overrides.with_columns(grade=pl.col("grades").map_elements(choose, pl.String, skip_nulls=False))
+    return gains(verdicts, context.scale, config.gain, settled)
+
+
+def refuse(config: Config, context: Context) -> None:
+    """Raise ConfigError for graded labels beside what makes contested pairs binary, or leaves out votes."""
+    section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
+    if config.gain is None:
+        return
+    if name := settling.judge_of(context):
+        raise ConfigError(
+            f"export.labels: {config.labels} keeps contested pairs with the panel's lower median, and consensus.settle "
+            f"has {name!r} decide them; leave consensus.settle out, or take `binary`"
+        )
+    if section.cascade == "positives" and section.cascade_sample < 1:
+        raise ConfigError(_lacking(config, "judge.cascade: positives leaves out some"))
+
+
+def _lacking(config: Config, why: str) -> str:
+    return (
+        f"export.labels: {config.labels} needs every judge's grade, and {why}; judge in full "
+        "(`curate judge --set judge.cascade=null`), or take `binary`"
+    )
+
+
+def notes(benchmark: Benchmark) -> list[str]:
+    """Return how many graded labels there are, as a sentence; none for binary labels alone."""
+    if benchmark.graded is None:
+        return []
+    gaining = benchmark.graded.filter(pl.col("score") > 0)
+    doubtful = gaining.filter("contested").height
+    return [f"graded labels: {gaining.height:,} pairs gain something, {doubtful:,} of them contested"]
+
+
+def in_words(gain: Gain) -> str:
+    """Return how a pair's gain is chosen, in words."""
+    return f"{gain.grade}, gains below the cut {'kept' if gain.gain_below_cut else 'are 0'}"

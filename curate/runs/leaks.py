@@ -1,0 +1,127 @@
+"""Splits for a leak check: a run folder, or any folder that `ingest` can read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.core.protocols import Encoder
+from curate.core.records import Document, Role
+from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
+from curate.system.corpus import TableCorpus
+from curate.system.files import read_table, sha256
+from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers.items import Item, LabelledPair, Names, check_header, item, pair, wanted
+from curate.tables.readers.settings import Input, sources
+
+LABELS = ("train_set", "resolve", "consensus")
+"""Stages of a run that write qrels, the last word first."""
+
+Thing = TypeVar("Thing", Item, LabelledPair)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Queries (query_id, text), positives (query_id, doc_id), and the documents (doc_id, text) of these alone."""
+
+    queries: pl.DataFrame
+    positives: pl.DataFrame
+    documents: pl.DataFrame
+
+    def side(self, encoder: Encoder) -> LeakSplit:
+        """Return the split with its vectors."""
+        return LeakSplit(
+            _texts(self.queries, encoder, "query"), _texts(self.documents, encoder, "document"), self.positives
+        )
+
+
+def read(place: Path) -> Split:
+    """Return the split in a run folder, by its final labels, in a folder in BEIR or MTEB layout, or of an mteb task.
+
+    Of a run that made a training set, the queries are those that are in it. DataError if there is none.
+    """
+    return _of_run(place) if _is_run(place) else _of_folder(place)
+
+
+def digests(place: Path) -> dict[str, Json]:
+    """Return what identifies a split: digests of the tables that it is read from."""
+    if _is_run(place):
+        tables = ("diversify/queries", "diversify/corpus", f"{_labels(place)}/qrels")
+        return {name: sha256(place / f"{name}.parquet") for name in tables}
+    return sources(Input(source=str(place))).digests()
+
+
+def _is_run(place: Path) -> bool:
+    if not place.is_dir() and len(place.parts) > 1:
+        raise DataError(f"{place}: no such folder; give a run folder, or one in BEIR or MTEB layout, as exports are")
+    return (place / "pipeline.yaml").is_file()
+
+
+def _labels(run: Path) -> str:
+    found = next((stage for stage in LABELS if (run / stage / "qrels.parquet").is_file()), None)
+    if found is None:
+        raise DataError(f"{run}: found no labels, expected qrels of {' or '.join(LABELS)}; finish that run first")
+    return found
+
+
+def _of_run(run: Path) -> Split:
+    stage = _labels(run)
+    labels = read_table(run / stage, "qrels").filter(pl.col("score") > 0).select("query_id", "doc_id")
+    queries = read_table(run / "diversify", "queries").select("query_id", "text")
+    if stage == "train_set":
+        queries = queries.join(labels, on="query_id", how="semi", maintain_order="left")
+    return split(queries, labels, chain.from_iterable(TableCorpus(run / "diversify").batches()))
+
+
+def _of_folder(folder: Path) -> Split:
+    settings = Input(source=str(folder))
+    found = sources(settings)
+    labelled = _read(found.tables["qrels"], "qrels", settings, pair)
+    pairs = [(label.query_id, label.doc_id) for label in labelled if label.score > 0]
+    elsewhere = {label.query_id for label in _read(found.other_qrels, "qrels", settings, pair)}
+    left_out = elsewhere - {query_id for query_id, _ in pairs}
+    items = _read(found.tables["queries"], "queries", settings, item)
+    queries = [(query.id, query.text) for query in items if not query.empty() and query.id not in left_out]
+    items = _read(found.tables["corpus"], "corpus", settings, item)
+    documents = (Document(document.id, document.title, document.text) for document in items)
+    return split(
+        pl.DataFrame(queries, {"query_id": pl.String, "text": pl.String}, orient="row"),
+        pl.DataFrame(pairs, {"query_id": pl.String, "doc_id": pl.String}, orient="row"),
+        documents,
+    )
+
+
+def _read(
+    group: Iterable[Source],
+    table: Table,
+    settings: Input,
+    convert: Callable[[Row | Problem, Names], Thing | Problem],
+) -> Iterator[Thing]:
+    """Yield the queries, documents or pairs of some sources; DataError at the first row that cannot be used."""
+    names = settings.names(table)
+    for source in group:
+        check_header(source, table, names)
+        for row in source.rows(wanted(names)):
+            thing = convert(row, names)
+            if isinstance(thing, Problem):
+                raise DataError(thing.sentence(source.place))
+            yield thing
+
+
+def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Document]) -> Split:
+    """Return the split of these queries and of those pairs whose query and document are both there."""
+    wanted_ids = set(pairs["doc_id"])
+    texts = [(doc.doc_id, doc.shown()) for doc in documents if doc.doc_id in wanted_ids]
+    known = pl.DataFrame(texts, {"doc_id": pl.String, "text": pl.String}, orient="row")
+    kept = pairs.unique().join(queries, on="query_id", how="semi").join(known, on="doc_id", how="semi")
+    return Split(queries, kept.sort("query_id", "doc_id"), known)
+
+
+def _texts(table: pl.DataFrame, encoder: Encoder, role: Role) -> SplitTexts:
+    ids, texts = (table.to_series(at).to_list() for at in (0, 1))
+    return SplitTexts(ids, [form(text) for text in texts], encoder.encode(texts, role))

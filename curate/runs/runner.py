@@ -1,0 +1,292 @@
+"""Run stages in a run folder: what is done is skipped, what changed is redone, what is killed starts over."""
+
+import shlex
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from curate.ask import planned_pool
+from curate.core.config import Settings
+from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
+from curate.core.progress import WORKING, StepLabel, in_stage, waiting
+from curate.core.protocols import PaidProgress, quiet
+from curate.llm.exchange_rates import Rates
+from curate.llm.providers.presets import rates
+from curate.pipeline import stages
+from curate.pipeline.folder import SETTINGS
+from curate.pipeline.foreign_files import ID, need_ours, need_run, run_id
+from curate.pipeline.manifest import write_manifest
+from curate.pipeline.mark import Mark
+from curate.pipeline.pipeline import Pipeline, dump
+from curate.pipeline.release import release_raw
+from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_place
+from curate.retrieval.encoders.presets import with_presets
+from curate.runs.contradictions import need_consistent
+from curate.runs.state import StageStates, State, schemas
+from curate.system import files
+from curate.system.run_lock import PendingStages, enough_space, locked
+
+Found = TypeVar("Found")
+
+
+@dataclass
+class Run:
+    """One run folder, held by one process at a time."""
+
+    folder: Path
+    pipeline: Pipeline
+    progress: PaidProgress = quiet
+    consent: Consent = field(default_factory=Consent)
+    tell: Callable[[str], None] = lambda _line: None
+    """Called with one line when a stage starts, ends or is skipped."""
+    named: bool = True
+    """False for a run that is worked in because it is the newest: its paid labels are then not taken apart."""
+    _before: dict[str, State] = field(default_factory=dict)
+    """What the stages were before the command, under the settings that the folder then stood under."""
+
+    def __post_init__(self) -> None:
+        self._made, self._drawn = PendingStages(self.folder, stages.KNOWN), ""
+        self._states = StageStates(self.pipeline, self._made.place, lambda: self._context(self.folder))
+
+    def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
+        """Run the named stages, or all of the pipeline, in order under the folder's lock.
+
+        What is up to date is skipped unless forced. Settings and stages take their places together, at the first
+        moment at which nothing that was up to date can still be lost to a refusal or a failure
+        (docs/decisions/0026).
+        """
+        names = self.pipeline.head.stages if names is None else names
+        with waiting(self.progress, StepLabel("checking settings and files")):
+            first = self._check(names, force=force)
+            self._need_named()
+        with self._attempt():
+            self._before = self._standing() if first is not None else {}
+            last = max((at for at, name in enumerate(names) if name in self._before), default=0)
+            for at, name in enumerate(names):
+                try:
+                    self._ensure(name, force=force, alone=len(names) == 1)
+                except KeyboardInterrupt as error:
+                    kept = "what was finished is kept, and the same command goes on from there"
+                    if self._made.waiting:
+                        kept = "the run is left as it was, and the same command begins again"
+                    error.add_note(f"stopped in the stage {name!r} of {self.folder}; {kept}")
+                    raise
+                except CurateError:
+                    if lost := ", ".join(self._made.waiting):
+                        self.tell(f"{self.folder} is left as it was; not kept of this command: {lost}")
+                    raise
+                if at >= last and self._made.waiting:
+                    self._commit()
+            self._commit()
+
+    def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
+        """Return what `look` finds once the named stages are done, and leave the folder as it is."""
+        self._check(names, force=False)
+        with self._attempt():
+            for name in names:
+                self._ensure(name, force=False, alone=False)
+            return look(self)
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Hold the folder; what is not committed in the end is gone."""
+        with locked(self.folder), enough_space(self.folder):
+            self._made.drop()
+            self._drawn = self._run_id() or uuid.uuid4().hex
+            try:
+                yield
+            finally:
+                self._made.drop()
+                self._states.forget()
+
+    def need_consistent(self) -> None:
+        """Raise ConfigError where settings of the stages contradict one another."""
+        need_consistent(self.pipeline, self._context(self.folder))
+
+    def remember_plan(self) -> None:
+        """Keep what pool the plan is of that is shown now: no other one is paid for afterwards without a word."""
+        planned_pool.remember(self._context(self.folder))
+
+    def _need_named(self) -> None:
+        """Raise UserError where ratings of a run that nobody named are up to date, and would be no longer."""
+        if self.named:
+            return
+        now = self.states()
+        lost = [name for name in self._standing() if now.get(name, ("stale",))[0] == "stale"]
+        if "judge" in lost:
+            raise UserError(
+                f"{self.folder}: {', '.join(lost)} are up to date, and these settings would make them again; if that "
+                f"is meant, name the run: --run {shlex.quote(str(self.folder))}"
+            )
+
+    def _standing(self) -> dict[str, State]:
+        """Return the stages that the settings on disk find up to date, partial ones too."""
+        if not (self.folder / SETTINGS).is_file():
+            return {}
+        try:
+            before = Pipeline.load(self.folder / SETTINGS)
+        except ConfigError:  # of another version, or of a plugin that is gone: nothing goes on under them
+            return {}
+        states = (self if before.frozen == self.pipeline.frozen else Run(self.folder, before)).states()
+        return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
+
+    def _commit(self) -> None:
+        """Put settings and finished stages into their places, settings first: an old stage is then out of date."""
+        for name in self._made.waiting:  # again, for a stage may have taken hours
+            need_ours(self.folder, name)
+        if not run_id(self.folder):
+            files.write_text(self.folder / ID, self._drawn)
+        files.write_text(self.folder / SETTINGS, dump(self.pipeline.frozen))
+        for name in (settled := self._made.settle()):
+            if (page := self.folder / name / f"{name}.html").is_file():
+                files.write_text(self.folder / page.name, page.read_text("utf-8"))
+        if settled:
+            marks = {name: mark for name in stages.KNOWN if (mark := self.mark(name))}
+            write_manifest(self.folder, self.pipeline, marks)
+        raw = self.mark("ingest")
+        keep = getattr(self.pipeline.sections["ingest"], "keep_raw", False)
+        if raw and not raw.released and not keep and self._states.of("mask") == "done":
+            release_raw(self.folder, raw)
+
+    def look(self, stage: str, ask: Callable[[Any, Context], Found]) -> Found:
+        """Return what `ask` makes of a stage's settings and context; UserError unless its input is up to date.
+
+        So a stage's plan is made: what judging would cost, how long diversify would take.
+        """
+        self.need_consistent()
+        self.need_ancestors(stage)
+        with enough_space(self.folder):  # for vectors
+            return ask(self.pipeline.sections[stage], self._context(self.folder))
+
+    def beside(self, stage: str) -> Context:
+        """Return the context of a check on what a stage works with; UserError unless that is up to date.
+
+        The check writes into `checks/`, which no stage reads.
+        """
+        self.need_ancestors(stage)
+        return self._context(self.folder / "checks")
+
+    def _check(self, names: Sequence[str], *, force: bool) -> str | None:
+        """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
+        need_run(self.folder)
+        self.need_consistent()
+        for name in names:
+            self._states.fingerprint(stages.stage(name))
+        first = next((name for name in names if force or self._states.of(name) != "done"), None)
+        for name in names[names.index(first) :] if first else ():
+            need_ours(self.folder, name)
+            stages.stage(name).preflight(self.pipeline.sections[name], self._context(self.folder))
+        return first
+
+    def states(self) -> dict[str, tuple[State, Mark | None]]:
+        """Return state and done-mark of every stage of the pipeline, without running anything."""
+        return self._states.all()
+
+    def mark(self, name: str) -> Mark | None:
+        """Return a stage's done-mark, None if it has none that can be read."""
+        return self._states.mark(name)
+
+    def need_ancestors(self, name: str) -> None:
+        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        self._states.need_ancestors(name, self.folder)
+
+    def need(self, name: str) -> None:
+        """Raise UserError unless a stage and all that goes into it are up to date."""
+        self._states.need(name, self.folder)
+
+    def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
+        if self._states.of(name) == "done" and not force:
+            self.tell(f"{name}: up to date, skipped")
+            mark = self.mark(name)
+            for line in cast("Sequence[str]", mark.report.facts.get("lost", ())) if mark else ():
+                self.tell(f"{name}: note: {line}")
+            return
+        if alone:
+            self.need_ancestors(name)
+        for before in stages.stage(name).after:
+            mark = self.mark(before)
+            if mark and mark.released:
+                self._run(before)
+        self._run(name)
+
+    def _run(self, name: str) -> None:
+        stage = stages.stage(name)
+        need_ours(self.folder, name)
+        self.tell(f"{name}: started{self._why(stage)}")
+        out = self._made.begin(name, private=name == "ingest")
+        made_from, started = self._states.made_from(stage), time.monotonic()
+        progress = in_stage(self.progress, name)
+
+        def keep(report: Report) -> None:
+            """Let a stage's tables wait for the commit, with their done-mark."""
+            outputs = files.digests(out)
+            mark = Mark(
+                {**made_from, "schemas": schemas(outputs)}, report, round(time.monotonic() - started, 3), outputs
+            )
+            files.write_json(out / "stage.json", asdict(mark))
+            self._made.waiting[name] = out
+
+        written: list[Report] = []
+        try:
+            context = replace(self._context(out, written.append), progress=progress)
+            if stage.renders:
+                stale = [each for each, (state, _) in self._states.all().items() if state == "stale"]
+                context = replace(context, outdated=[each for each in stale if each in stage.after])
+            with waiting(progress, WORKING):
+                report = stage.run(self.pipeline.sections[name], context)
+        except CurateError:
+            if written and self._before.get(name) in ("done", "unchecked"):  # what is whole gives way to nothing less
+                self.tell(f"{self.folder} is left as it was; what was paid lies in the ledger")
+            elif written:
+                keep(written[-1])
+                self._commit()
+            raise
+        keep(report)
+        self._states.forget(after=name)
+        if report.unfinished:
+            self._commit()
+            raise RunFailed(f"{name}: {report.unfinished}")
+        seconds = time.monotonic() - started
+        self.tell(f"{name}: {report.rows_in:,} in, {report.rows_out:,} out, {seconds:.1f} s")
+        for note in report.notes:
+            self.tell(f"{name}: note: {note}")
+
+    def _why(self, stage: Stage[Any]) -> str:
+        """Say what changed since the stage was done, if it was."""
+        changed = self._states.changed(stage)
+        if changed is None:
+            return ""
+        return f" again, changed: {', '.join(changed)}" if changed else " again"
+
+    def _context(self, out: Path, partial: Callable[[Report], None] = lambda _report: None) -> Context:
+        head = self.pipeline.head
+        encoders = with_presets(cast("Mapping[str, Settings]", head.encoders))
+        definitions = {"encoders": encoders, "retrievers": head.retrievers, "judges": head.judges}
+        return Context(
+            run=self.folder,
+            out=out,
+            home=home(),
+            ledger=ledger_place(),
+            run_id=self._run_id(),
+            name=head.name,
+            seed=head.seed,
+            language=head.language,
+            definitions=cast("Mapping[str, Mapping[str, Settings]]", definitions),
+            engine=cast("Settings", head.engine),
+            progress=self.progress,
+            tell=self.tell,
+            consent=self.consent,
+            settings=self.pipeline.frozen,
+            rates=Rates(head.rates).over(rates()),
+            currency=head.currency,
+            made=dict(self._made.waiting),
+            partial=partial,
+        )
+
+    def _run_id(self) -> str:
+        """Return what was drawn for this folder when it was first worked in; empty before that."""
+        return run_id(self.folder) or self._drawn

@@ -1,0 +1,179 @@
+"""Run stages for a command: the run that its options name, the consent to spend, progress and results."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from curate.view import output_mode
+from curate.view.answers import answer
+from curate.view.text import as_table
+
+if TYPE_CHECKING:
+    from curate.core.config import Json
+    from curate.pipeline.pipeline import Head, Pipeline
+    from curate.pipeline.stage import Consent
+    from curate.runs.runner import Run
+
+
+def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
+    """Return what the options allow to spend; ConfigError if the cap is no amount."""
+    from curate.runs.opening import consent
+
+    return consent(max_cost, yes, **more)
+
+
+def print_plan(
+    work: "Run",
+    consent: "Consent",
+    look: "Callable[[], Sequence[Mapping[str, Json]]]",
+    digits: int,
+    as_json: bool = False,
+) -> None:
+    """Print what a command would send and cost, with totals in the currency of its cap; nothing is sent."""
+    from curate.view.progress import bars
+
+    work.consent = consent
+    with bars() as (work.progress, work.tell):
+        rows = look()
+    _print_costs(rows, digits, as_json)
+
+
+def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: bool) -> None:
+    answer(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"], as_json=as_json)
+
+
+def listed(key: str, names: str | None) -> list[str]:
+    """Return the assignment of names, separated by commas, to a list of the pipeline; none for None."""
+    return [] if names is None else [f"{key}=[{names}]"]
+
+
+def go(
+    names: Sequence[str] | None,
+    pipeline: str | None,
+    folder: Path | None,
+    assign: Sequence[str],
+    force: bool,
+    consent: "Consent | None" = None,
+) -> Path:
+    """Run the named stages, or all, with progress bars, say what was made, and return the run folder."""
+    from curate.view.progress import bars
+
+    work = open_run(pipeline, folder, assign)
+    if consent is not None:
+        work.consent = consent
+    work.named = pipeline is not None or folder is not None
+    with bars() as (work.progress, work.tell):
+        work.execute(names, force=force)
+    made = results(work, names)
+    lines = [f"{label.replace('_', ' ')}: {place}" for label, place in made.items() if isinstance(place, str)]
+    output_mode.put(made, "\n".join([*lines, *made.get("summary", ())]))
+    _need_grades(work, names)
+    return work.folder
+
+
+def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
+    """Raise Incomplete if a judge that was asked left more pairs without a grade than its settings allow."""
+    from curate.core.errors import Incomplete
+
+    mark = work.mark("judge") if "judge" in (names or work.pipeline.head.stages) else None
+    if mark and (judges := mark.report.facts.get("too_many_lost")):
+        raise Incomplete(
+            f"judge: more pairs have no grade than judge.sanity.missing allows, of {judges}; what was graded is kept"
+        )
+
+
+def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
+    """Return what stages, or all, made: the run folder, and behind the last stages benchmark, report and summary."""
+    from curate.runs.summary import summary
+
+    last = (names or work.pipeline.head.stages)[-1]
+    places = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
+    if last == "audit":
+        places = {"report": work.folder / "audit.html"}
+    found: dict[str, Any] = {"run_folder": str(work.folder)}
+    if last in ("export", "report", "audit"):
+        found |= {label: str(place) for label, place in places.items() if place.exists()}
+    return {**found, "summary": summary(work)} if last in ("export", "report") else found
+
+
+def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True) -> "Run":
+    """Return the run that the common options mean; without any, the newest, and say which.
+
+    Where a pipeline file names no language it is that of its texts, which is said; unless they are not to be looked at.
+    """
+    from curate.runs.opening import opened
+
+    return opened(pipeline, folder, assign, detect=detect, tell=_told)
+
+
+def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
+    """Return the settings that the common options mean, of a run its own; quicker than opening the run."""
+    from curate.runs.named import loaded
+
+    return loaded(pipeline, folder, tell=_told)[-1]
+
+
+def load_head(pipeline: str | None, folder: Path | None) -> "Head":
+    """Return the settings that are no stage's, as `load_pipeline` finds them."""
+    from curate.pipeline.pipeline import head
+    from curate.runs.named import place
+
+    return head(place(pipeline, folder, tell=_told)[-1])
+
+
+def _told(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
+    """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
+    from curate.runs import named
+
+    return named.run_folder(folder, remedy, tell=_told)
+
+
+def announce_presets() -> None:
+    """Say it if the working directory changes the presets."""
+    from curate.llm.providers.presets import told_presets
+
+    told_presets(_told)
+
+
+def assigned(given: Mapping[str, object]) -> list[str]:
+    """Return the assignments of options to settings; an option that was not given is left out."""
+    from curate.runs import opening
+
+    return opening.assigned(given)
+
+
+def of_source(kind: str, source: str) -> list[str]:
+    """Return the assignments that make a run of a source, under the source's name."""
+    from curate.runs import opening
+
+    return opening.of_source(kind, source)
+
+
+def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
+    """Run all stages and return True; for a plan print what judging would cost, keep nothing, and return False.
+
+    A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
+    """
+    from curate.pipeline.folder import newest_when_done
+    from curate.runs.opening import quoted
+    from curate.view.progress import bars
+
+    with bars() as (work.progress, work.tell):
+        if not plan:
+            work.consent = consent
+            with newest_when_done(work.folder):
+                work.execute(None, force=force)
+            if output_mode.json_lines():
+                output_mode.put(results(work, None), "")
+            _need_grades(work, None)
+            return True
+        work.consent = consent
+        rows = quoted(work)
+    _print_costs(rows, 2, as_json)
+    return False

@@ -1,1 +1,0 @@
-"""What several stages and commands tell of a run: payments, settings, agreement, what its queries came to."""

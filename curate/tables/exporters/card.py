@@ -1,0 +1,282 @@
+"""The dataset card: one README.md that says what a folder holds, how it was made and how it is loaded.
+
+Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "How it was made"):
+
+license       identifier such as `cc-by-nc-sa-4.0`
+source        one sentence on where queries and documents come from
+citation      how to cite the set; else a BibTeX entry of its name
+task_metadata what mteb's metadata says of the tasks; see the module of that name
+instruction   what an instruction-tuned encoder is told before a query; else that of tasks.yaml
+repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
+weak_judges   true where every judge is a heuristic: the card then opens with a warning
+judges        the panel, as a list of mappings (name, kind, model, ...) or of names
+parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
+prompts       the rubrics and templates, as a list of mappings (name, version, digest)
+dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
+lead          what must be known before a score is read: rows of a title and what is known, with which the card opens
+agreement     figures by name, nested at will; None is shown as "not defined"
+experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
+privacy       what was done about personal data, a list of sentences
+checked       kind -> what people said of samples of its items, a row per figure
+kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_made`
+counts        figures of the whole run, such as what each stage dropped
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from curate.core.config import Json, digest
+from curate.core.protocols import Benchmark
+from curate.panel.voting import ACCEPTED, EXPERTS, SETTLED, by_policy
+from curate.system.resources import template
+from curate.tables.exporters import task_metadata
+from curate.tables.kinds import kinds, words
+from curate.tables.kinds.kind import BenchmarkKind
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SHOWN = ("name", "description", "type", "eval_langs", "main_score", "prompt")
+"""Fields of mteb's metadata that the card's Python names itself; those that users state come behind them."""
+BASE = ("tables/exporters/card.md.j2", "tables/kinds/judged.md.j2")
+OVERVIEW = "tables/exporters/overview.md.j2"
+TRIPLES = "tables/exporters/triples.md.j2"
+_SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
+_OWN = frozenset(
+    (*_SAID, "task_metadata", "parts", "dependence", "lead", "experts", "privacy", "kinds", "checked", "counts")
+)
+_MADE = "how it was made"
+_FATE = ("planned", "built", "dropped")
+_SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
+"""Bounds of the hub's classes of size."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One Parquet file of the folder: the `datasets` configuration that names it, its rows and columns."""
+
+    config: str
+    file: str
+    rows: int
+    columns: Sequence[str]
+    split: str = "test"
+    counted: bool = False
+    """Whether its rows are the items by which a hub sorts data sets by size."""
+
+
+def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table], counts: Json) -> str:
+    """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
+
+    `code` is mteb's code of the language. `counts` are the figures of this folder, as shown in its first table: a
+    mapping, or one per row.
+    """
+    facts = benchmark.facts
+    front = _front(benchmark, kind, code, tables)
+    policies = benchmark.verdicts["policy"].unique().sort().to_list()
+    module, _, name = kind.mteb.abstask.rpartition(".")
+    return (
+        environment()
+        .get_template(kind.card)
+        .render(
+            front=front_matter(front),
+            name=benchmark.name,
+            language=benchmark.language,
+            policies=benchmark.verdicts.filter(by_policy())["policy"].unique().sort().to_list(),
+            experts_decide=EXPERTS in policies,
+            accepted=ACCEPTED in policies,
+            settled_by=", ".join(name.removeprefix(SETTLED) for name in policies if name.startswith(SETTLED)),
+            kind=kind,
+            code=code,
+            task=front["mteb"]["name"],
+            module=module,
+            abstask=name,
+            attributes=kind.attributes(benchmark),
+            **_made(benchmark, kind),
+            **kind.of_card(benchmark),
+            tables=tables,
+            counts=counts,
+            prompt=front["mteb"]["prompt"],
+            description=front["mteb"]["description"],
+            stated={name: value for name, value in front["mteb"].items() if name not in _SHOWN},
+            facts=_facts(benchmark),
+            construction={key: value for key, value in facts.items() if key not in _OWN},
+        )
+    )
+
+
+def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
+    """Return what a kind's own stage reported: `made`, and as `fate` what became of its items.
+
+    `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.
+    `checked` is what people said of them; None for a kind of whose items nobody can be asked.
+    """
+    of_stages: Any = benchmark.facts.get("kinds") or {}
+    people: Any = benchmark.facts.get("checked") or {}
+    facts = of_stages.get(kind.stage) or {}
+    made = {name: fact for name, fact in facts.items() if name not in _FATE}
+    checked = people.get(kind.name, []) if kind.checkable else None
+    if len(facts) - len(made) < len(_FATE):
+        return {"made": made, "fate": None, "checked": checked}
+    dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
+    fate = {"planned": facts["planned"], "built": facts["built"], **dropped}
+    return {"made": made, "fate": fate, "checked": checked}
+
+
+def form() -> str:
+    """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
+    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS, task_metadata.FILE)
+    return digest([version("curate-ir"), *map(template, (*shared, *(kind.card for kind in kinds())))])
+
+
+def told(facts: Mapping[str, Json]) -> list[str]:
+    """Return the parts of a card that are as the facts say, and follow from no table."""
+    return sorted({name.replace("_", " ") if name in _OWN else _MADE for name, fact in facts.items() if fact})
+
+
+def _facts(benchmark: Benchmark) -> dict[str, Json]:
+    return {key: benchmark.facts.get(key) for key in _OWN}
+
+
+def environment() -> "Environment":
+    """Return what fills the templates of cards."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
+        loader=FunctionLoader(template),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    made.filters |= {
+        "cell": _cell,
+        "quoted": partial(json.dumps, ensure_ascii=False),
+        "table": markdown,
+        "python": repr,
+    }
+    return made
+
+
+def front_matter(front: Mapping[str, Any]) -> str:
+    """Return the YAML block of a card."""
+    import yaml
+
+    text: str = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=1000)
+    return text
+
+
+def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table]) -> dict[str, Any]:
+    """Return the YAML block; `mteb` and `curate` (who had a part, what scoring has to know) are keys of our own."""
+    description, prompt = kind.words(benchmark.language, benchmark.facts)
+    own = kind.front(benchmark)
+    return {
+        **_head(benchmark, f"{benchmark.name} ({kind.name})", {kind: tables}),
+        **({"curate": dict(own)} if own else {}),
+        "configs": _configs(tables, default=kind.default),
+        "mteb": {
+            "name": f"{benchmark.name}-{kind.name}",
+            "type": kind.mteb.type,
+            "eval_langs": [code],
+            "main_score": kind.mteb.main_score,
+            "description": description,
+            "prompt": prompt,
+            **task_metadata.block(kind.name, kind.mteb.type, benchmark.facts),
+        },
+        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.attributes(benchmark))},
+    }
+
+
+def _head(benchmark: Benchmark, title: str, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> dict[str, Any]:
+    """Return the keys by which a hub files a data set."""
+    licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
+    rows = max(table.rows for tables in tasks.values() for table in tables if table.counted)
+    return {
+        "pretty_name": title,
+        "language": [benchmark.language.partition("-")[0]],
+        **({"license": str(licence)} if licence else {}),
+        "annotations_creators": ["machine-generated", *(["expert-generated"] if experts else [])],
+        "multilinguality": ["monolingual"],
+        "size_categories": [_size(rows)],
+        "task_categories": list(dict.fromkeys(kind.mteb.category for kind in tasks)),
+        "tags": ["mteb", "text"],
+    }
+
+
+def _size(rows: int) -> str:
+    """Return the hub's class of a number of rows: `n<1K`, `1K<n<10K`, and so on."""
+    below = [name for name, bound in _SIZES.items() if rows >= bound]
+    above = [name for name, bound in _SIZES.items() if rows < bound]
+    if not (below and above):
+        return f"n<{above[0]}" if above else f"n>{below[-1]}"
+    return f"{below[-1]}<n<{above[0]}"
+
+
+def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
+    """Return a configuration a table, with the file of each of its splits; a name in a folder begins with it."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for table in tables:
+        file = {"split": table.split, "path": f"{folder}/{table.file}" if folder else table.file}
+        found.setdefault(f"{folder}-{table.config}" if folder else table.config, []).append(file)
+    return [
+        {"config_name": name, "data_files": files} | ({"default": True} if name == default else {})
+        for name, files in found.items()
+    ]
+
+
+def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> str:
+    """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
+    first = next(iter(tasks))
+    default = f"{first.name}-{first.default}"
+    configs = [each for kind, tables in tasks.items() for each in _configs(tables, kind.name, default)]
+    front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
+    return (
+        environment()
+        .from_string(template(OVERVIEW))
+        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, default=default, facts=_facts(benchmark))
+    )
+
+
+def markdown(value: Json) -> str:
+    """Return a value as a Markdown table: mappings by dotted key, a list of mappings with a column per key."""
+    if isinstance(value, Mapping):
+        return _grid(["", "value"], [[key, text] for key, text in _flat(value)])
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        rows = [dict(_flat(item if isinstance(item, Mapping) else {"name": item})) for item in value]
+        heads = list(dict.fromkeys(key for row in rows for key in row))
+        return _grid(heads, [[row.get(key, "") for key in heads] for row in rows])
+    return _cell(value)
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _flat(value: Mapping[str, Json], prefix: str = "") -> list[tuple[str, str]]:
+    """Return (dotted key, shown value) of every leaf, in the order of the mapping."""
+    pairs: list[tuple[str, str]] = []
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            pairs += _flat(item, f"{prefix}{key}.")
+        else:
+            pairs.append((_cell(f"{prefix}{key}"), _cell(item)))
+    return pairs
+
+
+def _cell(value: object) -> str:
+    """Return one value as it may stand inside a Markdown table."""
+    if value is None:
+        return "not defined"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {text}" for key, text in _flat(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_cell(item) for item in value)
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

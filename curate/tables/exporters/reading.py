@@ -1,0 +1,169 @@
+"""Read an export of any format again: texts, and every table of labels under what it must equal."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.errors import DataError
+from curate.system.files import BATCH, frame
+from curate.tables.kinds import kinds
+
+Frames = Iterator[pl.DataFrame]
+_QRELS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32}
+_NAMES = {"id": "doc_id", "query-id": "query_id", "corpus-id": "doc_id"}
+
+
+RETRIEVAL_QUERIES = "retrieval queries"
+"""What the queries of a retrieval task are called, which reranking may have others than."""
+
+
+@dataclass(frozen=True)
+class ExportContents:
+    """What a folder holds."""
+
+    queries: pl.DataFrame
+    """query_id, text."""
+    documents: Callable[[], Frames]
+    """doc_id, title, text, in batches."""
+    tables: Mapping[str, tuple[str, pl.DataFrame]]
+    """File -> which labels it must hold (see `deriving.expected`), and those it holds."""
+    kinds: Mapping[str, Mapping[str, pl.DataFrame]] = field(default_factory=dict)
+    """Kind with tables of its own -> name (configuration and split) -> table."""
+    reranks: bool = False
+    """Whether the format has a reranker's candidates, where there are any."""
+    triples: pl.DataFrame | None = None
+    """query_id, positive_id, negative_id of a set to train on."""
+
+
+def mteb(folder: Path) -> ExportContents:
+    """Read the folders of the tasks; the tables of kinds whose labels are not the verdicts on documents stand apart."""
+    tables: dict[str, tuple[str, pl.DataFrame]] = {}
+    one, two = folder / "retrieval", folder / "reranking"
+    for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):
+        _add(tables, one, config, kind)
+    if two.is_dir():
+        for config in ("qrels", "top_ranked", "grades", "contested", "queries", "corpus"):
+            _add(tables, two, config, f"reranking {config}")
+    three = folder / "graded"
+    if three.is_dir():
+        for config, kind in (("qrels", "graded"), ("grades", "grades"), ("contested", "contested")):
+            _add(tables, three, config, kind)
+        _add(tables, three, "queries", "graded queries")
+        if (corpus := _only(three, "corpus").name) != _only(one, "corpus").name:  # the names tell the content
+            raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
+    _add(tables, one, "queries", RETRIEVAL_QUERIES)
+    asked = [table for labels, table in tables.values() if labels in (RETRIEVAL_QUERIES, "reranking queries")]
+    queries = pl.concat(asked[::-1]).unique("query_id", keep="first", maintain_order=True)
+    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own_kinds(folder), reranks=True)
+
+
+def own_kinds(folder: Path) -> dict[str, dict[str, pl.DataFrame]]:
+    """Return kind -> its tables, of the kinds whose labels are not the verdicts on documents."""
+    return {kind.name: written for kind in kinds() if not kind.judged and (written := _own(folder / kind.name))}
+
+
+def _own(folder: Path) -> dict[str, pl.DataFrame]:
+    """Return the tables of a kind that has its own, by configuration and split, such as `pairs` and `pairs-train`."""
+    found: dict[str, pl.DataFrame] = {}
+    for path in sorted(folder.glob("*-*.parquet")):
+        name = path.stem.rpartition("-")[0]
+        if name in found:
+            raise DataError(f"{folder.name}: expected one file {name}-HASH.parquet, found more")
+        found[name] = pl.read_parquet(path)
+    return found
+
+
+def beir(folder: Path) -> ExportContents:
+    """Read corpus.jsonl, queries.jsonl and qrels/test.tsv, with qrels/graded.tsv where it is."""
+    tables = {"qrels/test.tsv": ("qrels", _tsv(folder / "qrels" / "test.tsv"))}
+    if (more := folder / "qrels" / "graded.tsv").is_file():
+        tables["qrels/graded.tsv"] = ("graded", _tsv(more))
+    return ExportContents(
+        next(_lines(folder / "queries.jsonl", {"query_id": "_id", "text": "text"}, whole=True)),
+        lambda: _lines(folder / "corpus.jsonl", {"doc_id": "_id", "title": "title", "text": "text"}),
+        tables,
+    )
+
+
+def _tsv(path: Path) -> pl.DataFrame:
+    rows = pl.read_csv(path, separator="\t", infer_schema=False, quote_char=None)
+    return rows.select(query_id="query-id", doc_id="corpus-id", score=pl.col("score").cast(pl.Int32))
+
+
+def trec(folder: Path) -> ExportContents:
+    """Read docs.jsonl, topics.jsonl and qrels.txt; topics.tsv holds the same texts on one line each."""
+    tables = {"qrels.txt": ("judged", _txt(folder / "qrels.txt"))}
+    if (more := folder / "qrels-graded.txt").is_file():
+        tables["qrels-graded.txt"] = ("graded judged", _txt(more))
+    queries = next(_lines(folder / "topics.jsonl", {"query_id": "qid", "text": "text"}, whole=True))
+    topics = [line.split("\t", 1) for line in (folder / "topics.tsv").read_text(encoding="utf-8").splitlines()]
+    return ExportContents(
+        queries,
+        lambda: _lines(folder / "docs.jsonl", {"doc_id": "docno", "title": "title", "text": "text"}),
+        {
+            **tables,
+            "topics.tsv": ("topics", pl.DataFrame(topics, {"query_id": pl.String, "text": pl.String}, orient="row")),
+        },
+    )
+
+
+def triples(folder: Path) -> ExportContents:
+    """Read the tables of a set to train on; `triples.jsonl` follows from them."""
+    documents = pl.read_parquet(_only(folder, "documents"))
+    return ExportContents(
+        pl.read_parquet(_only(folder, "queries")),
+        lambda: iter([documents.select("doc_id", "text", title=pl.lit("")).select("doc_id", "title", "text")]),
+        {},
+        triples=pl.read_parquet(_only(folder, "train")),
+    )
+
+
+def _txt(path: Path) -> pl.DataFrame:
+    lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return pl.DataFrame([(query, doc, int(score)) for query, _, doc, score in lines], _QRELS, orient="row")
+
+
+def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str, kind: str) -> None:
+    if config == "contested" and not list(folder.glob("contested-*.parquet")):  # without rows there is no file
+        empty = frame("contested").select("query_id", "doc_id", "votes")
+        tables[f"{folder.name}/contested"] = (kind, empty)
+        return
+    path = _only(folder, config)
+    found = pl.read_parquet(path)
+    if config == "queries":
+        found = found.rename({"id": "query_id"})
+    tables[f"{folder.name}/{path.name}"] = (kind, found.rename(_NAMES, strict=False))
+
+
+def _only(folder: Path, config: str) -> Path:
+    """Return the one file of a configuration."""
+    found = sorted(folder.glob(f"{config}-*.parquet"))
+    if len(found) != 1:
+        raise DataError(f"{folder}: expected one file {config}-HASH.parquet, found {len(found)}")
+    return found[0]
+
+
+def _batches(path: Path) -> Frames:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=10 * BATCH):
+            part = pl.from_arrow(batch)
+            assert isinstance(part, pl.DataFrame)
+            yield part.select(doc_id="id", title="title", text="text")
+
+
+def _lines(path: Path, columns: Mapping[str, str], *, whole: bool = False) -> Frames:
+    """Yield columns (name -> key) of a JSONL file in batches, or all in one."""
+    schema, rows = dict.fromkeys(columns, pl.String), list[tuple[str, ...]]()
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            rows.append(tuple(row[key] for key in columns.values()))
+            if len(rows) == 10 * BATCH and not whole:
+                yield pl.DataFrame(rows, schema, orient="row")
+                rows = []
+    yield pl.DataFrame(rows, schema, orient="row")

@@ -1,0 +1,128 @@
+"""Metadata of a task as mteb's `TaskMetadata` has it: what a user states, what follows from the kind, what is missing.
+
+Nothing is invented: a field that no setting gives is left out, and `missing` names it.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from curate.core.config import Json, Section, parse_yaml
+from curate.core.errors import suggestion
+from curate.system.resources import template
+
+FILE = "tables/exporters/task_metadata.yaml"
+
+
+@cache
+def known() -> Mapping[str, Any]:
+    """Return mteb's values by field, the category by type of task, and the fields that must be filled."""
+    found: dict[str, Any] = parse_yaml(template(FILE))
+    return found
+
+
+def _of(field: str) -> AfterValidator:
+    """Return the check that a value is one of mteb's for a field."""
+
+    def check(value: str) -> str:
+        if value not in known()[field]:
+            raise ValueError(f"no value that mteb knows; {suggestion(value, known()[field])}")
+        return value
+
+    return AfterValidator(check)
+
+
+class TaskFields(Section):
+    """What mteb's metadata says of one task."""
+
+    reference: str | None = Field(
+        default=None, pattern=r"^https?://\S+$", description="address of the paper or page that documents the set"
+    )
+    date: tuple[dt.date, dt.date] | None = Field(
+        default=None,
+        description="first and last day on which the texts were collected, such as [2020-01-01, 2020-12-31]",
+    )
+    domains: tuple[Annotated[str, _of("domains")], ...] | None = Field(
+        default=None, description="of the texts, such as [Medical, Written]"
+    )
+    task_subtypes: tuple[Annotated[str, _of("task_subtypes")], ...] | None = Field(
+        default=None, description="such as [Question answering]; [] where none fits"
+    )
+    annotations_creators: Annotated[str, _of("annotations_creators")] | None = Field(
+        default=None, description="who labelled, such as `LM-generated and reviewed`"
+    )
+    dialect: tuple[str, ...] | None = Field(default=None, description="BCP-47 tags; [] where there are no dialects")
+    sample_creation: Annotated[str, _of("sample_creation")] | None = Field(
+        default=None, description="how the texts came about, such as `found`"
+    )
+    bibtex_citation: str | None = Field(
+        default=None, description='BibTeX of the paper; "" where there is none; else export.citation if it is BibTeX'
+    )
+    adapted_from: tuple[str, ...] | None = Field(default=None, description="tasks of mteb that the set was made of")
+    contributed_by: str | None = Field(default=None, description="person or organisation that contributes the set")
+    is_public: bool | None = Field(default=None, description="whether everybody may download it; mteb assumes true")
+    is_beta: bool | None = Field(default=None, description="whether the set may still change; mteb assumes false")
+    superseded_by: str | None = Field(default=None, description="task of mteb that replaces this one")
+    description: str | None = Field(default=None, description="of the task, a sentence; else that of its kind")
+    prompt: str | dict[Literal["query", "document"], str] | None = Field(
+        default=None, description="what instruction-following models are told; else export.instruction"
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.date and self.date[0] > self.date[1]:
+            raise ValueError("date: expected the first day, then the last")
+        return self
+
+
+class MtebMetadata(TaskFields):
+    """What mteb's metadata says of every task of an export, and of single ones."""
+
+    tasks: dict[str, TaskFields] = Field(
+        default_factory=dict, description="fields of one task, such as sts, which win over those of all"
+    )
+
+    @property
+    def given(self) -> dict[str, Json]:
+        """Return what was set, as plain values."""
+        found: dict[str, Json] = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        return found
+
+
+def block(kind: str, type_: str, facts: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the fields of one task: by type, licence and citation of the card, and the settings, its own last."""
+    stated: Any = facts.get("task_metadata") or {}
+    given, own = (
+        {name: value for name, value in stated.items() if name != "tasks"},
+        stated.get("tasks", {}).get(kind, {}),
+    )
+    licence, citation = str(facts.get("license") or ""), str(facts.get("citation") or "").strip()
+    category = known()["category"].get(type_)
+    return {
+        **({"category": category} if category else {}),
+        **({"license": licence} if usable(licence) else {}),
+        **({"bibtex_citation": citation} if citation.startswith("@") else {}),
+        **given,
+        **own,
+    }
+
+
+def usable(licence: str) -> bool:
+    """Return whether mteb takes a licence: one of its identifiers, or an address."""
+    return licence in known()["license"] or licence.startswith(("https://", "http://"))
+
+
+def missing(fields: Mapping[str, Json]) -> list[str]:
+    """Return the settings without which mteb's `is_filled()` is False, in the order of its metadata."""
+    names = [name for name in known()["needed"] if fields.get(name) is None]
+    return ["export.license" if name == "license" else f"export.mteb.{name}" for name in names]
+
+
+def licence_problem(licence: str | None) -> str | None:
+    """Return what is wrong with a licence for mteb, as a sentence; None where it takes it, or there is none."""
+    if not licence or usable(licence):
+        return None
+    return f"export.license: mteb knows no {licence!r}; {suggestion(licence, known()['license'])}; or give its address"

@@ -1,0 +1,169 @@
+"""Write what a model trains on: FlagEmbedding's JSONL with texts, and Parquet tables of ids for sentence-transformers.
+
+The candidates of a benchmark are taken: those with the score 1 as positives, the others as negatives.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.core.protocols import Benchmark
+from curate.system.files import sha256, write_text
+from curate.system.resources import template
+from curate.tables.exporters.card import TRIPLES, Table, environment, front_matter, markdown
+
+LISTS = "triples.jsonl"
+_OWN = ("license", "source", "instruction", "judges", "weak_judges", "scores", "mined")
+
+
+@dataclass(frozen=True)
+class TriplesContent:
+    """What a folder of triples holds: a line per query, and the tables by name."""
+
+    lists: pl.DataFrame
+    """query_id, and the lists pos and neg of {doc_id, worth}, best grades first."""
+    lines: Iterable[str]
+    """Read once: texts of a large set are not held twice."""
+    tables: Mapping[str, pl.DataFrame]
+
+
+def export(benchmark: Benchmark, folder: Path) -> None:
+    """Write `triples.jsonl`, the tables `train`, `queries` and `documents`, and a README that names them.
+
+    A line of `triples.jsonl` is a query: {query, pos, neg}, lists of texts; with the fact `scores` also pos_scores and
+    neg_scores, the mean gain of a pair's grades (of the five 4 for S to 0 for D); with the fact `instruction` also
+    prompt. A row of `train` holds query_id, positive_id and negative_id: the n-th positive beside the n-th negative,
+    and the shorter list begins again until the longer one is used up. Best grades stand first. DataError if a query
+    lacks either.
+    """
+    found = content(benchmark)
+    with (folder / LISTS).open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(found.lines)
+    tables = [_write(folder, name, table) for name, table in found.tables.items()]
+    write_text(folder / "README.md", readme(benchmark, found, tables))
+
+
+def content(benchmark: Benchmark) -> TriplesContent:
+    """Return what `export` writes."""
+    lists, wanted = _lists(benchmark), set(benchmark.candidates["doc_id"])
+    texts = {doc.doc_id: doc.shown() for batch in benchmark.corpus.batches() for doc in batch if doc.doc_id in wanted}
+    asked = benchmark.queries.join(lists, on="query_id", how="semi", maintain_order="left")
+    rows = _lines(benchmark, lists, dict(asked.select("query_id", "text").iter_rows()), texts)
+    tables = {
+        "train": _triples(lists),
+        "queries": asked.select("query_id", "text"),
+        "documents": pl.DataFrame(list(texts.items()), {"doc_id": pl.String, "text": pl.String}, orient="row"),
+    }
+    return TriplesContent(lists, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows), tables)
+
+
+def alone(benchmark: Benchmark) -> Benchmark:
+    """Return a benchmark with the queries and verdicts of its candidates alone: those whose texts a folder holds."""
+    chosen = benchmark.candidates
+    return replace(
+        benchmark,
+        queries=benchmark.queries.join(chosen, on="query_id", how="semi", maintain_order="left"),
+        verdicts=benchmark.verdicts.join(chosen, on=["query_id", "doc_id"], how="semi", maintain_order="left"),
+    )
+
+
+def _lists(benchmark: Benchmark) -> pl.DataFrame:
+    """Return query_id, and the lists pos and neg of {doc_id, worth}, best grades first; sorted by query."""
+    gains = dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))
+    given = pl.element().struct.field("grade").replace_strict(gains, default=None, return_dtype=pl.Float64)
+    worth = pl.col("votes").list.eval(given).list.mean().round(5)
+    graded = benchmark.verdicts.select("query_id", "doc_id", worth=worth)
+    rows = benchmark.candidates.join(graded, on=["query_id", "doc_id"], how="left")
+    side = pl.struct("doc_id", "worth")
+    found = (
+        rows.sort("query_id", "worth", "doc_id", descending=[False, True, False], nulls_last=True)
+        .group_by("query_id", maintain_order=True)
+        .agg(pos=side.filter(pl.col("score") > 0), neg=side.filter(pl.col("score") == 0))
+    )
+    lame = found.filter((pl.col("pos").list.len() == 0) | (pl.col("neg").list.len() == 0))
+    if found.is_empty() or len(lame):
+        raise DataError(
+            f"triples: found {len(found):,} queries with candidates, of which {len(lame):,} have no positive or no "
+            "negative; expected one or more queries with both; see `curate train-set`, or export.rerank"
+        )
+    return found
+
+
+def _lines(
+    benchmark: Benchmark, lists: pl.DataFrame, queries: Mapping[str, str], texts: Mapping[str, str]
+) -> Iterator[dict[str, Json]]:
+    """Yield the objects of the JSONL file."""
+    prompt, scored = benchmark.facts.get("instruction"), bool(benchmark.facts.get("scores"))
+    for query_id, *sides in lists.iter_rows():
+        row: dict[str, Json] = {"query": queries[query_id]}
+        row |= {
+            name: [texts[each["doc_id"]] for each in side] for name, side in zip(("pos", "neg"), sides, strict=True)
+        }
+        if scored:
+            named = zip(("pos_scores", "neg_scores"), sides, strict=True)
+            row |= {name: [each["worth"] for each in side] for name, side in named}
+        yield {**row, "prompt": str(prompt)} if prompt else row
+
+
+def _triples(lists: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, positive_id and negative_id, a row per triple."""
+    longest = pl.max_horizontal(pl.col("pos").list.len(), pl.col("neg").list.len())
+    rows = lists.with_columns(at=pl.int_ranges(longest)).explode("at")
+    return rows.select(
+        "query_id",
+        **{
+            name: pl.col(side).list.get(pl.col("at") % pl.col(side).list.len()).struct.field("doc_id")
+            for name, side in (("positive_id", "pos"), ("negative_id", "neg"))
+        },
+    )
+
+
+def _write(folder: Path, config: str, table: pl.DataFrame) -> Table:
+    """Write a Parquet file that is named by its content, as the caches of `datasets` need it."""
+    import pyarrow.parquet as pq
+
+    beside = folder / f".{config}.parquet"
+    pq.write_table(table.to_arrow(), beside, compression="zstd", write_statistics=False)
+    path = folder / f"{config}-{sha256(beside)[:16]}.parquet"
+    beside.rename(path)
+    return Table(config, path.name, len(table), table.columns)
+
+
+def readme(benchmark: Benchmark, found: TriplesContent, tables: Sequence[Table]) -> str:
+    """Return the README of what a folder holds."""
+    lists = found.lists
+    facts = benchmark.facts
+    front = {
+        "pretty_name": f"{benchmark.name} (triples)",
+        "language": [benchmark.language.partition("-")[0]],
+        **({"license": str(facts["license"])} if facts.get("license") else {}),
+        "task_categories": ["text-ranking"],
+        "tags": ["sentence-transformers", "text"],
+        "configs": [
+            {"config_name": table.config, "data_files": [{"split": "train", "path": table.file}]}
+            | ({"default": True} if table.config == "train" else {})
+            for table in tables
+        ],
+    }
+    pairs = {name: int(lists[name].list.len().sum()) for name in ("pos", "neg")}
+    counts = {table.config.replace("train", "triples"): table.rows for table in tables} | {
+        "positives": pairs["pos"],
+        "negatives": pairs["neg"],
+    }
+    return (
+        environment()
+        .from_string(template(TRIPLES))
+        .render(
+            front=front_matter(front),
+            name=markdown(benchmark.name),
+            facts={key: facts.get(key) for key in _OWN},
+            construction={key: value for key, value in facts.items() if key not in _OWN},
+            counts=counts,
+            tables=tables,
+        )
+    )

@@ -1,0 +1,48 @@
+"""Kinds of benchmark: each a module that says how its tables are written, derived again, scored and shown."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from curate.core.registry import Registry
+from curate.tables.kinds.kind import BenchmarkKind
+
+KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
+    "kind",
+    {
+        "retrieval": "curate.tables.kinds.retrieval:Retrieval",
+        "graded": "curate.tables.kinds.retrieval:Graded",
+        "reranking": "curate.tables.kinds.reranking:Reranking",
+        "sts": "curate.tables.kinds.sts:Sts",
+        "classification": "curate.tables.kinds.classification:Classification",
+        "classification-confirmed": "curate.tables.kinds.classification:ConfirmedClassification",
+        "clustering": "curate.tables.kinds.clustering:Clustering",
+        "clustering-confirmed": "curate.tables.kinds.clustering:ConfirmedClustering",
+        "paraphrase": "curate.tables.kinds.paraphrase:Paraphrase",
+        "sentence-retrieval": "curate.tables.kinds.sentence_retrieval:SentenceRetrieval",
+        "gradient-edit": "curate.tables.kinds.gradient:GradientEdit",
+        "gradient-mix": "curate.tables.kinds.gradient:GradientMix",
+    },
+)
+"""Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
+
+
+@cache
+def kind(name: str) -> BenchmarkKind:
+    """Return a kind by its name; ConfigError if nobody knows it."""
+    return KINDS.load(name)()
+
+
+def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
+    """Return the first kind of a type of mteb's, one with this main score before others; None if none is of it."""
+    alike = [each for each in kinds() if each.mteb.type == name]
+    return next((each for each in alike if each.mteb.main_score == main_score), alike[0] if alike else None)
+
+
+def kinds() -> Sequence[BenchmarkKind]:
+    """Return all kinds, ours first, each in its place: the order of folders and of tables on a page."""
+    return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]
+
+
+def stages() -> tuple[str, ...]:
+    """Return the stages that make tables of kinds, each once, in the order of the kinds."""
+    return tuple(dict.fromkeys(each.stage for each in kinds() if each.stage))

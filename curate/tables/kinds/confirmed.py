@@ -1,0 +1,60 @@
+"""Items that a panel confirmed, held against the ledger: a kind says what was asked of each and what was wanted."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from curate.core.config import Json
+from curate.ledger import Ledger
+from curate.llm.recorded_votes import NONE, Answers, Verdict, verdict, votes
+from curate.tables.kinds.checks import listed
+
+
+@dataclass(frozen=True)
+class PublishedItem:
+    """One item as an export has it."""
+
+    texts: tuple[str, ...]
+    """What the panel's question showed: query and passage, or one text."""
+    wanted: str
+    """The answer that the published label needs."""
+    verdict: Verdict = "confirmed"
+    votes: Answers | None = None
+    """Judge -> answer as published; None where votes are not."""
+
+
+def otherwise(
+    kind: str, asked: Mapping[str, Json], items: Mapping[str, PublishedItem], ledger: Ledger
+) -> Iterator[str]:
+    """Yield what the ledger says otherwise of a kind's items (id -> item) that were put to a panel, a sentence each.
+
+    `asked` is what the manifest says of one question. Differences are texts that nobody was asked about, votes, and
+    verdicts. A vote that was published as no answer stays one, also if the ledger has learnt it since.
+    """
+    panel: Any = asked["panel"]
+    said = votes(asked, {name: item.texts for name, item in items.items()}, ledger)
+    for judge in panel:
+        lacking = [name for name, each in said.items() if judge not in each]
+        if lacking:
+            yield (
+                f"{kind}: the ledger holds no answer by {judge} about {len(lacking):,} items, for example "
+                f"{listed(lacking)}: a text was changed, or they were asked with another ledger"
+            )
+    answers = {name: _with_gaps(each, items[name].votes) for name, each in said.items() if len(each) == len(panel)}
+    for what, others in (
+        ("votes", [name for name, each in answers.items() if items[name].votes not in (None, each)]),
+        (
+            "labels",
+            [name for name, each in answers.items() if verdict(each, items[name].wanted) != items[name].verdict],
+        ),
+    ):
+        if others:
+            spelled = ", ".join(f"{judge} {answer}" for judge, answer in sorted(answers[others[0]].items()))
+            yield (
+                f"{kind}: {len(others):,} {what} are others in the ledger, for example {listed(others)}: there "
+                f"the first has {spelled}"
+            )
+
+
+def _with_gaps(said: Answers, published: Answers | None) -> Answers:
+    return {**said, **{judge: each for judge, each in (published or {}).items() if each in NONE}}

@@ -1,0 +1,174 @@
+"""Kinds whose labels are the panel's verdicts on documents: what they have in common."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark, Corpus
+from curate.core.records import Document
+from curate.core.scale import FIVE
+from curate.system.files import BATCH
+from curate.tables.kinds import words
+from curate.tables.kinds.kind import BenchmarkKind, ExportTable, TaskContent
+from curate.tables.kinds.lengths import SAMPLE, Lengths, rounded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEYS = {"query-id": pl.col("query_id"), "corpus-id": pl.col("doc_id")}
+_RANKED = {"query-id": pl.col("query_id"), "corpus-ids": pl.col("doc_id")}
+
+
+@dataclass(frozen=True)
+class Content:
+    """The tables of one task; `ranked` holds query_id and the list of its candidates, None for retrieval."""
+
+    queries: pl.DataFrame
+    documents: Iterable[Document]
+    size: int
+    qrels: pl.DataFrame
+    ranked: pl.DataFrame | None
+    verdicts: pl.DataFrame
+    contested: pl.DataFrame | None = None
+    """Of graded labels those of contested pairs; None for binary ones."""
+    relevant_from: int = 1
+    """Lowest score in `qrels` that makes a positive."""
+
+
+class OfDocuments(BenchmarkKind):
+    """What retrieval, graded retrieval and reranking have in common."""
+
+    default = "qrels"
+    items = ("corpus",)
+    judged = True
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return the columns of every configuration, in the types that mteb reads."""
+        import pyarrow as pa
+
+        text = pa.string()
+        pair = {"query-id": text, "corpus-id": text}
+        votes = pa.list_(pa.struct({"judge": text, "grade": text}))
+        columns = {
+            "corpus": {"id": text, "title": text, "text": text},
+            "queries": {"id": text, "text": text},
+            "qrels": pair | {"score": pa.int32()},
+            "top_ranked": {"query-id": text, "corpus-ids": pa.list_(text)},
+            "grades": pair | {"verdict": text, "votes": votes},
+            "contested": pair | {"votes": votes},
+        }
+        return {name: pa.schema(each) for name, each in columns.items()}
+
+    @abstractmethod
+    def chosen(self, benchmark: Benchmark) -> Content:
+        """Return the queries, documents and labels of the task."""
+
+    def is_graded(self, _benchmark: Benchmark) -> bool:
+        """Return whether the labels are gains, and not positives."""
+        return False
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return the tables: corpus, queries, qrels, candidates, every judged pair, and contested ones."""
+        content = self.chosen(benchmark)
+        lengths = Lengths(content.size)
+        return TaskContent(_tables(content, lengths), lambda: counts(content, lengths))
+
+    def words(self, language: str, facts: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return the description, and the instruction of queries: the facts', else that of the language."""
+        said = words.of(language)
+        instruction = str(facts.get("instruction") or said["instruction"])
+        return said["description"][self.name], {"query": instruction}
+
+    def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
+        """Return what the card says of grades and gains."""
+        scale, graded = benchmark.scale, self.is_graded(benchmark)
+        others = [label for label in scale.labels if label not in scale.relevant]
+        said = str(benchmark.facts.get("graded labels") or "").partition(",")[0]
+        return {
+            "graded": graded,
+            "grades_sentence": f"{', '.join(scale.positives)} (relevant), {', '.join(others)} (not relevant)",
+            "gains": ", ".join(f"{label} {scale.gain(label)}" for label in scale.labels),
+            "own_scores": benchmark.qrels.filter(pl.col("score") > 0)["score"].n_unique() > 1,
+            "chosen_grade": {"minimum": "the minimum"}.get(said, "the lower median"),
+            "below": graded and bool((benchmark.gains["score"] < scale.gain(scale.relevant_from)).any()),
+        }
+
+    def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
+        """Return who had a part in the set, by role, and what grades gain; a scale other than the five grades too."""
+        parts: Any = benchmark.facts.get("parts") or {}
+        if benchmark.scale != FIVE:
+            parts = {**parts, "scale": benchmark.scale.to_json()}
+        if self.is_graded(benchmark):
+            parts = {**parts, "gains": dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))}
+        found: Mapping[str, Json] = parts
+        return found
+
+
+def _tables(content: Content, lengths: Lengths) -> Iterator[ExportTable]:
+    yield ExportTable("corpus", _frames(lengths.passing(content.documents)))
+    yield ExportTable("queries", [content.queries.select(id="query_id", text="text")])
+    yield ExportTable("qrels", [_keyed(content.qrels, "score")])
+    if content.ranked is not None:
+        yield ExportTable("top_ranked", [content.ranked.select(**_RANKED)])
+    by_judge = pl.element().sort_by(pl.element().struct.field("judge"))
+    grades = content.verdicts.with_columns(pl.col("votes").list.eval(by_judge))
+    contested = grades.filter(pl.col("verdict") == "contested")
+    yield ExportTable("grades", [_keyed(grades, "verdict", "votes")])
+    if contested.height:  # `datasets` cannot read a file without rows
+        yield ExportTable("contested", [_keyed(contested, "votes")])
+
+
+def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Return pairs sorted by key, under mteb's names of the key."""
+    return pairs.sort("query_id", "doc_id").select(**_KEYS, **{name: pl.col(name) for name in columns})
+
+
+def _frames(documents: Iterable[Document]) -> Iterator[pl.DataFrame]:
+    """Yield the corpus in frames of one size, so that the bytes do not depend on how it was batched before."""
+    stream = iter(documents)
+    while batch := list(islice(stream, BATCH)):
+        rows = [(item.doc_id, item.title, item.text) for item in batch]
+        yield pl.DataFrame(rows, schema={"id": pl.String, "title": pl.String, "text": pl.String}, orient="row")
+
+
+def counts(content: Content, lengths: Lengths) -> dict[str, Json]:
+    """Return the figures of one folder; a mean over nothing is None."""
+    queries = content.queries.height
+    positives = content.qrels.filter(pl.col("score") >= content.relevant_from).height
+    negatives = content.qrels.height - positives
+    labels: dict[str, Json] = {
+        "positives": positives,
+        "positives per query": positives / queries if queries else None,
+        **({"negatives": negatives, "negatives per query": negatives / queries} if queries and negatives else {}),
+    }
+    if content.contested is not None:
+        worth = content.qrels["score"].value_counts().sort("score", descending=True)
+        labels = {
+            "labels with a gain": positives,
+            "labels with a gain per query": positives / queries if queries else None,
+            **{f"labels with the gain {gain}": count for gain, count in worth.iter_rows()},
+            "labels with a gain, of contested pairs": content.contested.filter(pl.col("score") > 0).height,
+        }
+    of_verdict = dict(content.verdicts["verdict"].value_counts().sort("verdict").iter_rows())
+    counted = f"{min(queries, SAMPLE):,} queries and {len(lengths.counts):,} documents, by cl100k_base"
+    return {
+        "queries": queries,
+        "documents": content.size,
+        **labels,
+        "tokens per query": rounded(lengths.mean_of(content.queries["text"].to_list())),
+        "tokens per document": rounded(lengths.mean),
+        "tokens were counted in": counted,
+        "judged pairs": content.verdicts.height,
+        **{f"judged pairs, {verdict}": count for verdict, count in of_verdict.items()},
+    }
+
+
+def documents(corpus: Corpus) -> Iterator[Document]:
+    """Yield every document of a corpus."""
+    return chain.from_iterable(corpus.batches())

@@ -1,0 +1,226 @@
+"""Gradients: items of one source whose score says how much is right about them; edits and mixes are a task each."""
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark
+from curate.ledger import Ledger
+from curate.system.files import frame
+from curate.tables.kinds import words
+from curate.tables.kinds.checks import empty, listed, repeated, sentence
+from curate.tables.kinds.confirmed import PublishedItem, otherwise
+from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
+from curate.tables.kinds.lengths import Lengths, rounded
+from curate.tables.kinds.mixing import FEWEST, LEVELS, MIX, MixPair, level, partners, rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NAMED = {
+    "sentence1": "source",
+    "sentence2": "destination",
+    "score": "level",
+    "kind": "variant",
+    "pair-id": "pair_id",
+    "query-id": "query_id",
+    "source-id": "source_id",
+    "alternate-id": "alternate_id",
+}
+"""Columns of an export -> those of the stage's table."""
+_SAME, _CHANGED = "same", "different"
+_QUESTION = {
+    "zh": "这两句话需要同一个回答（same），还是不同的回答（different）？",
+    "en": "Do these two texts need the same answer, or different ones?",
+}
+
+
+def _mteb(highest: int) -> MtebClass:
+    return MtebClass(
+        "STS",
+        "sts.AbsTaskSTS",
+        "cosine_spearman",
+        "Spearman",
+        "sentence-similarity",
+        {"min_score": 0, "max_score": highest},
+    )
+
+
+class _Gradient(BenchmarkKind):
+    """What both tasks have in common: two texts, and a level as score."""
+
+    default = "items"
+    items = ("items",)
+    card = "tables/kinds/gradient.md.j2"
+    scorer = "curate.evaluation.models.scorers_pairs:LevelScorer"
+    stage = "gradient"
+    table = "gradients"
+    part = True
+    made: str
+    """Kind of its rows in the stage's table."""
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return the columns of the items: texts, and the level as a whole number."""
+        import pyarrow as pa
+
+        return {"items": pa.schema(dict.fromkeys(_NAMED, pa.string()) | {"score": pa.int32()})}
+
+    def _own(self, benchmark: Benchmark) -> pl.DataFrame:
+        return benchmark.tables[self.table].filter(pl.col("kind") == self.made).sort("pair_id", "level")
+
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether there are items of this kind."""
+        return self.table in benchmark.tables and bool(self._own(benchmark).height)
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return the items, sorted by pair and level."""
+        rows = self._own(benchmark)
+        columns = {new: pl.col(old).cast(pl.Int32) if new == "score" else pl.col(old) for new, old in _NAMED.items()}
+        return TaskContent([ExportTable("items", [rows.select(**columns)])], lambda: _counts(rows))
+
+    def problems(self, benchmark: Benchmark) -> Iterable[str]:
+        """Yield what is wrong: ids, empty texts, and pairs whose levels are not all there."""
+        rows = self._own(benchmark)
+        yield from repeated("gradients", rows, "item_id")
+        yield from empty("gradients", rows, "item_id", "source", "destination")
+        yield from sentence("gradients", self._broken(rows), "pairs lack a level, or have one twice", "make them again")
+
+    def _broken(self, rows: pl.DataFrame) -> list[str]:
+        """Return the pairs whose levels are not those of the kind."""
+        wanted = [float(each) for each in self.levels()]
+        held = rows.sort("pair_id", "level").group_by("pair_id", maintain_order=True).agg("level")
+        return [name for name, levels in held.iter_rows() if levels != wanted]
+
+    @abstractmethod
+    def levels(self) -> tuple[int, ...]:
+        """Return the levels that every pair has, lowest first."""
+
+    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
+        """Return all gradients with other ids of their queries and sources."""
+        ids = table.with_columns(doc_id=pl.col("source_id")).select(query_id=new["query_id"], doc_id=new["doc_id"])
+        source = pl.when(pl.col("kind") == GradientEdit.made).then(ids["query_id"]).otherwise(ids["doc_id"])
+        return table.with_columns(query_id=ids["query_id"], source_id=source)
+
+    def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return the description, and one prompt for both texts."""
+        said = words.of(language)
+        return said["description"][self.name], said["similar"]
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Return the items under the names of the stage's columns, levels as decimals."""
+        table = tables["items"].rename(_NAMED)
+        return table.with_columns(pl.col("level").cast(pl.Float64), kind=pl.lit(self.made))
+
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare levels with what follows from the texts, or from the panel's answers in the ledger."""
+        broken = self._broken(table)
+        differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
+        found = [*(differences if broken else []), *self._differences(table, made, ledger)]
+        return KindCheck(found, list(self._unchecked(table, made)), table.height)
+
+    @abstractmethod
+    def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+        """Yield what is otherwise."""
+
+    def _unchecked(self, _table: pl.DataFrame, _made: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what cannot be derived again."""
+        yield from ()
+
+
+class GradientEdit(_Gradient):
+    """A counterpart of the same meaning, score 1, above an edit that needs another answer, score 0."""
+
+    name = "gradient-edit"
+    title = "meaning under edits"
+    mteb = _mteb(1)
+    made = "edit"
+    scorer = "curate.evaluation.models.scorers_gradients:EditScorer"
+    section = "tables/kinds/gradient_section.html.j2"
+    section_words = "tables/kinds/gradient.yaml"
+
+    def levels(self) -> tuple[int, ...]:
+        """Return the levels of every pair."""
+        return (0, 1)
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return both texts of every item, and whether they need one answer, as published."""
+        rows = table.filter(pl.col("kind") == self.made).select(
+            "item_id",
+            text1="source",
+            text2="destination",
+            label=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise(pl.lit(_CHANGED)),
+            stratum=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise("variant"),
+        )
+        return ReviewItems(rows, (_SAME, _CHANGED), _QUESTION)
+
+    def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+        sources = table.group_by("pair_id").agg(pl.col("source").n_unique())
+        odd = sorted(sources.filter(pl.col("source") > 1)["pair_id"])
+        if odd:
+            yield f"{self.name}: {len(odd):,} pairs have two sources, for example {listed(odd)}"
+        asked = made.get("asked", {})
+        for question, wanted in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
+            rows = table.filter(pl.col("level") == wanted).select("pair_id", "source", "destination").iter_rows()
+            items = {name: PublishedItem((one, other), "yes") for name, one, other in rows}
+            if question in asked:
+                yield from otherwise(self.name, asked[question], items, ledger)
+
+    def _unchecked(self, table: pl.DataFrame, made: Mapping[str, Any]) -> Iterator[str]:
+        if not made.get("asked"):
+            yield f"{self.name}: {table.height:,} levels of counterparts and edits that no panel confirmed"
+
+
+class GradientMix(_Gradient):
+    """The recipe of integrity gradients: a source spliced from two documents, score the share that is its own."""
+
+    name = "gradient-mix"
+    title = "spliced texts"
+    mteb = _mteb(LEVELS[-1])
+    made = MIX
+    spliced = True
+
+    def levels(self) -> tuple[int, ...]:
+        """Return the levels of every pair."""
+        return LEVELS
+
+    def without(self, table: pl.DataFrame, ids: Collection[str]) -> pl.DataFrame:
+        """Return the gradients with the other pairs mixed anew, for each completes another one."""
+        own = pl.col("kind") == MIX
+        kept = table.filter(own, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
+        columns = kept.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
+        pairs = {name: MixPair(*values) for name, *values in columns.iter_rows()}
+        mixes = frame(self.table, rows(pairs) if len(pairs) >= FEWEST else ())
+        return pl.concat([table.filter(~own), mixes]).sort("kind", "pair_id", "level", "item_id")
+
+    def _differences(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
+        whole = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")
+        pairs = {name: (source, destination) for name, source, destination in whole.iter_rows()}
+        z, y = partners(pairs)
+        odd = [
+            f"{name}, level {share:g}"
+            for name, share, *held in table.select(
+                "pair_id", "level", "source", "destination", "alternate_id"
+            ).iter_rows()
+            if name not in pairs or tuple(held) != level(name, int(share), pairs, z, y)
+        ]
+        if odd:
+            yield f"{self.name}: {len(odd):,} items are not the mix of their level, for example {listed(odd)}"
+
+
+def _counts(rows: pl.DataFrame) -> list[dict[str, Json]]:
+    """Return the figures of every kind of edit, or of the mixes."""
+    lengths = Lengths(0)
+    return [
+        {
+            "kind": variant,
+            "pairs": part["pair_id"].n_unique(),
+            "items": part.height,
+            "tokens of sentence1": rounded(lengths.mean_of(part["source"].to_list())),
+            "tokens of sentence2": rounded(lengths.mean_of(part["destination"].to_list())),
+        }
+        for (variant,), part in rows.sort("variant").group_by("variant", maintain_order=True)
+    ]

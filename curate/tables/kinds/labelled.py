@@ -1,0 +1,191 @@
+"""What kinds of labelled texts have in common: their table, and the labels that a panel confirmed apart from all.
+
+Each stands twice in an export: with all labels as they are given, and with those alone that all judges confirmed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark
+from curate.ledger import Ledger
+from curate.tables.kinds import words
+from curate.tables.kinds.checks import empty, listed, repeated, sentence
+from curate.tables.kinds.confirmed import PublishedItem, otherwise
+from curate.tables.kinds.kind import TEST, BenchmarkKind, KindCheck, ReviewItems
+from curate.tables.kinds.lengths import Lengths, rounded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TRAIN_TEXTS, TEST_TEXTS = 8, 2
+"""Texts of a class in each split, at least: stock mteb trains on 8 per class."""
+CONFIRMED, QUESTION = "confirmed", "class"
+_NAMES = {"item_id": "item-id", "label": "label-name"}
+
+
+def divisible() -> pl.Expr:
+    """Return whether the class of a row has texts enough in both splits."""
+    counts = {split: (pl.col("split") == split).sum().over("label") for split in ("train", TEST)}
+    return (counts["train"] >= TRAIN_TEXTS) & (counts[TEST] >= TEST_TEXTS)
+
+
+def confirmed(classified: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that all judges confirm, of classes that have enough of them; none where under two have."""
+    agreed = classified.filter(pl.col("verdict") == CONFIRMED).filter(divisible())
+    return agreed if agreed["label"].n_unique() > 1 else agreed.clear()
+
+
+class OfClasses(BenchmarkKind):
+    """A kind that is made of the table `classified`."""
+
+    stage = "label"
+    table = "classified"
+    spliced = True
+    default = "texts"
+    items = ("texts",)
+    card = "tables/kinds/labelled.md.j2"
+    only_confirmed: bool = False
+    """Whether it holds the confirmed labels alone."""
+    shown: str = "text"
+    """mteb's column of the text, and of the label."""
+    labelled: str = "label"
+
+    def rows(self, benchmark: Benchmark) -> pl.DataFrame:
+        """Return the texts that it holds, sorted by item."""
+        table = benchmark.tables[self.table]
+        return (confirmed(table) if self.only_confirmed else table).sort("item_id")
+
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether there are texts of it."""
+        return self.table in benchmark.tables and bool(self.rows(benchmark).height)
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return the columns: text and label as mteb wants them, and what is known of both."""
+        import pyarrow as pa
+
+        text = pa.string()
+        votes = pa.list_(pa.struct({"judge": text, "answer": text}))
+        columns = {
+            self.shown: text,
+            self.labelled: pa.int64(),
+            **dict.fromkeys(("label-name", "item-id", "side"), text),
+        }
+        return {"texts": pa.schema({**columns, "split": text, "group": text, "verdict": text, "votes": votes})}
+
+    def written(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows in the columns of its file."""
+        named = rows.rename(_NAMES).rename({"label_id": self.labelled, "text": self.shown})
+        return named.select(*self.configs["texts"].names)
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Return the table of what was written."""
+        back = {new: old for old, new in _NAMES.items()}
+        whole = pl.concat(tables.values()).rename({self.shown: "text", self.labelled: "label_id"}).rename(back)
+        return whole.select(pl.col(name).cast(kind) for name, kind in self.columns.items()).sort("item_id")
+
+    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
+        """Return the table with other ids of its texts; a group is called as its first text."""
+        changed = table
+        for column in ("item_id", "group"):
+            either = {name: pl.col(column) for name in ("query_id", "doc_id")}
+            sides = changed.with_columns(**either).select(query=new["query_id"], doc=new["doc_id"], side="side")
+            picked = sides.select(pl.when(pl.col("side") == "queries").then("query").otherwise("doc"))
+            changed = changed.with_columns(picked.to_series().alias(column))
+        return changed.sort("item_id")
+
+    def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return the description, and the prompt of its texts."""
+        said = words.of(language)
+        return said["description"][self.name], said[self.name.partition("-")[0]]
+
+    def problems(self, benchmark: Benchmark) -> Iterable[str]:
+        """Yield what is wrong with all texts; those of confirmed labels are among them, and of one table once."""
+        if self.only_confirmed or self.name != "classification":
+            return
+        table = benchmark.tables[self.table]
+        yield from repeated(self.table, table, "item_id")
+        yield from empty(self.table, table, "item_id", "text")
+        same = table.filter(pl.col("text").str.strip_chars().is_duplicated())["item_id"].to_list()
+        yield from sentence(self.table, same, "texts are equal", "run `curate label` again")
+        sides = table.filter(pl.col("split").n_unique().over("group") > 1)["item_id"].to_list()
+        yield from sentence(self.table, sides, "texts have their group in both splits", "run `curate label` again")
+        odd = table.filter(pl.col("label_id").n_unique().over("label") > 1)["item_id"].to_list()
+        yield from sentence(self.table, odd, "labels have several numbers", "run `curate label` again")
+
+    def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
+        """Return the names of the classes, by number."""
+        return {"classes": self._classes(benchmark), "only_confirmed": self.only_confirmed}
+
+    def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
+        """Return the names of the classes, by number, and which labels these are."""
+        return {"classes": self._classes(benchmark), "labels": CONFIRMED if self.only_confirmed else "given"}
+
+    def _classes(self, benchmark: Benchmark) -> dict[str, Json]:
+        pairs = benchmark.tables[self.table].select("label_id", "label").unique().sort("label_id")
+        return {str(number): name for number, name in pairs.iter_rows()}
+
+    def counts(self, rows: pl.DataFrame) -> list[Json]:
+        """Return a row of figures per class and one of all."""
+        lengths = Lengths(0)
+        parts = [
+            *((name, rows.filter(pl.col("label") == name)) for name in sorted(rows["label"].unique())),
+            ("all", rows),
+        ]
+        return [
+            {
+                "class": name,
+                "texts": part.height,
+                **{split: part.filter(pl.col("split") == split).height for split in ("train", TEST)},
+                "groups": part["group"].n_unique(),
+                "confirmed": part.filter(pl.col("verdict") == CONFIRMED).height,
+                "tokens": rounded(lengths.mean_of(part["text"].to_list())),
+            }
+            for name, part in parts
+        ]
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems | None:
+        """Return the texts, of which people choose the class, none or several; a stratum per class and verdict."""
+        if self.only_confirmed:
+            return None
+        stratum = pl.concat_str("label", "verdict", separator=", ")
+        rows = table.select("item_id", text1="text", text2=pl.lit(None, pl.String), label="label", stratum=stratum)
+        said = {language: words.of(language)["which"] for language in ("en", "zh")}
+        return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), said)
+
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Look up what every judge said of every text, and derive each verdict and number again."""
+        asked = made.get("asked", {}).get(QUESTION)
+        differences = list(self._contradictions(table))
+        if asked is None:
+            return KindCheck(
+                differences, [f"{self.name}: {table.height:,} labels as given, nobody was asked"], table.height
+            )
+        items = {
+            row["item_id"]: PublishedItem(
+                (row["text"],), row["label"], row["verdict"], {vote["judge"]: vote["answer"] for vote in row["votes"]}
+            )
+            for row in table.iter_rows(named=True)
+        }
+        differences += otherwise(self.name, asked, items, ledger)
+        left = table.filter(pl.col("verdict") != CONFIRMED).height
+        unchecked = [f"{self.name}: {left:,} given labels that the panel does not confirm"] if left else []
+        return KindCheck(differences, unchecked, table.height)
+
+    def _contradictions(self, table: pl.DataFrame) -> Iterable[str]:
+        names = table.group_by("label_id").agg(pl.col("label").unique())
+        several = names.filter(pl.col("label").list.len() > 1)["label_id"].cast(pl.String).to_list()
+        twice = table.filter(pl.col("item_id").is_duplicated())["item_id"].unique().sort().to_list()
+        both = table.filter(pl.col("split").n_unique().over("group") > 1)["item_id"].to_list()
+        alone = table.filter(pl.col("verdict") != CONFIRMED)["item_id"].to_list() if self.only_confirmed else []
+        for ids, what in (
+            (several, "numbers stand for several classes"),
+            (twice, "texts stand there more than once"),
+            (both, "texts have their group in both splits"),
+            (alone, "texts are not confirmed"),
+        ):
+            if ids:
+                yield f"{self.name}: {len(ids):,} {what}, for example {listed(ids)}"

@@ -1,0 +1,214 @@
+"""Paraphrases: pairs of a query and a sentence that means the same, or looks as if it did."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark
+from curate.ledger import Ledger
+from curate.llm.recorded_votes import Verdict
+from curate.stats.shortcuts import overlap
+from curate.tables.kinds import words
+from curate.tables.kinds.checks import empty, listed, repeated, sentence
+from curate.tables.kinds.confirmed import PublishedItem, otherwise
+from curate.tables.kinds.kind import (
+    TEST,
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    configured,
+)
+from curate.tables.kinds.lengths import Lengths, rounded
+from curate.tables.kinds.reviewing import of_pairs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NAMED = {"labels": "label", "pair-id": "pair_id", "query-id": "query_id"}
+"""Column of an export -> of the table, where they differ."""
+_COLUMNS = ("sentence1", "sentence2", *_NAMED, "kind", "group", "retriever", "rank", "overlap", "verdict", "votes")
+_SENTENCES, _PLAUSIBLE, _DIFFERENT = "sts-sentences", "edit-plausible", "edit-different"
+"""Questions of the stage."""
+_POSITIVE, _NEIGHBOUR, _CHANGED = "paraphrase", "neighbour", "different"
+PUBLISHED = ("confirmed", "unconfirmed")
+"""Verdicts of what may be published."""
+
+
+class Paraphrase(BenchmarkKind):
+    """Pairs with label 1 or 0, scored by the average precision of the best of mteb's similarities."""
+
+    name = "paraphrase"
+    title = "paraphrase"
+    mteb = MtebClass(
+        "PairClassification",
+        "pair_classification.AbsTaskPairClassification",
+        "max_ap",
+        "average precision",
+        "sentence-similarity",
+    )
+    splits = (TEST, "train")
+    default = "pairs"
+    items = ("pairs",)
+    card = "tables/kinds/paraphrase.md.j2"
+    scorer = "curate.evaluation.models.scorers_pairs:PairClassificationScorer"
+    circular = ("retriever", "judge", "generator")
+    stage = "paraphrase"
+    table = "paraphrases"
+    section = "tables/kinds/paraphrase_section.html.j2"
+    section_words = "tables/kinds/paraphrase.yaml"
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return the columns of the pairs: texts, the label as a whole number, and where a pair is from."""
+        import pyarrow as pa
+
+        votes = pa.list_(pa.struct({"judge": pa.string(), "answer": pa.string()}))
+        other = {"labels": pa.int32(), "rank": pa.int32(), "overlap": pa.float64(), "votes": votes}
+        return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | other)}
+
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether any pair is of the split `test`, which alone is scored."""
+        return self.table in benchmark.tables and (benchmark.tables[self.table]["split"] == TEST).any()
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return the pairs of each split that has any, sorted by id."""
+        pairs = benchmark.tables[self.table]
+        held = {split: part for split in self.splits if (part := _of_split(pairs, split)).height}
+        columns = {name: pl.col(_NAMED.get(name, name)) for name in _COLUMNS}
+        return TaskContent(
+            [ExportTable("pairs", [part.select(**columns)], split) for split, part in held.items()],
+            lambda: [_counts(split, part) for split, part in held.items()],
+        )
+
+    def problems(self, benchmark: Benchmark) -> Iterable[str]:
+        """Yield what is wrong: ids, equal or empty sentences, labels, texts on both sides, a split of one label."""
+        pairs = benchmark.tables[self.table].drop_nulls("split")
+        yield from repeated("paraphrases", pairs, "pair_id")
+        yield from empty("paraphrases", pairs, "pair_id", "sentence1", "sentence2")
+        for rows, what, remedy in (
+            (pairs.filter(_odd()), "labels are not their kind's", "1 is for paraphrases alone"),
+            (pairs.filter(pl.col("sentence1") == pl.col("sentence2")), "pairs are of equal sentences", "drop them"),
+            (pairs.filter(~pl.col("verdict").is_in(PUBLISHED)), "pairs were not confirmed", "drop them"),
+        ):
+            yield from sentence("paraphrases", rows["pair_id"].to_list(), what, remedy)
+        parts = [pairs.filter(pl.col("split") == split) for split in self.splits]
+        for what, columns in (("groups", ["group"]), ("texts", ["sentence1", "sentence2"])):
+            train, test = ({each for name in columns for each in part[name]} for part in parts)
+            ids = pairs.filter(pl.any_horizontal(pl.col(columns).is_in(sorted(train & test))))["pair_id"].to_list()
+            yield from sentence("paraphrases", ids, f"pairs share {what} with the other split", "split by group")
+        if parts[0].height and parts[0]["label"].n_unique() < 2:
+            yield "paraphrases: all pairs of the split test have one label; set paraphrase.queries higher"
+
+    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
+        """Return the pairs with other ids of their queries, which name groups too."""
+        group = table.select(query_id="group").select(group=new["query_id"])["group"]
+        return table.with_columns(group, query_id=new["query_id"])
+
+    def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return the description, and one prompt for both sentences."""
+        said = words.of(language)
+        return said["description"][self.name], said["similar"]
+
+    def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
+        """Return who mined negatives, judged and wrote: a model of such a name scores too well here."""
+        return contributors(benchmark)
+
+    def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
+        """Return the contributors, by role."""
+        return {"circular": contributors(benchmark)}
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return the pairs of the set, of which people say whether both sentences mean the same."""
+        return of_pairs(table.drop_nulls("split"))
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Return the pairs of both splits."""
+        parts = {split: tables.get(configured("pairs", split)) for split in self.splits}
+        return pl.concat(
+            each.rename(_NAMED).with_columns(split=pl.lit(split)) for split, each in parts.items() if each is not None
+        )
+
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare labels with the kind of each pair, overlaps with the texts, and votes with the ledger."""
+        differences = list(_contradictions(table))
+        asked = made.get("asked", {})
+        if asked:
+            for question, items in _items(table).items():
+                differences += otherwise(self.name, asked[question], items, ledger) if items else []
+        unchecked = f"paraphrase: {table.height:,} labels of pairs that no panel confirmed, but for their kind"
+        return KindCheck(differences, [] if asked else [unchecked], table.height)
+
+
+def contributors(benchmark: Benchmark) -> Mapping[str, Json]:
+    """Return role -> names of those who had a part in making paraphrases, as the stage reported them."""
+    of_stages: Any = benchmark.facts.get("kinds") or {}
+    found: Mapping[str, Json] = (of_stages.get("paraphrase") or {}).get("parts") or {}
+    return found
+
+
+def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return judge -> answer of the votes of a row."""
+    return {each["judge"]: each["answer"] for each in votes}
+
+
+def _of_split(pairs: pl.DataFrame, split: str) -> pl.DataFrame:
+    return pairs.filter(pl.col("split") == split).sort("pair_id")
+
+
+def _odd() -> pl.Expr:
+    return pl.col("label").ne_missing((pl.col("kind") == _POSITIVE).cast(pl.Int32))
+
+
+def _contradictions(table: pl.DataFrame) -> Iterator[str]:
+    """Yield what the table itself contradicts."""
+    texts = table.select("pair_id", "sentence1", "sentence2", "overlap").iter_rows()
+    moved = [name for name, one, two, said in texts if abs(overlap(one, two) - said) > 1e-6]
+    edits = table.filter(~pl.col("kind").is_in([_POSITIVE, _NEIGHBOUR]))
+    unchanged = [
+        name
+        for name, votes in edits.select("pair_id", "votes").iter_rows()
+        if set(answers(votes).values()) - {_CHANGED}
+    ]
+    for ids, what in (
+        (table.filter(_odd())["pair_id"].to_list(), "labels contradict their kind"),
+        (table.filter(pl.col("pair_id").is_duplicated())["pair_id"].to_list(), "pairs stand there more than once"),
+        (table.filter(~pl.col("verdict").is_in(PUBLISHED))["pair_id"].to_list(), "pairs are not confirmed"),
+        (moved, "overlaps are not those of the texts"),
+        (unchanged, "votes do not confirm an edit"),
+    ):
+        if ids:
+            yield f"paraphrase: {len(ids):,} {what}, for example {listed(ids)}"
+
+
+def _items(table: pl.DataFrame) -> dict[str, dict[str, PublishedItem]]:
+    """Return question -> what a panel was shown of each pair, and what it must have said: an edit is asked twice."""
+    found: dict[str, dict[str, PublishedItem]] = {_SENTENCES: {}, _PLAUSIBLE: {}, _DIFFERENT: {}}
+    columns = table.select("pair_id", "sentence1", "sentence2", "kind", "label", "votes", "verdict")
+    for name, one, two, kind, label, votes, said in columns.iter_rows():
+        verdict: Verdict = said
+        if kind in (_POSITIVE, _NEIGHBOUR):
+            item = PublishedItem((one, two), "yes" if label else "no", verdict, answers(votes))
+            found[_SENTENCES][name] = item
+        else:
+            found[_PLAUSIBLE][name] = found[_DIFFERENT][name] = PublishedItem((one, two), "yes", verdict)
+    return found
+
+
+def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:
+    """Return the figures of one split."""
+    lengths = Lengths(0)
+    kinds = dict(pairs["kind"].value_counts().sort("kind").iter_rows())
+    return {
+        "split": split,
+        "pairs": pairs.height,
+        "label 1": f"{pairs['label'].sum() / pairs.height:.2%}",
+        "queries": pairs["query_id"].n_unique(),
+        **kinds,
+        "tokens of sentence1": rounded(lengths.mean_of(pairs["sentence1"].to_list())),
+        "tokens of sentence2": rounded(lengths.mean_of(pairs["sentence2"].to_list())),
+    }

@@ -1,0 +1,177 @@
+"""Retrieval of sentences: which of all queries a paraphrase means, as a panel says."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark
+from curate.ledger import Ledger
+from curate.llm.recorded_votes import Verdict
+from curate.tables.kinds import words
+from curate.tables.kinds.checks import empty, listed, sentence
+from curate.tables.kinds.confirmed import PublishedItem, otherwise
+from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, TaskContent
+from curate.tables.kinds.lengths import Lengths, rounded
+from curate.tables.kinds.paraphrase import answers, contributors
+from curate.tables.kinds.retrieval import TASK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_QUESTION = "sts-sentences"
+_VERDICTS = {"confirmed": "relevant", "rejected": "not relevant"}
+"""Verdict of the table -> of an export, in the words of retrieval; the others are called the same."""
+POSITIVE = pl.col("verdict").is_in(["confirmed", "unconfirmed"])
+_BY_ID = ("pair_id", "query_id")
+
+
+class SentenceRetrieval(BenchmarkKind):
+    """Paraphrases as queries, all original queries as the corpus, scored by nDCG@10."""
+
+    name = "sentence-retrieval"
+    title = "sentence retrieval"
+    mteb = TASK
+    default = "qrels"
+    items = ("corpus",)
+    card = "tables/kinds/sentence_retrieval.md.j2"
+    scorer = "curate.evaluation.models.scorers:RetrievalScorer"
+    circular = ("judge", "generator")
+    stage = "paraphrase"
+    table = "originals"
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return the columns of every configuration, in the types that mteb reads; `grades` holds every judged pair."""
+        import pyarrow as pa
+
+        text = pa.string()
+        pair = {"query-id": text, "corpus-id": text}
+        votes = pa.list_(pa.struct({"judge": text, "grade": text}))
+        columns = {
+            "corpus": {"id": text, "title": text, "text": text},
+            "queries": {"id": text, "text": text},
+            "qrels": pair | {"score": pa.int32()},
+            "grades": pair | {"verdict": text, "votes": votes},
+        }
+        return {name: pa.schema(each) for name, each in columns.items()}
+
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether any paraphrase has an original."""
+        return self.table in benchmark.tables and bool(benchmark.tables[self.table].filter(POSITIVE).height)
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return corpus, queries, positives, and every judged pair."""
+        table = benchmark.tables[self.table]
+        corpus = table.select(id="query_id", title=pl.lit(""), text="text").unique("id").sort("id")
+        judged = table.drop_nulls("pair_id").sort(_BY_ID)
+        queries = judged.select(id="pair_id", text="paraphrase").unique("id").sort("id")
+        keys = {"query-id": pl.col("pair_id"), "corpus-id": pl.col("query_id")}
+        grade = pl.element().struct.rename_fields(["judge", "grade"])
+        tables = [
+            ExportTable("corpus", [corpus]),
+            ExportTable("queries", [queries]),
+            ExportTable("qrels", [judged.filter(POSITIVE).select(**keys, score=pl.lit(1))]),
+            ExportTable(
+                "grades",
+                [
+                    judged.select(
+                        **keys, verdict=pl.col("verdict").replace(_VERDICTS), votes=pl.col("votes").list.eval(grade)
+                    )
+                ],
+            ),
+        ]
+        return TaskContent(tables, lambda: _counts(corpus, queries, judged))
+
+    def problems(self, benchmark: Benchmark) -> Iterable[str]:
+        """Yield what is wrong: empty texts, ids with several texts, pairs twice, paraphrases without an original."""
+        table = benchmark.tables[self.table]
+        judged = table.drop_nulls("pair_id")
+        yield from empty("originals", table, "query_id", "text")
+        yield from empty("originals", judged, "pair_id", "paraphrase")
+        for key, text in (("query_id", "text"), ("pair_id", "paraphrase")):
+            several = judged.group_by(key).agg(pl.col(text).n_unique().alias("texts")).filter(pl.col("texts") > 1)
+            yield from sentence("originals", sorted(several[key]), f"ids of {text}s have several", "give each its own")
+        twice = judged.filter(judged.select(_BY_ID).is_duplicated())["pair_id"].unique().sort().to_list()
+        yield from sentence("originals", twice, "paraphrases stand there twice with one original", "drop one")
+        bare = judged.join(judged.filter(POSITIVE), on="pair_id", how="anti")["pair_id"].unique().sort().to_list()
+        yield from sentence("originals", bare, "paraphrases have no original", "leave them out")
+
+    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
+        """Return the table with other ids of the originals."""
+        return table.with_columns(query_id=new["query_id"])
+
+    def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return the description, and one prompt for both sides: both are questions."""
+        said = words.of(language)
+        return said["description"][self.name], said["similar"]
+
+    def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
+        """Return who retrieved, judged and wrote: a model of such a name scores too well here."""
+        return contributors(benchmark)
+
+    def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
+        """Return the contributors, by role."""
+        return {"circular": contributors(benchmark)}
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Return a row per judged pair, and per original that none was judged with; `score` is what the qrels say."""
+        answer = pl.element().struct.rename_fields(["judge", "answer"])
+        words_of = {said: word for word, said in _VERDICTS.items()}
+        pairs = tables["grades"].join(tables["qrels"], on=["query-id", "corpus-id"], how="full", coalesce=True)
+        named = pairs.join(tables["queries"], left_on="query-id", right_on="id", how="left").select(
+            query_id="corpus-id",
+            pair_id="query-id",
+            paraphrase="text",
+            verdict=pl.col("verdict").replace(words_of),
+            votes=pl.col("votes").list.eval(answer),
+            score="score",
+        )
+        corpus = tables["corpus"].select(query_id="id", text="text")
+        return corpus.join(named, on="query_id", how="full", coalesce=True).sort("query_id", "pair_id")
+
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare labels with verdicts, and these with what the panel said of each original and paraphrase."""
+        judged = table.drop_nulls("pair_id")
+        said = pl.when(POSITIVE).then(1)
+        differences = [
+            f"{self.name}: {rows.height:,} {what}, for example {listed(rows['pair_id'].to_list())}"
+            for rows, what in (
+                (judged.filter(said.ne_missing(pl.col("score"))), "labels are not what their verdict says"),
+                (judged.filter(pl.any_horizontal(pl.col("text", "paraphrase").is_null())), "pairs lack a text"),
+            )
+            if rows.height
+        ]
+        asked = made.get("asked", {})
+        if asked:
+            differences += otherwise(self.name, asked[_QUESTION], _items(judged), ledger)
+        unchecked = f"{self.name}: {judged.height:,} labels that no panel confirmed"
+        return KindCheck(differences, [] if asked else [unchecked], judged.height)
+
+
+def _items(judged: pl.DataFrame) -> dict[str, PublishedItem]:
+    """Return what a panel was shown of each pair, and what its answers were published as."""
+    whole = judged.drop_nulls(["text", "paraphrase", "verdict"])
+    columns = whole.select("query_id", "pair_id", "text", "paraphrase", "verdict", "votes")
+    found: dict[str, PublishedItem] = {}
+    for query_id, pair_id, original, paraphrase, said, votes in columns.iter_rows():
+        published: Verdict = said
+        found[f"{pair_id} {query_id}"] = PublishedItem((original, paraphrase), "yes", published, answers(votes))
+    return found
+
+
+def _counts(corpus: pl.DataFrame, queries: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
+    lengths, positives = Lengths(0), judged.filter(POSITIVE).height
+    verdicts = dict(judged["verdict"].value_counts().sort("verdict").iter_rows())
+    return {
+        "queries": queries.height,
+        "originals": corpus.height,
+        "positives": positives,
+        "positives per query": rounded(positives / queries.height),
+        "judged pairs": judged.height,
+        **{f"judged pairs, {_VERDICTS.get(said, said)}": count for said, count in verdicts.items()},
+        "pairs that nobody judged": queries.height * corpus.height - judged.height,
+        "tokens per query": rounded(lengths.mean_of(queries["text"].to_list())),
+        "tokens per original": rounded(lengths.mean_of(corpus["text"].to_list())),
+    }

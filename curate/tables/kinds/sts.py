@@ -1,0 +1,158 @@
+"""STS: pairs of a query and a sentence made from it, of the same meaning or of another."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark
+from curate.ledger import Ledger
+from curate.llm.recorded_votes import Answers, verdict, votes
+from curate.tables.kinds import words
+from curate.tables.kinds.checks import empty, listed, repeated, sentence
+from curate.tables.kinds.confirmed import PublishedItem, otherwise
+from curate.tables.kinds.kind import (
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    configured,
+)
+from curate.tables.kinds.lengths import Lengths, rounded
+from curate.tables.kinds.reviewing import of_pairs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_COLUMNS = ("sentence1", "sentence2", "score", "kind", "pair-id", "query-id", "term", "synonym")
+_NAMED = {"score": pl.col("label"), "query-id": pl.col("query_id"), "pair-id": pl.col("pair_id")}
+
+
+class Sts(BenchmarkKind):
+    """Pairs of sentences with label 1 or 0, scored by Pearson's correlation with the cosine."""
+
+    name = "sts"
+    title = "sentence similarity"
+    mteb = MtebClass(
+        "STS", "sts.AbsTaskSTS", "cosine_pearson", "Pearson", "sentence-similarity", {"min_score": 0, "max_score": 1}
+    )
+    splits = ("test", "train")
+    default = "pairs"
+    items = ("pairs",)
+    card = "tables/kinds/sts.md.j2"
+    scorer = "curate.evaluation.models.scorers:PairScorer"
+    stage = "sts"
+    table = "pairs"
+    section = "tables/kinds/sts_section.html.j2"
+    section_words = "tables/kinds/sts.yaml"
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return the columns of the pairs: texts, and the label as a whole number."""
+        import pyarrow as pa
+
+        return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | {"score": pa.int32()})}
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return the pairs of each split that has any, sorted by id: the score is the label."""
+        pairs = benchmark.tables[self.table]
+        parts = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in self.splits}
+        held = {split: part for split, part in parts.items() if part.height}
+        columns = {name: _NAMED.get(name, pl.col(name)) for name in _COLUMNS}
+        return TaskContent(
+            [ExportTable("pairs", [part.select(**columns)], split) for split, part in held.items()],
+            lambda: [_counts(split, part) for split, part in held.items()],
+        )
+
+    def problems(self, benchmark: Benchmark) -> Iterable[str]:
+        """Yield what is wrong: ids, empty sentences, labels against their kind, queries in two splits."""
+        pairs = benchmark.tables[self.table]
+        yield from repeated("pairs", pairs, "pair_id")
+        yield from empty("pairs", pairs, "pair_id", "sentence1", "sentence2")
+        odd = pairs.filter(pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32)))
+        yield from sentence(
+            "pairs", odd["pair_id"].to_list(), "labels are not their kind's", "1 is for positives alone"
+        )
+        train, test = (set(pairs.filter(pl.col("split") == split)["query_id"]) for split in ("train", "test"))
+        yield from sentence("pairs", sorted(train & test), "queries are in both splits", "split by query")
+
+    def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
+        """Return the pairs with other ids of their queries."""
+        return table.with_columns(query_id=new["query_id"])
+
+    def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
+        """Return the description, and one prompt for both sentences."""
+        said = words.of(language)
+        return said["description"][self.name], said["similar"]
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
+        return of_pairs(table)
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Return the pairs of both splits."""
+        named = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
+        parts = {split: tables.get(configured("pairs", split)) for split in self.splits}
+        return pl.concat(
+            each.rename(named).with_columns(split=pl.lit(split)) for split, each in parts.items() if each is not None
+        )
+
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare labels with the kind of each pair, and with what the panel said of its sentences and words."""
+        wrong = pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32))
+        differences = [
+            f"sts: {rows.height:,} {what}, for example {listed(rows['pair_id'].to_list())}"
+            for rows, what in (
+                (table.filter(wrong), "labels contradict their kind"),
+                (table.filter(pl.col("pair_id").is_duplicated()), "pairs stand there more than once"),
+            )
+            if rows.height
+        ]
+        asked = made.get("asked", {})
+        unchecked = f"sts: {table.height:,} labels of pairs of sentences that no panel confirmed, but for their kind"
+        if "sentences" in asked:
+            differences += otherwise(self.name, asked["sentences"], _sentences(table), ledger)
+        if "words" in asked:
+            differences += _words(table, asked["words"], ledger)
+        return KindCheck(differences, [] if "sentences" in asked else [unchecked], table.height)
+
+
+def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
+    """Return what a panel was shown of each pair, and what it must have said."""
+    columns = pairs.select("pair_id", "sentence1", "sentence2", "label")
+    return {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
+
+
+def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+    """Yield what is wrong with the words of pairs: a panel confirmed them in the order of the dictionary, or turned."""
+    words = pairs.select("term", "synonym").unique(maintain_order=True).rows()
+    both = [words, [pair[::-1] for pair in words]]
+    said = [votes(asked, {str(at): pair for at, pair in enumerate(each)}, ledger) for each in both]
+    odd = [pair for at, pair in enumerate(words) if not any(_agreed(each[str(at)], asked) for each in said)]
+    rows = pairs.filter(pl.struct("term", "synonym").is_in([{"term": one, "synonym": two} for one, two in odd]))
+    if odd:
+        yield (
+            f"sts: the words of {rows.height:,} pairs are not confirmed in the ledger, for example "
+            f"{listed(rows['pair_id'].to_list())}"
+        )
+
+
+def _agreed(answers: Answers, asked: Mapping[str, Any]) -> bool:
+    return answers.keys() == asked["panel"].keys() and verdict(answers, "yes") == "confirmed"
+
+
+def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:
+    """Return the figures of one split of the pairs of sentences."""
+    lengths = Lengths(0)
+    kinds = dict(pairs["kind"].value_counts().sort("kind").iter_rows())
+    return {
+        "split": split,
+        "pairs": pairs.height,
+        "label 1": f"{pairs['label'].sum() / pairs.height:.2%}",
+        **kinds,
+        "tokens of sentence1": rounded(lengths.mean_of(pairs["sentence1"].to_list())),
+        "tokens of sentence2": rounded(lengths.mean_of(pairs["sentence2"].to_list())),
+    }

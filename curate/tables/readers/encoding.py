@@ -1,0 +1,161 @@
+"""Text files of unknown encoding: which one it is, and their lines."""
+
+import codecs
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from curate.core.common_hanzi import common
+from curate.core.errors import DataError
+from curate.tables.readers.packed import Unpacked, opened
+
+Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
+SAMPLE = 1_000
+"""Lines with bytes above 127 that are looked at before an encoding is chosen."""
+
+CODECS: dict[Encoding, tuple[str, ...]] = {
+    "utf-8": ("utf-8",),
+    "gb18030": ("gb18030",),
+    "big5": ("cp950", "big5hkscs"),  # what Windows writes, then what Hong Kong adds
+}
+"""Encodings whose lines can be told apart by their bytes -> the codecs that may read a line, tried in order."""
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_CHUNK = 1 << 16
+_SAMPLE_BYTES = 1 << 20
+_SHARE = 0.05
+"""Of frequent Chinese characters: less of them in a text, and it is none."""
+_FIRST: dict[Encoding, tuple[str, int, int]] = {"gb18030": ("gb2312", 0xB0, 0xD7), "big5": ("big5", 0xA4, 0xC6)}
+"""Encoding -> the older one that it grew from, and between which first bytes that has its usual characters; rarer ones
+follow."""
+_RARER = 0.5
+"""What one of these counts, beside a usual one."""
+
+OLD_MAC = (
+    "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
+    "line ends of Unix or Windows"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text file."""
+
+    number: int
+    """From 1."""
+    text: str | None
+    """None if its bytes are not valid in the file's encoding."""
+    at: int
+    """Bytes of the file read so far, as it lies on the disk."""
+
+
+def detect(path: Path, option: str | None) -> Encoding:
+    """Return the encoding of a text file, as `guess` finds it."""
+    with opened(path) as stream:
+        return guess(stream, str(path), option)
+
+
+def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
+    """Return the encoding of a stream: by its byte order mark, else UTF-8 if most lines are, else by its characters.
+
+    GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample. A
+    table whose only Chinese are names or headings may have none of these: there it is the share of those that each
+    encoding's older form has. DataError, with the option that names an encoding if there is one, if none of the
+    three fits, or if there are zero bytes without a byte order mark; and if no line
+    ends with a line feed, but with a carriage return.
+    """
+    remedy = f"save the file as UTF-8{f', or name its encoding with {option}' if option else ''}"
+    head = stream.read(4096)
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head and b"\0" not in head:
+        raise DataError(f"{place}: {OLD_MAC}")
+    for bom, name in _BOMS:
+        if head.startswith(bom):
+            return "utf-16" if name == "utf-16" else "utf-8"
+    if b"\0" in head:
+        raise DataError(f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
+    sample = _sample(chain(io.BytesIO(head + stream.readline()), stream))
+    scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
+    best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
+    valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
+    if 2 * len(valid) >= len(sample) and (scores[best] < 0.5 or any(max(text) >= "\u0800" for text in valid)):
+        return "utf-8"  # 头痛 in GB18030 is valid UTF-8 too, but makes two-byte letters
+    if scores[best] < _SHARE:
+        usual: dict[Encoding, float] = {name: _usual(sample, name) for name in ("gb18030", "big5")}
+        likely: Encoding = "big5" if usual["big5"] > usual["gb18030"] else "gb18030"
+        if usual[likely] >= 0.5:
+            return likely
+    if scores[best] <= 0:
+        raise DataError(f"{place}: found no text in UTF-8, GB18030 or Big5, expected one of them; {remedy}")
+    return best
+
+
+def _sample(stream: Iterable[bytes]) -> list[bytes]:
+    """Return the first lines that hold bytes above 127, at most `SAMPLE` of them or about a megabyte."""
+    sample: list[bytes] = []
+    size = 0
+    for line in stream:
+        if not line.isascii():
+            sample.append(line)
+            size += len(line)
+        if len(sample) == SAMPLE or size > _SAMPLE_BYTES:
+            break
+    return sample
+
+
+def _plausible(sample: list[bytes], encoding: Encoding) -> float:
+    """Return the share of frequent characters among all that are not ASCII; 0 if too many lines do not decode."""
+    texts = [text for line in sample if (text := _decode(line, encoding)) is not None]
+    frequent, wide = common(texts)
+    if 10 * len(texts) < 9 * len(sample) or wide == 0:
+        return 0.0
+    share = frequent / wide
+    return share if share >= _SHARE or wide < 50 else 0.0
+
+
+def _usual(sample: list[bytes], encoding: Encoding) -> float:
+    """Return the share of Chinese characters that an encoding always had among all that are not ASCII, rarer ones less.
+
+    0 if a line does not decode.
+    """
+    older, low, high = _FIRST[encoding]
+    texts = [_decode(line, encoding) for line in sample]
+    wide = [each for text in texts for each in text or "" if not each.isascii()]
+    if None in texts or not wide:
+        return 0.0
+    first = [each.encode(older, "replace")[0] for each in wide]
+    return sum(_RARER if byte > high else float(byte >= low) for byte in first) / len(wide)
+
+
+def _decode(line: bytes, encoding: Encoding) -> str | None:
+    for codec in CODECS[encoding]:
+        try:
+            return line.decode(codec)
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
+    """Yield the lines of an open file without its byte order mark; only a line feed ends a line.
+
+    One bad line does not hide the others.
+    """
+    bytewise = ((_decode(line, encoding), len(line)) for line in stream)
+    at = 0
+    for number, (text, length) in enumerate(_utf16(stream) if encoding == "utf-16" else bytewise, start=1):
+        at = stream.consumed() if isinstance(stream, Unpacked) else at + length
+        yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, at)
+
+
+def _utf16(stream: BinaryIO) -> Iterator[tuple[str | None, int]]:
+    """Yield lines and their lengths in bytes; here a line feed is two bytes, which no reading by lines finds."""
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    rest = ""
+    for chunk in iter(lambda: stream.read(_CHUNK), b""):
+        *whole, rest = (rest + decoder.decode(chunk)).split("\n")
+        yield from ((None if "\ufffd" in line else f"{line}\n", 2 * len(line) + 2) for line in whole)
+    rest += decoder.decode(b"", final=True)
+    if rest:
+        yield None if "\ufffd" in rest else rest, 2 * len(rest)

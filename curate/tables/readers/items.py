@@ -1,0 +1,242 @@
+"""From a row's values to an id, a title and a text, or to a pair with its score; every doubt becomes a Problem."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from curate.core.config import kind_of
+from curate.core.errors import DataError
+from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers.text import FIX, shown_names
+
+Names = Mapping[str, Sequence[str]]
+"""Field -> names of the column that may hold it, first choice first."""
+
+NAMES: Mapping[Table, Names] = {
+    "queries": {"id": ("_id", "id", "query_id", "query-id", "qid"), "text": ("text", "query")},
+    "corpus": {
+        "id": ("_id", "id", "doc_id", "corpus-id", "corpus_id", "docid"),
+        "title": ("title",),
+        "text": ("text",),
+    },
+    "qrels": {
+        "query_id": ("query-id", "query_id", "qid"),
+        "doc_id": ("corpus-id", "corpus_id", "doc_id", "docid", "pid"),
+        "score": ("score", "relevance"),
+    },
+    "labels": {
+        "id": ("_id", "id", "query_id", "query-id", "qid", "doc_id", "corpus-id", "corpus_id", "docid"),
+        "label": ("label", "class", "category"),
+    },
+}
+"""The names that are tried where a pipeline names none: those of BEIR and MTEB, and our own tables'."""
+
+OPTIONAL = frozenset({"title"})
+LINE = "<line>"
+"""Stands for a column of ids in a table without one: the number of the line, or of the row, is the id."""
+_INT32 = 2**31
+_EXACT = 2**53
+"""From here on a float stands for several whole numbers, so it is no id."""
+_AS_FLOAT = re.compile(r"(-?\d{1,15})\.0+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A query (without title) or a document, as it stands in the source."""
+
+    line: int
+    id: str
+    title: str
+    text: str
+
+    def empty(self) -> bool:
+        """Say whether there is nothing to read in it: white space and zero-width characters at most."""
+        return not (self.title + self.text).replace("\u200b", "").replace("\ufeff", "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """A line of qrels."""
+
+    line: int
+    query_id: str
+    doc_id: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLabels:
+    """The labels that a row gives to a query or a document: none, one, or several in a list."""
+
+    line: int
+    id: str
+    labels: tuple[str, ...]
+    group: str | None
+    """What the text belongs to, such as a person; None where nothing says so."""
+
+
+class _UnfitError(Exception):
+    """Leaves a row's conversion with what was found, what was expected and what to do."""
+
+
+Thing = TypeVar("Thing", Item, LabelledPair, ItemLabels)
+
+
+def item(row: Row | Problem, names: Names) -> Item | Problem:
+    """Return the query or document in a row; titles may be missing; ids may be whole numbers, without white space."""
+    if isinstance(row, Problem):
+        return row
+    try:
+        title = _text(row, "title", names) if "title" in names else ""
+        return Item(row.line, _id(row, "id", names), title, _text(row, "text", names))
+    except _UnfitError as unfit:
+        return Problem(row.line, *unfit.args)
+
+
+def pair(row: Row | Problem, names: Names) -> LabelledPair | Problem:
+    """Return the pair in a row; its score must be a whole number."""
+    if isinstance(row, Problem):
+        return row
+    try:
+        return LabelledPair(row.line, _id(row, "query_id", names), _id(row, "doc_id", names), _score(row, names))
+    except _UnfitError as unfit:
+        return Problem(row.line, *unfit.args)
+
+
+def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
+    """Return the labels in a row, as texts with single blanks; an absent or empty cell is no label."""
+    if isinstance(row, Problem):
+        return row
+    try:
+        groups = _cells(row, "group", names) if "group" in names else ()
+        return ItemLabels(row.line, _id(row, "id", names), _cells(row, "label", names), groups[0] if groups else None)
+    except _UnfitError as unfit:
+        return Problem(row.line, *unfit.args)
+
+
+def as_id(value: object) -> str:
+    """Return a cell as an id: text, a whole number, or one that a table program made a float of; empty for all else."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        value = int(value)
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def integer_form(name: str) -> str:
+    """Return the whole number that an id such as `101.0` is a float of; any other id as it is."""
+    found = _AS_FLOAT.fullmatch(name)
+    return found[1] if found else name
+
+
+def plain(name: str) -> bool:
+    """Say whether an id cannot be a text that stands in its place because columns were mixed up."""
+    return len(name) <= 64 and name.isascii()
+
+
+def shown(name: str) -> str:
+    """Return an id for an error; one that may be a text is shown as its length."""
+    return repr(name) if plain(name) else f"of {len(name)} characters"
+
+
+def wanted(names: Names) -> set[str]:
+    """Return every column name that may be looked at: whole names, and the first parts of dotted ones."""
+    choices = [name for names_of_field in names.values() for name in names_of_field]
+    return {*choices, *(name.split(".")[0] for name in choices)}
+
+
+def check_header(source: Source, table: Table, names: Names) -> None:
+    """Raise DataError if a source with fixed columns lacks one; titles may be missing unless their column was named."""
+    header = source.header()
+    absent = [] if header is None else _missing(header, names)
+    if absent:
+        raise DataError(
+            f"{source.place}:1: found the columns {shown_names(header or [])}, expected {' and '.join(absent)}; "
+            f"name it with ingest.columns.{table}.{absent[0]}"
+        )
+
+
+def _missing(header: Sequence[str], names: Names) -> list[str]:
+    return [
+        field
+        for field, choices in names.items()
+        if not (field in OPTIONAL and choices == NAMES["corpus"]["title"])
+        and choices != (LINE,)
+        and not any(choice in header or choice.split(".")[0] in header for choice in choices)
+    ]
+
+
+def reached(values: Mapping[str, object], name: str) -> tuple[object, ...]:
+    """Return the value of a column, by its whole name or by a dotted one, as the only entry; empty if it is absent."""
+    if name in values:
+        return (values[name],)
+    value: object = values
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return ()
+        value = value[part]
+    return (value,)
+
+
+def _value(row: Row, field: str, names: Names) -> object:
+    for name in names[field]:
+        if found := reached(row.values, name):
+            return found[0]
+    if field in OPTIONAL:
+        return None
+    wanted = " or ".join(repr(name) for name in names[field])
+    raise _UnfitError(f"no {field}", f"{wanted}", f"name the column with ingest.columns ({field}: NAME)")
+
+
+def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
+    """Return the different values of a cell, which may be a list, as texts."""
+    found = next((found[0] for name in names[field] if (found := reached(row.values, name))), None)
+    values = found if isinstance(found, list | tuple) else [found]
+    if odd := next((each for each in values if not isinstance(each, str | int | float | None)), None):
+        raise _UnfitError(f"{kind_of(odd)} as {field}", "a name (text or a number), or a list of names", FIX)
+    whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in values]
+    texts = (" ".join(str(each).split()) for each in whole if each is not None and each == each)  # noqa: PLR0124 - NaN
+    return tuple(dict.fromkeys(filter(None, texts)))
+
+
+def _text(row: Row, field: str, names: Names) -> str:
+    value = _value(row, field, names)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _UnfitError(f"{kind_of(value)} as {field}", "text", FIX)
+    if not _encodable(value):
+        raise _UnfitError(f"half a surrogate pair in {field}", "Unicode text", FIX)
+    return value
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _id(row: Row, field: str, names: Names) -> str:
+    if names[field] == (LINE,):
+        return f"{row.part}{row.line}"
+    value = _value(row, field, names)
+    name = as_id(value)
+    if not name and not isinstance(value, str):
+        raise _UnfitError(f"{kind_of(value)} as {field}", "an id (text or a whole number)", "give every row an id")
+    if not name:
+        raise _UnfitError(f"an empty {field}", "an id", "give every row an id of its own")
+    if any(character.isspace() for character in name) or not _encodable(name):
+        raise _UnfitError(f"white space in {field}", "an id without it", "write _ for it in all three tables")
+    return name
+
+
+def _score(row: Row, names: Names) -> int:
+    value = _value(row, "score", names)
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or not number.is_integer() or abs(number) >= _INT32:
+        raise _UnfitError("a score that is no whole number", "0, 1, 2, ...", FIX)
+    return int(number)

@@ -1,0 +1,204 @@
+"""What a table of a user looks like, from one pass over all its rows: for `init`, which asks where it cannot tell."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from curate.core.errors import DataError
+from curate.core.protocols import Progress, quiet
+from curate.tables.readers import Problem, Row, Source, Table, packed
+from curate.tables.readers.file import BINARY, File
+from curate.tables.readers.guess import SHORT, TABULAR, Guess, first_columns, guess, has_known_name
+from curate.tables.readers.items import LINE, Item, Names, as_id, item, pair, reached, shown, wanted
+from curate.tables.readers.markup import is_html
+
+LONG = 32_000
+"""Characters of a text that is longer than most judges and encoders read."""
+_EVERY = 2_000
+_ASKS = ("?", "？", "。", "！", "!")
+"""What ends a sentence, and no name of a column."""
+
+
+@dataclass(frozen=True)
+class IdColumn:
+    """The column that looks like the id of a table, and how well it serves."""
+
+    column: str
+    repeated: int
+    """Rows whose id is that of an earlier row."""
+    missing: int
+    """Rows without one that `ingest` takes: text or a whole number, without white space."""
+    by: Literal["name", "values", "user"]
+    example: str = ""
+    """Of an id that repeats, such as `'A12' in rows 4 and 90`."""
+
+
+@dataclass(frozen=True)
+class TableLook:
+    """What was found in one table."""
+
+    table: Table
+    place: str
+    format: str
+    """That of the files, `task` for a set of mteb or ir_datasets."""
+    encoding: str | None
+    delimiter: str | None
+    sheet: str | None
+    packed: str | None
+    """The ending of a packed file, such as gz."""
+    header: bool
+    headless: bool
+    """Whether the row of names looks like a row of data."""
+    columns: Sequence[str]
+    """Of the first rows, dotted inside JSON objects."""
+    guess: Guess | None
+    trouble: str
+    """Why there is no guess."""
+    id: IdColumn | None
+    """None where no column is one."""
+    rows: int
+    problems: int
+    """Rows that cannot be read, or whose text or score cannot be one; repeated and missing ids are counted apart."""
+    problem: str
+    """The sentence of the first."""
+    empty: int
+    html: int
+    long: int
+    longest: int
+
+    @property
+    def html_share(self) -> float | None:
+        """Return the share of rows whose title or text holds HTML; None without rows."""
+        return self.html / self.rows if self.rows else None
+
+
+def look(
+    sources: Sequence[Source],
+    table: Table,
+    named: Mapping[str, str] | None = None,
+    progress: Progress = quiet,
+    other: Collection[str] = (),
+) -> TableLook:
+    """Return what the sources of a table hold; `named` is what a user says of its columns, field -> column.
+
+    `other` columns are those of another table in the same file.
+
+    DataError or ConfigError if a file cannot be opened, or has no column of a name that a user gave.
+    """
+    first = sources[0]
+    guessed, trouble = _guessed(first, table, named, other)
+    counts = _Counts(table, guessed)
+    for source in sources:
+        size = source.size()
+        for number, row in enumerate(source.rows(wanted(counts.names) if guessed else ())):
+            if isinstance(row, Row) and number % _EVERY == 0:
+                progress(f"looking at {table}", size, min(row.at, size - 1))
+            counts.add(row, source)
+        progress(f"looking at {table}", size, size)
+    columns = guessed.seen if guessed else list(first_columns(first)[0])
+    return TableLook(
+        table=table,
+        place=first.place + (f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""),
+        **_form(first, table, columns),
+        columns=columns,
+        guess=guessed,
+        trouble=trouble,
+        id=counts.id(named or {}),
+        **counts.figures,
+        problem=counts.problem,
+    )
+
+
+def _guessed(
+    source: Source, table: Table, named: Mapping[str, str] | None, other: Collection[str]
+) -> tuple[Guess | None, str]:
+    try:
+        return guess(source, table, named, other), ""
+    except DataError as error:
+        return None, str(error)
+
+
+def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any]:
+    """Return how a source is written, as the fields of a `TableLook`."""
+    if not isinstance(source, File):
+        none = dict.fromkeys(("encoding", "delimiter", "sheet", "packed"))
+        return {**none, "format": "task", "header": True, "headless": False}
+    kind = source.kind
+    return {
+        "format": kind,
+        "encoding": None if kind in BINARY else source.text_encoding,
+        "delimiter": source.dialect.delimiter if kind in ("csv", "tsv") else None,
+        "sheet": source.workbook.name if kind == "xlsx" else None,
+        "packed": packed.ending(source.path)[1].removeprefix(".") or None,
+        "header": source.has_header,
+        "headless": kind in TABULAR and source.has_header and _is_data(columns, table),
+    }
+
+
+def _is_data(names: Sequence[str], table: Table) -> bool:
+    """Say whether the names of columns look like a row of data: none is known, and one is a number or a sentence."""
+    return not has_known_name(names, table) and any(
+        name.isdigit() or len(name) > SHORT or name.endswith(_ASKS) for name in names
+    )
+
+
+@dataclass
+class _Counts:
+    """What is counted, row by row."""
+
+    table: Table
+    guess: Guess | None
+    lines: dict[str, int] = field(default_factory=dict)
+    """Id -> the row where it stood first."""
+    example: str = ""
+    problem: str = ""
+    repeated: int = 0
+    missing: int = 0
+
+    def __post_init__(self) -> None:
+        taken = {**self.guess.usual, **self.guess.columns} if self.guess else {}
+        self.column = taken.get("id")
+        self.names: Names = {each: (column,) for each, column in taken.items()}
+        self.texts: Names = {**self.names, "id": (LINE,)}  # what is wrong with an id is counted apart
+        self.figures: dict[str, Any] = dict.fromkeys(("rows", "problems", "empty", "html", "long", "longest"), 0)
+
+    def add(self, row: Row | Problem, source: Source) -> None:
+        """Count a row."""
+        self.figures["rows"] += isinstance(row, Row)
+        read = row if not self.guess else pair(row, self.names) if self.table == "qrels" else item(row, self.texts)
+        if isinstance(read, Problem):
+            self.figures["problems"] += 1
+            self.problem = self.problem or read.sentence(source.place)
+        elif isinstance(read, Item):
+            self._text(read)
+        if isinstance(row, Row) and self.column not in (None, LINE):
+            self._id(row, str(self.column))
+
+    def _text(self, read: Item) -> None:
+        length = len(read.text)
+        self.figures["empty"] += read.empty()
+        self.figures["html"] += is_html(read.text) or is_html(read.title)
+        self.figures["long"] += length > LONG
+        self.figures["longest"] = max(length, self.figures["longest"])
+
+    def _id(self, row: Row, column: str) -> None:
+        found = reached(row.values, column)
+        name = as_id(found[0]) if found else ""
+        if not name or any(map(str.isspace, name)):
+            self.missing += 1
+            return
+        if name not in self.lines:
+            self.lines[name] = row.line
+            return
+        self.repeated += 1
+        self.example = self.example or f"{shown(name)} in rows {self.lines[name]:,} and {row.line:,}"
+
+    def id(self, named: Mapping[str, str]) -> IdColumn | None:
+        """Return the column of ids with its faults; None where the number of the row stands for it unasked."""
+        if self.column is None or (self.column == LINE and "id" not in named):
+            return None
+        if "id" in named:
+            by: Literal["name", "values", "user"] = "user"
+        else:
+            by = "name" if has_known_name([self.column], self.table, ["id"]) else "values"
+        return IdColumn(self.column, self.repeated, self.missing, by, self.example)

@@ -1,0 +1,83 @@
+"""Rows of Parquet and Arrow files; an Arrow file may be a stream, as `datasets.save_to_disk` writes it."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from curate.core.errors import DataError
+from curate.system.files import BATCH
+from curate.tables.readers import Row
+
+_MAGIC = b"ARROW1"
+"""What an Arrow file begins with, unlike a stream."""
+
+
+@dataclass(frozen=True)
+class Columnar:
+    """One file of record batches."""
+
+    path: Path
+    format: Literal["parquet", "arrow"]
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns."""
+        with self._opened() as file:
+            return list((file.schema_arrow if self.format == "parquet" else file.schema).names)
+
+    def size(self) -> int:
+        """Return the number of rows."""
+        with self._opened() as file:
+            return int(file.metadata.num_rows) if self.format == "parquet" else sum(b.num_rows for b in _batches(file))
+
+    def rows(self, wanted: Collection[str]) -> Iterator[Row]:
+        """Yield the rows with their `wanted` columns, all if none is named."""
+        columns = [name for name in self.columns() if not wanted or name in wanted]
+        number = 0
+        with self._opened() as file:
+            parquet = self.format == "parquet"
+            for batch in file.iter_batches(batch_size=BATCH, columns=columns) if parquet else _batches(file, columns):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(number, values, number)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Give pyarrow's reader of the file; DataError if it is damaged or of another kind."""
+        import pyarrow as pa
+
+        try:
+            with _parquet(self.path) if self.format == "parquet" else _arrow(self.path) as file:
+                yield file
+        except (pa.ArrowInvalid, OSError) as error:
+            kind = self.format.capitalize()
+            raise DataError(f"{self.path}: found no sound {kind} file, expected one; write it again") from error
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        yield file
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+
+    with path.open("rb") as stream:
+        whole = stream.read(len(_MAGIC)) == _MAGIC
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) if whole else pa.ipc.open_stream(source) as file:
+        yield file
+
+
+def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
+    """Yield the record batches of an Arrow reader with some of their columns, in parts of `BATCH` rows."""
+    stored = (
+        (file.get_batch(at) for at in range(file.num_record_batches)) if hasattr(file, "num_record_batches") else file
+    )
+    for batch in stored:
+        chosen = batch if columns is None else batch.select(columns)
+        yield from (chosen.slice(start, BATCH) for start in range(0, batch.num_rows, BATCH))

@@ -1,0 +1,250 @@
+"""What a pipeline file says about its input, and the sources that this stands for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from curate.core.config import Json, Section
+from curate.core.errors import ConfigError, DataError
+from curate.system import resources
+from curate.tables.readers import TABLES, Source, Table, delimiter, irds, layout, shards
+from curate.tables.readers.file import File, Format, format_of
+from curate.tables.readers.items import NAMES, Names
+from curate.tables.readers.task import TaskTable, named
+
+Delimiter = Annotated[str, AfterValidator(delimiter.named)]
+SheetName = Annotated[str, BeforeValidator(str)]
+"""A sheet may be called 2026."""
+Paths = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+SHOWN = 8
+"""Names of files in one sentence."""
+
+
+class QueryColumns(Section):
+    """Columns of queries; a dotted name such as `metadata.title` reaches into JSON objects."""
+
+    id: str | None = Field(default=None, description="`<line>` for a table without ids: the line's number is the id")
+    text: str | None = None
+
+
+class CorpusColumns(QueryColumns):
+    """Columns of documents."""
+
+    title: str | None = None
+
+
+class QrelsColumns(Section):
+    """Columns of qrels."""
+
+    query_id: str | None = None
+    doc_id: str | None = None
+    score: str | None = None
+
+
+class Columns(Section):
+    """Columns of all three tables; what is not named here is looked for under the names of BEIR and MTEB."""
+
+    queries: QueryColumns = QueryColumns()
+    corpus: CorpusColumns = CorpusColumns()
+    qrels: QrelsColumns = QrelsColumns()
+
+
+class FileSection(Section):
+    """The files of one table."""
+
+    path: Paths = Field(description="a file or a folder of files, or a list of them")
+    format: Literal["auto", "jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"] = Field(
+        default="auto", description="`auto` goes by the ending; `txt` is a text per line, `trec` qrels without a header"
+    )
+    delimiter: Delimiter | None = Field(
+        default=None, description="between the cells of a CSV or TSV file, such as `;` or `tab`; found without it"
+    )
+    header: bool = Field(
+        default=True, description="false: the first row holds data, and the columns are column_1, column_2, ..."
+    )
+    sheet: SheetName | None = Field(
+        default=None,
+        description="sheet of an .xlsx file; without it the only one with data, or that of the table's name",
+    )
+
+
+class QueriesFile(FileSection):
+    """The files of the queries."""
+
+    columns: QueryColumns = QueryColumns()
+
+
+class CorpusFile(FileSection):
+    """The files of the corpus."""
+
+    columns: CorpusColumns = CorpusColumns()
+
+
+class QrelsFile(FileSection):
+    """The files of the qrels."""
+
+    columns: QrelsColumns = QrelsColumns()
+
+
+class LabelColumns(Section):
+    """Columns of the labels of texts."""
+
+    id: str | None = Field(default=None, description="of the query or document")
+    label: str | None = Field(default=None, description="a name, a number, or a list of them; empty is no label")
+    group: str | None = Field(
+        default=None, description="what texts belong to, such as a person or a page: one split holds all texts of it"
+    )
+
+
+class LabelsFile(FileSection):
+    """Where the classes of texts come from: files, or a column of the queries or documents themselves."""
+
+    path: Paths = Field(
+        default=[],
+        description="a file, a folder or a list; without it `columns.label` is a column of the texts' own files",
+    )
+    side: Literal["queries", "corpus"] = Field(default="queries", description="whose labels these are")
+    origin: Literal["given", "keyword", "category", "search"] = Field(
+        default="given",
+        description="how they came about: given by people, an author's keyword, a category above it, or the words "
+        "that the texts were searched by",
+    )
+    columns: LabelColumns = LabelColumns()
+
+
+class Input(Section):
+    """Where queries, corpus and qrels come from."""
+
+    source: str | None = Field(
+        default=None,
+        description="a folder (BEIR or MTEB layout), an mteb task, `irds:` with an id of ir_datasets, or `demo`",
+    )
+    queries: QueriesFile | None = Field(default=None, description="files of queries, in place of those of the source")
+    corpus: CorpusFile | None = Field(default=None, description="files of documents, in place of those of the source")
+    qrels: QrelsFile | None = Field(default=None, description="files of qrels, in place of those of the source")
+    columns: Columns = Columns()
+    split: str | None = Field(default=None, description="split of the qrels; without it `test`, or the only one")
+    encoding: Literal["auto", "utf-8", "utf-16", "gb18030", "big5"] = "auto"
+    no_queries: Literal["stop", "allow"] = Field(
+        default="stop",
+        exclude=True,
+        description="`allow` goes on with a corpus alone, for which `curate queries` writes queries",
+    )
+
+    def names(self, table: Table) -> Names:
+        """Return field -> column names to try: the user's own one, else the usual ones."""
+        own = getattr(self.columns, table).model_dump(exclude_none=True)
+        section = getattr(self, table)
+        if section is not None:
+            own |= section.columns.model_dump(exclude_none=True)
+        return {field: (own[field],) if field in own else names for field, names in NAMES[table].items()}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The sources of every table."""
+
+    tables: Mapping[Table, Sequence[Source]]
+    other_qrels: Sequence[Source] = field(default_factory=list)
+    """Qrels of the other splits of a folder; their queries are left out."""
+    notes: Sequence[str] = ()
+    """What was chosen among several splits, a sentence each."""
+
+    @property
+    def one_table(self) -> bool:
+        """Say whether queries and corpus are read from the same file, in a workbook from the same sheet."""
+        groups = [self.tables.get(table, ()) for table in ("queries", "corpus")]
+        files = [source for group in groups if len(group) == 1 for source in group if isinstance(source, File)]
+        sheets = {(file.path.resolve(), file.workbook.name if file.kind == "xlsx" else None) for file in files}
+        return len(files) == len(groups) and len(sheets) == 1
+
+    def digests(self) -> dict[str, Json]:
+        """Return name and digest of every source, per table and for `other_qrels`."""
+        groups = [*self.tables.items(), ("other_qrels", self.other_qrels)]
+        return {table: [[source.name, source.digest()] for source in group] for table, group in groups}
+
+
+def sources(config: Input) -> Sources:
+    """Return the sources that the settings stand for.
+
+    ConfigError, DataError or MissingExtra if one is missing, saying what to type; nothing but a README is read.
+    """
+    own = {table: files_of(config, table) for table in TABLES if getattr(config, table) is not None}
+    found = Sources({}) if config.source is None else _of(config.source, config)
+    tables = {table: own[table].tables[table] if table in own else found.tables.get(table, []) for table in TABLES}
+    for table in ("queries", "corpus"):
+        if not tables[table] and not (table == "queries" and config.no_queries == "allow"):
+            other = _CORPUS_ALONE if table == "queries" else ""
+            raise ConfigError(f"ingest: found no {table}; {_MISSING.format(table=table)}{other}{_held(config.source)}")
+    kept = [note for note in found.notes if not note.startswith(tuple(own))]  # of tables that are read elsewhere
+    notes = [*kept, *(note for each in own.values() for note in each.notes)]
+    return Sources(tables, [] if "qrels" in own else found.other_qrels, notes)
+
+
+_MISSING = (
+    "set ingest.source to a folder with {table}.jsonl (BEIR), with a folder {table} or with a README.md that has "
+    "`configs:` (MTEB), or ingest.{table}.path to a file"
+)
+_CORPUS_ALONE = "; with a corpus alone give --set ingest.no_queries=allow, and have queries written by `curate queries`"
+
+
+def _held(source: str | None) -> str:
+    """Return what a folder holds that may be a table, as a clause; empty if there is nothing."""
+    folder = Path(source or "").expanduser()
+    names = [path.name for path in layout.readable(folder)] if source and folder.is_dir() else []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"; {source} holds {', '.join(names[:SHOWN])}{more}" if names else ""
+
+
+def files_of(config: Input, table: Table) -> Sources:
+    """Return the sources of one table, of the files and folders that the settings name."""
+    section: FileSection = getattr(config, table)
+    paths: list[Path] = []
+    notes: list[str] = []
+    for place in (Path(path).expanduser() for path in section.path):
+        if place.is_dir():
+            found, said = shards.files(place, table, config.split)
+            paths, notes = paths + found, notes + said
+        elif place.is_file():
+            paths.append(place)
+        else:
+            raise DataError(f"{place}: no such file; set ingest.{table}.path to the file of the {table}")
+    return Sources({table: _numbered(paths, table, config)}, notes=notes)
+
+
+def _numbered(paths: Sequence[Path], table: Table, config: Input) -> list[File]:
+    """Return files as sources; where a line's number is the id, that of a second file begins with 2-."""
+    parts = ["", *(f"{number}-" for number in range(2, len(paths) + 1))]
+    return [_file(path, table, config, part) for path, part in zip(paths, parts, strict=False)]
+
+
+def _file(path: Path, table: Table, config: Input, part: str) -> File:
+    section: FileSection | None = getattr(config, table)
+    named = section.format if section else "auto"
+    format_: Format = format_of(path) if named == "auto" else named
+    found = File(path, format_, config.encoding, table=table, part=part)
+    if section is None:
+        return found
+    return replace(found, delimiter=section.delimiter, has_header=section.header, sheet=section.sheet)
+
+
+def _of(source: str, config: Input) -> Sources:
+    if source.startswith(irds.PREFIX):
+        return Sources(dict(irds.tables(source.removeprefix(irds.PREFIX))))
+    folder = resources.demo(source) if source in resources.DEMOS else Path(source).expanduser()
+    if folder.is_dir():
+        parts = layout.find(folder, config.split)
+        plain = Input(encoding=config.encoding)  # what is said of one table's files does not hold for those of a folder
+        tables: dict[Table, Sequence[Source]] = {t: _numbered(parts.of(t), t, plain) for t in TABLES}
+        return Sources(tables, _numbered(parts.other_qrels, "qrels", plain), parts.notes)
+    if folder.exists():
+        raise ConfigError(f"{folder}: found a file, expected a folder; set ingest.queries.path and ingest.corpus.path")
+    if len(folder.parts) > 1 or source.startswith((".", "~")):
+        raise DataError(f"{folder}: no such folder; set ingest.source to a folder with queries.jsonl and corpus.jsonl")
+    task = named(source)
+    return Sources({table: [TaskTable(task, table, config.split)] for table in TABLES})

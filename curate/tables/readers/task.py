@@ -1,0 +1,119 @@
+"""A retrieval task of mteb, by its name, as a source of rows."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from curate.core.config import digest
+from curate.core.errors import ConfigError, RunFailed
+from curate.system import hub
+from curate.system.extras import needed
+from curate.tables.readers import Row, Table
+from curate.tables.readers.splits import DEFAULT_SPLIT, choose
+
+
+class MtebTask(Protocol):
+    """The part of an mteb retrieval task that is used here."""
+
+    metadata: Any
+    dataset: Any
+
+    @property
+    def eval_splits(self) -> list[str]:
+        """Return the splits that the task evaluates on."""
+        ...
+
+    def load_data(self) -> None:
+        """Fetch the data, from the hub or its cache."""
+        ...
+
+
+def named(name: str) -> MtebTask:
+    """Return mteb's task of that name; MissingExtra without mteb, ConfigError if mteb does not know the name."""
+    with needed(f"ingest.source: {name!r} is no folder here, so it names an mteb task, which"):
+        import mteb
+
+    try:
+        task: MtebTask = mteb.get_task(name)
+    except KeyError as error:
+        near = re.search(r"Did you mean: '([^']+)'", str(error))
+        hint = f"did you mean {near[1]!r}? " if near else ""
+        raise ConfigError(
+            f"ingest.source: {name!r} is neither a folder nor a task of mteb; {hint}give the path of a folder"
+        ) from error
+    if task.metadata.type not in ("Retrieval", "Reranking"):
+        raise ConfigError(f"ingest.source: the mteb task {name!r} is a {task.metadata.type}, expected a Retrieval task")
+    return task
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """One table of a task."""
+
+    task: MtebTask
+    table: Table
+    split: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Return the task's name and the table."""
+        return f"{self.name} {self.table}"
+
+    @property
+    def name(self) -> str:
+        """Return the task's name."""
+        return str(self.task.metadata.name)
+
+    @cached_property
+    def _split(self) -> str:
+        return choose(self.task.eval_splits, self.split, self.name) or DEFAULT_SPLIT
+
+    @cached_property
+    def _data(self) -> Mapping[str, Any]:
+        where = self.task.metadata.dataset
+        copied = f"--repo-type dataset --revision {where['revision']} --local-dir {self.name}"
+        local = (
+            f"with a network run `hf download {where['path']} {copied}`, and give that folder in place of the name, as "
+            f"in `curate audit ./{self.name}`"
+        )
+        cached = Path(where["path"]).exists() or hub.holds_dataset(where["path"])
+        if why := hub.unreachable(cached=cached):
+            raise RunFailed(f"{self.name}: {why}; {local}")
+        try:
+            self.task.load_data()
+        except (OSError, ValueError) as error:  # no such repository, a damaged cache
+            raise RunFailed(f"{self.name}: the data cannot be loaded ({hub.first_line(error)}); {local}") from error
+        subsets = self.task.dataset
+        if len(subsets) != 1:
+            raise ConfigError(f"{self.name}: found {len(subsets)} subsets, expected one; give a folder instead")
+        data: Mapping[str, Any] = next(iter(subsets.values()))[self._split]
+        return data
+
+    def size(self) -> int:
+        """Return the number of rows."""
+        if self.table == "qrels":
+            return sum(len(scores) for scores in self._data["relevant_docs"].values())
+        return len(self._data[self.table])
+
+    def header(self) -> list[str] | None:
+        """Return the names of the columns."""
+        return None if self.table == "qrels" else list(self._data[self.table].column_names)
+
+    def rows(self, wanted: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a task's rows are small
+        """Yield the rows in the task's order."""
+        values = self._pairs() if self.table == "qrels" else iter(self._data[self.table])
+        for number, row in enumerate(values, start=1):
+            yield Row(number, row, number)
+
+    def _pairs(self) -> Iterator[dict[str, object]]:
+        for query, scores in self._data["relevant_docs"].items():
+            for document, score in scores.items():
+                yield {"query-id": query, "corpus-id": document, "score": score}
+
+    def digest(self) -> str:
+        """Return a digest of the task's name, its repository and revision, and the split."""
+        where = self.task.metadata.dataset
+        return digest([self.name, str(where["path"]), str(where["revision"]), self._split])

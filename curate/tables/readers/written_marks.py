@@ -1,0 +1,27 @@
+"""Marks of queries that a model wrote: an export keeps them in a table beside its files, for no format has a place."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from curate.system.files import read_table
+from curate.tables.readers import Problem, Row
+from curate.tables.readers.items import NAMES, reached
+
+FILE = "sources.parquet"
+_MANIFEST = "MANIFEST.json"
+
+
+def beside(queries: Path) -> Path | None:
+    """Return the export that a file of queries lies in, if the export has a table of marks."""
+    folders = (queries.parent, queries.parent.parent)  # of BEIR, of a task of MTEB
+    return next((each for each in folders if (each / _MANIFEST).is_file() and (each / FILE).is_file()), None)
+
+
+def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Problem]:
+    """Yield queries with their mark in the column `source`, where the export has one."""
+    marks = dict(read_table(export, Path(FILE).stem).select("query_id", "source").iter_rows())
+    for row in rows:
+        found = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
+        mark = next((marks[value] for values in found for value in values if value in marks), None)
+        yield replace(row, values={**row.values, "source": mark}) if mark and isinstance(row, Row) else row

@@ -1,0 +1,1 @@
+"""How figures are shown: as text, as pages, as JSON, and as progress."""

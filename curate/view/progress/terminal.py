@@ -1,0 +1,123 @@
+"""Bars on a terminal: one line per step, never wider than the screen, gone when the step is."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from curate.view.progress import wording
+from curate.view.progress.board import ShownStep
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+SHOWN_AFTER_S = 1.0
+"""Seconds for which a step is not shown: a short one does not flash."""
+MOST = 8
+"""Steps that are shown at once."""
+LONG, SHORT = 24, 10
+"""Widths of a bar, the longest that fits."""
+
+
+def figures(step: ShownStep, now: float, width: int) -> list[str]:
+    """Return a step's cells for a line of so many cells: its name, a place for the bar if there is one, and figures.
+
+    Where the line is short, the bar gets shorter, and unit, stage, rate, bar and the time that is left go in this
+    order; money stays longest.
+    """
+    if step.whole:
+        time = wording.elapsed(now - step.began)
+        return [wording.shortened(step.name, width - len(time) - 2), time]
+    rate, left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
+    shown = "" if rate is None else wording.rate(rate, step.unit).rjust(6)
+    time = "" if left is None else wording.left(left)
+    name = wording.shortened(step.name, width // 2)
+    label = wording.shortened(step.label, max(width * 2 // 5, 12))
+    whole, bare = (
+        wording.count(step.done, step.total, unit, aligned=True)
+        for unit in (step.unit, step.unit if step.unit == "bytes" else "")
+    )
+    forms = (
+        (name, "-" * LONG, whole, shown, time, step.money),
+        (name, "-" * SHORT, whole, shown, time, step.money),
+        (name, "-" * SHORT, bare, shown, time, step.money),
+        (label, "-" * SHORT, bare, shown, time, step.money),
+        (label, "-" * SHORT, bare, time, step.money),
+        (label, bare, time, step.money),
+        (label, bare, step.money),
+        (label, bare),
+        (bare,),
+    )
+    return list(wording.fitting([[part for part in form if part] for form in forms], width))
+
+
+def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) -> "Text":
+    """Return a step as one line of a terminal."""
+    from rich.text import Text
+
+    full, empty = ("#", "-") if plain_signs else ("━", "━")
+    text = Text(no_wrap=True, overflow="crop", end="")
+    for place, part in enumerate(figures(step, now, width)):
+        text.append("  " if place else "")
+        if place == 1 and set(part) == {"-"}:
+            done = min(int(len(part) * step.done / step.total), len(part))
+            text.append(full * done, "bar.complete")
+            text.append(empty * (len(part) - done), "bar.back")
+        else:
+            text.append(part)
+    text.truncate(width)
+    return text
+
+
+class Bars:
+    """Bars below what is printed.
+
+    The cursor is never hidden and rests on the line below: a process that is killed leaves nothing to be mended.
+    """
+
+    period_s = 0.25
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._live: Live | None = None
+        # Without colour the two parts of a bar need different signs.
+        self._plain_signs = console.no_color or not console.color_system or not console.encoding.startswith("utf")
+
+    def draw(self, steps: Sequence[ShownStep], now: float) -> None:
+        """Draw the steps that have lasted for a second."""
+        shown = [step for step in steps if now - step.began >= SHOWN_AFTER_S]
+        if not shown and self._live is None:
+            return
+        width = self._console.width - 1
+        lines = [line(step, now, width, plain_signs=self._plain_signs) for step in shown[:MOST]]
+        if len(shown) > MOST:
+            from rich.text import Text
+
+            lines.append(Text(f"and {len(shown) - MOST} more", no_wrap=True, end=""))
+        self._put(lines)
+
+    def tell(self, line: str) -> None:
+        """Print a line of news above the bars."""
+        self._console.print(line, markup=False)
+
+    def ended(self, step: ShownStep, now: float) -> None:
+        """Leave a step that has ended to the next drawing, which lacks it."""
+
+    def close(self) -> None:
+        """Take the bars off the screen."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _put(self, lines: "Sequence[Text]") -> None:
+        from rich.live import Live
+        from rich.text import Text
+
+        body = Text("\n").join([*lines, Text("")]) if lines else Text("")
+        body.no_wrap, body.overflow = True, "crop"
+        if self._live is None:
+            self._live = Live(body, console=self._console, auto_refresh=False, transient=True)
+            self._live.start(refresh=True)
+            self._console.show_cursor(True)
+        else:
+            self._live.update(body, refresh=True)
