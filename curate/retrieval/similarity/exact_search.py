@@ -71,7 +71,7 @@ def _screened(
     queries: Vectors, documents: Vectors, k: int, screen: Screen, looked: Callable[[float], None]
 ) -> list[Rows]:
     """Return, for each query, the rows of all documents that may be among its k best, ascending."""
-    candidates = [_Candidates(k) for _ in queries]
+    candidates_by_query = [_Candidates(k) for _ in queries]
     loaded_queries = screen.load(queries, longest(queries, "query"))
     floors = np.full(len(queries), -np.inf)
 
@@ -85,15 +85,15 @@ def _screened(
         if start == 0 and min(len(documents), DOCUMENTS) > k:
             kth = screen.kth(scores, k)
             floors = kth - error.of(kth)
-        remaining = iter(candidates)  # tiles come in the order of the queries
+        remaining = iter(candidates_by_query)  # tiles come in the order of the queries
         for edges, columns, tile_products in screen.at_least(scores, error.least(floors)):
             rows, slack = columns + start, error.of(tile_products)
             lowest, highest = tile_products - slack, tile_products + slack
-            for (low, high), best in zip(pairwise(edges), remaining, strict=False):
-                best.add(rows[low:high], lowest[low:high], highest[low:high])
-        floors = np.maximum(floors, [best.floor for best in candidates])
+            for (low, high), query_candidates in zip(pairwise(edges), remaining, strict=False):
+                query_candidates.add(rows[low:high], lowest[low:high], highest[low:high])
+        floors = np.maximum(floors, [query_candidates.floor for query_candidates in candidates_by_query])
         looked(start / len(documents))
-    return [best.rows() for best in candidates]
+    return [query_candidates.rows() for query_candidates in candidates_by_query]
 
 
 def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[Result]:
