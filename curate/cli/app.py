@@ -20,10 +20,9 @@ from curate.cli import (
     stages,
     tokens,
     train,
-    verify,
     version,
 )
-from curate.commands import agree, audit, diff, pilot, review, schema
+from curate.commands import agree, audit, diff, pilot, review, schema, verify
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
 from curate.commands.train_set import command as train_set

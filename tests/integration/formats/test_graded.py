@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curate.commands.verify.verification import verify
 from curate.core.scale import Scale
 from curate.evaluation.models import perquery
 from curate.ledger import Ledger
@@ -20,7 +21,6 @@ from curate.runs import derive
 from curate.system.files import frame, read_scale
 from curate.tables.exporters import manifest
 from curate.tables.exporters.graded import Gain, gains
-from curate.verify.verify import verify
 from tests.support.pools import table
 from tests.support.runs import complaint, ran, tiny
 from tests.support.scales import scales

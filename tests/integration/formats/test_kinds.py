@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from curate.cli.app import app
 from curate.commands.report.page import strings
+from curate.commands.verify.verification import verify
 from curate.core.config import Json, parse_yaml
 from curate.core.errors import DataError
 from curate.ledger import Ledger
@@ -24,7 +25,6 @@ from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables import kinds as registry
 from curate.tables.exporters import manifest
 from curate.tables.kinds import KINDS, kind, kinds
-from curate.verify.verify import verify
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate
 from tests.integration.stages.test_report import Read

@@ -9,6 +9,7 @@ import pytest
 
 from curate.commands.export import Config
 from curate.commands.export.stage import STAGE
+from curate.commands.verify.verification import verify
 from curate.core.errors import UserError
 from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
@@ -19,7 +20,6 @@ from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
 from curate.system.files import frame, read_table, write_json, write_table
 from curate.tables.exporters.candidates import Rerank, candidates
-from curate.verify.verify import verify
 from curate.view.run_figures import ranged
 from tests.support.runs import curate, tiny
 

@@ -11,7 +11,7 @@ from curate.runs.options import AsJson
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
-    from curate.verify.verify import Verified
+    from curate.commands.verify.verification import Verified
 
 
 def verify(
@@ -31,8 +31,8 @@ def verify(
     Exit code 0 if everything agrees, 1 if anything differs, 3 if nothing differs and some parts, which are named, could
     not be checked.
     """
+    from curate.commands.verify.verification import verify as compare
     from curate.core.errors import CheckFailed, ConfigError, NotFound, Unchecked
-    from curate.verify.verify import verify as compare
 
     if not folder.is_dir():
         raise NotFound(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from curate.commands.verify import readmes, triples
 from curate.core.config import text_digest
 from curate.core.errors import DataError, UserError
 from curate.core.records import shown
@@ -22,7 +23,6 @@ from curate.tables.exporters.layout import foreign
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES, ExportContents
 from curate.tables.kinds import kind
 from curate.tables.kinds.checks import listed
-from curate.verify import readmes, triples
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
 """What is raised where a file holds something else than its name says."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from curate.commands.verify.readmes import TOLD, WrittenCorpus, otherwise
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.panel.voting import PAIR
@@ -18,7 +19,6 @@ from curate.tables.exporters.card import Table, form, told
 from curate.tables.exporters.reading import ExportContents
 from curate.tables.exporters.triples import TriplesContent
 from curate.tables.kinds.checks import listed
-from curate.verify.readmes import TOLD, WrittenCorpus, otherwise
 
 CHOICE = "which of the judged pairs became triples, for that follows from the pool and from what the test set knows"
 OTHER_FORM = "the README, for another version of curate wrote it; write the set again with this one"
