@@ -84,7 +84,7 @@ class EvaluationResult:
         return f"EvaluationResult({len(self.figures['models'])} models, {len(self.figures['tasks'])} tasks)"
 
     def _repr_html_(self) -> str:
-        from curate.evaluation.models.page import overview
+        from curate.commands.evaluate.page import overview
 
         return html.block("Scores, points of 100", html.table(overview(self.figures, bold="*")), html.lines(self.notes))
 
@@ -154,7 +154,7 @@ def evaluate(
     charts are written to `out`, by default `evaluation` in the run. Needs the extra `eval`. The figures are those
     of `curate evaluate --json`.
     """
-    from curate.evaluation.models import evaluate as evaluating
+    from curate.commands.evaluate import evaluation as evaluating
 
     folder = run.folder if isinstance(run, RunView) else Path(run)
     order = evaluating.EvaluationOptions(

@@ -8,7 +8,6 @@ from curate.cli import (
     analyze,
     doctor,
     embed,
-    evaluate,
     extend,
     init,
     ledger,
@@ -22,7 +21,7 @@ from curate.cli import (
     train,
     version,
 )
-from curate.commands import agree, audit, diff, pilot, review, schema, verify
+from curate.commands import agree, audit, diff, evaluate, pilot, review, schema, verify
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
 from curate.commands.train_set import command as train_set

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curate.evaluation.models.mteb_results import RESULTS, SETTINGS
-from curate.evaluation.models.results_folder import META
+from curate.commands.evaluate.mteb_results import RESULTS, SETTINGS
+from curate.commands.evaluate.results_folder import META
 from curate.evaluation.publish.difficulty import CUT
 from curate.evaluation.publish.evidence import ReadyEvidence
 from curate.system.files import read_json, sha256

@@ -11,7 +11,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from curate.evaluation.models.scoring import quiet
+from curate.commands.evaluate.scoring import quiet
 from curate.system.files import write_text
 from curate.tables.exporters.loading import load_task
 

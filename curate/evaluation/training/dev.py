@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from curate.commands.evaluate.item_scores import TOP, ndcg
 from curate.core.protocols import Vectors
-from curate.evaluation.models.perquery import TOP, ndcg
 from curate.evaluation.training.splitting import DevQueries
 from curate.evaluation.training.triples import TrainTriples
 from curate.retrieval.similarity.exact_search import unit

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from curate.commands.evaluate import tasks
+from curate.commands.evaluate.mteb_models import EvaluatedModel
+from curate.commands.evaluate.scoring import Scored, scored
+from curate.commands.evaluate.tasks import EvaluationTask
+from curate.commands.evaluate.text_inputs import probe
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Encoder
-from curate.evaluation.models import tasks
-from curate.evaluation.models.mteb_models import EvaluatedModel
-from curate.evaluation.models.scoring import Scored, scored
-from curate.evaluation.models.tasks import EvaluationTask
-from curate.evaluation.models.text_inputs import probe
 from curate.evaluation.training.loading import TrainModels
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder

@@ -7,11 +7,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from curate.commands.evaluate import tasks
+from curate.commands.evaluate.scoring import Scored
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import tasks
-from curate.evaluation.models.scoring import Scored
 from curate.evaluation.training import card, plan, provenance, scores, seeds, splitting, triples
 from curate.evaluation.training.fitting import explained
 from curate.evaluation.training.loading import TrainModels

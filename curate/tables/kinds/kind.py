@@ -107,7 +107,7 @@ class BenchmarkKind(Protocol):
     card: str
     """Path of the template of its card, below the package: it extends `tables/exporters/card.md.j2`."""
     scorer: str
-    """Where `curate evaluate` finds what scores it: a class of `curate.evaluation.models.scorers`, as `module:name`."""
+    """Where `curate evaluate` finds what scores it: a class of `curate.commands.evaluate.scorers`, as `module:name`."""
     judged: bool = False
     """Whether the panel's verdicts on documents are its labels: the card speaks of judges, doubt and experts then."""
     circular: Sequence[str] = ("judge",)

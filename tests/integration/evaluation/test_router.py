@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from curate.evaluation.models import page_inputs
-from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
+from curate.commands.evaluate import page_inputs
+from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
 from tests.support.evaluating import benchmark, sentences, written
 from tests.support.written_models import transformer
 

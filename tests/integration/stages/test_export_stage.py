@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.evaluate.tasks import in_folder
 from curate.commands.export import Config
 from curate.commands.export.stage import STAGE
 from curate.commands.verify.verification import verify
 from curate.core.errors import UserError
 from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
-from curate.evaluation.models.tasks import in_folder
 from curate.ledger import Ledger
 from curate.pipeline.stage import Context
 from curate.retrieval.ranking import mean_ndcg
