@@ -18,12 +18,12 @@ from curate.cli import (
     ready,
     stages,
     tokens,
-    train,
     version,
 )
 from curate.commands import agree, audit, diff, evaluate, pilot, review, schema, verify
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
+from curate.commands.train import command as train
 from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup
 

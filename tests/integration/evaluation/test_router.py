@@ -18,7 +18,7 @@ MEASURES = ("ndcg_at_10", "map_at_10")
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a Router of a table of token vectors and a small transformer, and each side beside it."""
-    from curate.evaluation.training import sides
+    from curate.commands.train import sides
 
     document = transformer(length=16)
     query = sides.static_side(document.tokenizer, sides.token_rows(document))

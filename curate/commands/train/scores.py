@@ -12,10 +12,10 @@ from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.scoring import Scored, scored
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.commands.evaluate.text_inputs import probe
+from curate.commands.train.loading import TrainModels
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Encoder
-from curate.evaluation.training.loading import TrainModels
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.stats.bootstrap import averages

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from curate.commands.train import TrainSettings, examples, grades
+from curate.commands.train.dev import cut, dev_score, encoded
+from curate.commands.train.examples import Row
+from curate.commands.train.loading import TrainModels, prompts
+from curate.commands.train.splitting import DevQueries
+from curate.commands.train.triples import TrainTriples
 from curate.core.protocols import Vectors
-from curate.evaluation.training import examples, grades
-from curate.evaluation.training.dev import cut, dev_score, encoded
-from curate.evaluation.training.examples import Row
-from curate.evaluation.training.loading import TrainModels, prompts
-from curate.evaluation.training.settings import TrainSettings
-from curate.evaluation.training.splitting import DevQueries
-from curate.evaluation.training.triples import TrainTriples
 
 Foreign = Any
 """Models, losses and data sets, which have no types here."""
@@ -72,7 +71,7 @@ class RecipeData:
 
     def rows(self) -> list[Row]:
         """Return the examples."""
-        from curate.evaluation.training.losses import NONE
+        from curate.commands.train.losses import NONE
 
         if self.settings.recipe == "align":
             return examples.own_rows(self.triples, self.held.train)
@@ -110,7 +109,7 @@ def _map(data: RecipeData) -> Trainee:
     """Return a linear map behind the frozen base's query vectors: a step needs no transformer."""
     import torch
 
-    from curate.evaluation.training import sides
+    from curate.commands.train import sides
 
     model = sides.map_over_kept(data.triples.queries, data.asked)
 
@@ -127,7 +126,7 @@ def _map(data: RecipeData) -> Trainee:
 
 def _query_side(data: RecipeData) -> Trainee:
     """Return the query model, against document vectors that are kept."""
-    from curate.evaluation.training import losses
+    from curate.commands.train import losses
 
     settings, model = data.settings, _adapted(data, data.models.load(data.models.query))
     prompt = prompts(model, "query", settings.prompt)
@@ -149,7 +148,7 @@ def _query_side(data: RecipeData) -> Trainee:
 
 def _whole(data: RecipeData) -> Trainee:
     """Return a model that encodes queries and documents, or the Router of two, all of it to be trained."""
-    from curate.evaluation.training import sides
+    from curate.commands.train import sides
 
     settings, models = data.settings, data.models
     query = models.load(models.query)
@@ -179,7 +178,7 @@ def _whole(data: RecipeData) -> Trainee:
 
 
 def _text_loss(data: RecipeData, model: Foreign) -> Foreign:
-    from curate.evaluation.training import in_batch, soft
+    from curate.commands.train import in_batch, soft
 
     settings = data.settings
     if settings.recipe == "soft":
@@ -193,7 +192,7 @@ def _text_loss(data: RecipeData, model: Foreign) -> Foreign:
 
 
 def _frozen_loss(data: RecipeData, model: Foreign) -> Foreign:
-    from curate.evaluation.training import losses
+    from curate.commands.train import losses
 
     loss = losses.FrozenContrastive(
         model,
@@ -216,7 +215,7 @@ def _matryoshka(settings: TrainSettings, model: Foreign, loss: Foreign) -> Forei
 
 
 def _adapted(data: RecipeData, model: Foreign) -> Foreign:
-    from curate.evaluation.training import weights
+    from curate.commands.train import weights
 
     lora = data.settings.lora
     if lora.rank:
@@ -242,7 +241,7 @@ def _settled(data: RecipeData, trained: Foreign, name: str) -> Foreign:
 
 
 def _mixed(data: RecipeData, trained: Foreign, fresh: Foreign) -> Foreign:
-    from curate.evaluation.training import weights
+    from curate.commands.train import weights
 
     return weights.settle(trained, fresh, data.settings.merge)
 
@@ -255,6 +254,6 @@ def _prompted(data: RecipeData, model: Foreign) -> Foreign:
 
 def _both(data: RecipeData, query: Foreign, folder: Path) -> None:
     """Write a Router of the trained query side and the document side as it came, and both as plain models."""
-    from curate.evaluation.training import sides
+    from curate.commands.train import sides
 
     sides.save_sides(_prompted(data, query), data.models.load(data.models.document), folder)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from curate.commands.train import grades
 from curate.core.errors import DataError
-from curate.evaluation.training import grades
 from curate.system.files import sha256
 from curate.tables.readers import Problem
 from curate.tables.readers.file import ENDINGS, File, format_of

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from curate.evaluation.training.losses import NONE
+from curate.commands.train.losses import NONE
 
 Foreign = Any
 """Tensors and models of torch, which have no types here."""

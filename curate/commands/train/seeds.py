@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from curate.commands.train import plan
+from curate.commands.train.fitting import FitOptions, Fitted, explained, fit
+from curate.commands.train.recipes import RecipeData, Trainee
 from curate.core.config import digest
 from curate.core.errors import RunFailed
 from curate.core.protocols import Progress
-from curate.evaluation.training import plan
-from curate.evaluation.training.fitting import FitOptions, Fitted, explained, fit
-from curate.evaluation.training.recipes import RecipeData, Trainee
 from curate.system.files import read_json, sha256, write_json
 
 SEED, NEAR = "seed.json", 1e-4

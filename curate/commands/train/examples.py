@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from curate.commands.train.triples import TrainTriples
 from curate.core.errors import DataError
-from curate.evaluation.training.triples import TrainTriples
 
 Row = dict[str, Any]
 

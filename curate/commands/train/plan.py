@@ -4,9 +4,9 @@ import math
 import time
 from typing import Any
 
+from curate.commands.train import TrainSettings
+from curate.commands.train.recipes import RecipeData
 from curate.core.config import Json
-from curate.evaluation.training.recipes import RecipeData
-from curate.evaluation.training.settings import TrainSettings
 
 SAMPLE = 16
 """Texts of each side that are encoded to estimate time."""

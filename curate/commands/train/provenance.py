@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from curate.commands.train.triples import TrainTriples
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.evaluation.training.triples import TrainTriples
 from curate.retrieval.similarity.leaks import form
 from curate.tables.exporters import manifest
 

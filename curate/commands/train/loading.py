@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from curate.commands.train import TrainSettings, routers
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.training import routers
-from curate.evaluation.training.settings import TrainSettings
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.retrieval.encoders.hub import unreachable

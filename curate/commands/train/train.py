@@ -9,15 +9,14 @@ from typing import Any
 
 from curate.commands.evaluate import tasks
 from curate.commands.evaluate.scoring import Scored
+from curate.commands.train import FEWEST_SEEDS, TrainSettings, card, plan, provenance, scores, seeds, splitting, triples
+from curate.commands.train.fitting import explained
+from curate.commands.train.loading import TrainModels
+from curate.commands.train.recipes import RecipeData
+from curate.commands.train.scores import ModelScores
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.training import card, plan, provenance, scores, seeds, splitting, triples
-from curate.evaluation.training.fitting import explained
-from curate.evaluation.training.loading import TrainModels
-from curate.evaluation.training.recipes import RecipeData
-from curate.evaluation.training.scores import ModelScores
-from curate.evaluation.training.settings import FEWEST_SEEDS, TrainSettings
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.runs.outputs import free_place
 from curate.system.files import read_json, write_json, write_text

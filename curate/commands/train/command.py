@@ -38,9 +38,9 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train an embedding model on triples; score it and its base once on a test set, with a paired test."""
-    from curate.evaluation.training.section import train_settings
-    from curate.evaluation.training.train import TrainRequest, planned
-    from curate.evaluation.training.train import train as training
+    from curate.commands.train.section import train_settings
+    from curate.commands.train.train import TrainRequest, planned
+    from curate.commands.train.train import train as training
     from curate.view.progress import bars
 
     given = {"recipe": recipe, "seeds": seeds}
@@ -67,7 +67,7 @@ def train(
 
 
 def _text(found: Figures) -> Iterator[str]:
-    from curate.evaluation.training.card import shown
+    from curate.commands.train.card import shown
 
     for row in found["test"]:
         yield f"{row['task']} {row['measure']}, base -> trained, of 100: {shown(row)}"

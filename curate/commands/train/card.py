@@ -9,7 +9,7 @@ from curate.system.resources import template
 from curate.tables.exporters.card import environment, front_matter, markdown
 
 Found = Mapping[str, Any]
-TEMPLATE = "evaluation/training/card.md.j2"
+TEMPLATE = "commands/train/card.md.j2"
 
 
 def notes(found: Found) -> Iterator[str]:

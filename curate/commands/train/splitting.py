@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from curate.commands.train import DevSplit
+from curate.commands.train.triples import TrainTriples
 from curate.core.errors import DataError
 from curate.core.sampling import shuffled
-from curate.evaluation.training.settings import DevSplit
-from curate.evaluation.training.triples import TrainTriples
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from curate.commands.train import TrainSettings
 from curate.core import config
 from curate.core.errors import ConfigError
-from curate.evaluation.training.settings import TrainSettings
 from curate.pipeline.pipeline import Pipeline, find
 
 
