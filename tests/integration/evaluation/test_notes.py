@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.notes import encoders, evaluate, figures, probing
+from curate.commands.notes.evaluate import NotesRequest
+from curate.commands.notes.measuring import Measure, feasible, measured
+from curate.commands.notes.table import NotesLayout, named, read
 from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
-from curate.evaluation.notes import encoders, evaluate, figures, probing
-from curate.evaluation.notes.evaluate import NotesRequest
-from curate.evaluation.notes.measuring import Measure, feasible, measured
-from curate.evaluation.notes.table import NotesLayout, named, read
 from tests.support import machine
 from tests.support.noting import Rows, rows, written
 from tests.support.runs import curate

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from curate.commands.notes import probing
+from curate.commands.notes.probing import Fold, ProbeSet
+from curate.commands.notes.table import NotesTable
 from curate.core.progress import StepLabel
 from curate.core.protocols import Progress, Vectors
-from curate.evaluation.notes import probing
-from curate.evaluation.notes.probing import Fold, ProbeSet
-from curate.evaluation.notes.table import NotesTable
 from curate.stats.neighbour_recall import PROTOCOLS, queries, ranks
 from curate.stats.silhouette import silhouettes
 from curate.stats.tally import Floats, Ints

@@ -45,8 +45,8 @@ def notes(
     as_json: AsJson = False,
 ) -> None:
     """Evaluate embeddings of labelled texts, such as notes of patients: recall along chains, AUROC, silhouettes."""
-    from curate.evaluation.notes import evaluate as evaluating
-    from curate.evaluation.notes.table import NotesLayout, named
+    from curate.commands.notes import evaluate as evaluating
+    from curate.commands.notes.table import NotesLayout, named
     from curate.view.progress import bars
 
     order = evaluating.NotesRequest(
@@ -74,7 +74,7 @@ def notes(
 
 
 def _text(found: Mapping[str, Any]) -> Iterator[str]:
-    from curate.evaluation.notes import page
+    from curate.commands.notes import page
 
     yield page.head(found)
     if found["figures"]:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curate.commands.notes import probing
+from curate.commands.notes.measuring import EncoderResult, Measure, MeasurePlan
 from curate.core.config import Json
-from curate.evaluation.notes import probing
-from curate.evaluation.notes.measuring import EncoderResult, Measure, MeasurePlan
 from curate.stats.bootstrap import DIGITS, divided, resamples
 from curate.stats.tally import Floats
 

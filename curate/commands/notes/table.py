@@ -211,5 +211,5 @@ def _place(text: str) -> Place | None:
 
 @cache
 def _usual() -> Mapping[str, list[str]]:
-    known: Mapping[str, list[str]] = parse_yaml(data_file("evaluation/notes/columns.yaml").read_text(encoding="utf-8"))
+    known: Mapping[str, list[str]] = parse_yaml(data_file("commands/notes/columns.yaml").read_text(encoding="utf-8"))
     return known

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from curate.commands.notes.measuring import MeasurePlan
+from curate.commands.notes.probing import ProbeSet, halves
+from curate.commands.notes.table import NotesTable
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Progress
-from curate.evaluation.notes.measuring import MeasurePlan
-from curate.evaluation.notes.probing import ProbeSet, halves
-from curate.evaluation.notes.table import NotesTable
 from curate.pii.settings import Masking
 from curate.pii.texts import mask_texts
 from curate.system.files import remove, replace_folder, sha256, write_text
@@ -190,6 +190,6 @@ def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head
     }
     masked = ", ".join(f"{each} {count:,}" for each, count in head["masked"].items()) or "nothing was found"
     given = {**head, "masked": masked, "name": name, "main_score": kind["main_score"]}
-    page = environment().get_template("evaluation/notes/templates/task.md.j2")
+    page = environment().get_template("commands/notes/task.md.j2")
     write_text(folder / "README.md", page.render(front=front_matter(front), description=kind["description"], **given))
     return {"task": name, "rows": ", ".join(f"{count:,} {what}" for what, count in head["counts"].items())}

@@ -9,14 +9,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from curate.commands.notes import encoders, export, figures, page
+from curate.commands.notes.encoders import NoteEncoder
+from curate.commands.notes.measuring import MeasurePlan, feasible, measured
+from curate.commands.notes.table import NotesLayout, NotesTable, read
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.notes import encoders, export, figures, page
-from curate.evaluation.notes.encoders import NoteEncoder
-from curate.evaluation.notes.measuring import MeasurePlan, feasible, measured
-from curate.evaluation.notes.table import NotesLayout, NotesTable, read
 from curate.retrieval.vectors.cache import keys_of
 from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW
