@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from curate.commands.paper.evidence import Figures, PaperEvidence
+from curate.commands.paper.table import Cell, PaperTable, Shown
 from curate.commands.report.stage import counted
-from curate.evaluation.paper.evidence import Figures, PaperEvidence
-from curate.evaluation.paper.table import Cell, PaperTable, Shown
 from curate.view.run_figures import only_heuristics
 
 Words = dict[str, Any]

@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
+from curate.commands.paper.evidence import ExportedTask
+from curate.commands.paper.table import Cell, PaperTable, Shown
 from curate.core.records import shown
 from curate.core.sampling import generator
-from curate.evaluation.paper.evidence import ExportedTask
-from curate.evaluation.paper.table import Cell, PaperTable, Shown
 from curate.stats.distribution import spread
 from curate.tables import kinds
 from curate.tables.kinds.lengths import SAMPLE, tokeniser

@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from curate.commands.paper import comparison_tables, exported, run_tables, score_tables
+from curate.commands.paper.evidence import LANGUAGES, Figures, PaperEvidence, words
+from curate.commands.paper.figures import PaperFigures
+from curate.commands.paper.latex import document, fragment
+from curate.commands.paper.table import PaperTable
 from curate.core.errors import MissingExtra, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.paper import comparison_tables, exported, run_tables, score_tables
-from curate.evaluation.paper.evidence import LANGUAGES, Figures, PaperEvidence, words
-from curate.evaluation.paper.figures import PaperFigures
-from curate.evaluation.paper.latex import document, fragment
-from curate.evaluation.paper.table import PaperTable
 from curate.runs.outputs import free_place
 from curate.runs.runner import Run
 from curate.system.files import write_text

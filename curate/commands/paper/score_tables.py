@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from curate.evaluation.paper.evidence import Figures
-from curate.evaluation.paper.table import Cell, PaperTable, Shown
+from curate.commands.paper.evidence import Figures
+from curate.commands.paper.table import Cell, PaperTable, Shown
 
 Words = dict[str, Any]
 POINTS = 100.0

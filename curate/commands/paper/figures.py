@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curate.evaluation.paper.evidence import Figures
-from curate.evaluation.paper.fonts import FigureFonts
-from curate.evaluation.paper.score_tables import marked
+from curate.commands.paper.evidence import Figures
+from curate.commands.paper.fonts import FigureFonts
+from curate.commands.paper.score_tables import marked
 from curate.system.extras import needed
 
 if TYPE_CHECKING:

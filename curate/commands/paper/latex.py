@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Sequence
 
-from curate.evaluation.paper.table import Cell, PaperTable, Shown
+from curate.commands.paper.table import Cell, PaperTable, Shown
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

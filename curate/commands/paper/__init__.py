@@ -28,7 +28,7 @@ def paper(
 
     Nothing is sent or scored; what was not done is named, and has no table.
     """
-    from curate.evaluation.paper import kit
+    from curate.commands.paper import kit
     from curate.view.progress import bars
 
     work = open_run(None, run)
