@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from curate.commands.check.leaks import COMPARED
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready.texts import lengths, texts
 from curate.core.config import Json
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
-from curate.evaluation.publish.texts import lengths, texts
 from curate.pipeline import circularity
 from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks

@@ -16,7 +16,7 @@ from curate.system.files import read_json, sha256
 from curate.system.resources import template
 from curate.tables.exporters import mteb_tasks
 
-FILE = "evaluation/publish/ready.yaml"
+FILE = "commands/ready/words.yaml"
 State = Literal["ok", "not ok", "not measured"]
 
 

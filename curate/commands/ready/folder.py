@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from curate.evaluation.publish import statistics
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
-from curate.evaluation.publish.pull_request import NAME, PullRequest
-from curate.evaluation.publish.task_source import HubPlace, TaskSource, hub_place, placeholders
+from curate.commands.ready import statistics
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready.pull_request import NAME, PullRequest
+from curate.commands.ready.task_source import HubPlace, TaskSource, hub_place, placeholders
 from curate.runs.outputs import free_place
 from curate.system.files import read_json, write_json, write_text
 

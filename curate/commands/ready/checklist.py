@@ -5,10 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from curate.evaluation.publish import folder
-from curate.evaluation.publish.difficulty import scored
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
-from curate.evaluation.publish.points import POINTS
+from curate.commands.ready import folder
+from curate.commands.ready.difficulty import scored
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready.points import POINTS
 from curate.runs.runner import Run
 
 

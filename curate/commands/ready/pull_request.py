@@ -7,15 +7,15 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from curate.evaluation.publish import mteb_checklist
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
-from curate.evaluation.publish.published_results import PublishedResults
-from curate.evaluation.publish.statistics import Statistics
-from curate.evaluation.publish.task_source import HubPlace, TaskSource, rules
+from curate.commands.ready import mteb_checklist
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready.published_results import PublishedResults
+from curate.commands.ready.statistics import Statistics
+from curate.commands.ready.task_source import HubPlace, TaskSource, rules
 from curate.system.resources import template
 from curate.tables.exporters.card import environment
 
-TEMPLATE = "evaluation/publish/templates/PULL_REQUEST.md.j2"
+TEMPLATE = "commands/ready/PULL_REQUEST.md.j2"
 NAME = "PULL_REQUEST.md"
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint, State
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, State
 
 Figures = Mapping[str, Any]
 CUT = re.compile(r"@\d+$")

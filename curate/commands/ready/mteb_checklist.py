@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
-from curate.evaluation.publish.published_results import PublishedResults
-from curate.evaluation.publish.statistics import Statistics
-from curate.evaluation.publish.task_source import rules
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready.published_results import PublishedResults
+from curate.commands.ready.statistics import Statistics
+from curate.commands.ready.task_source import rules
 
 WRITE = "WRITE HERE"
 """What stands where only a person can write."""

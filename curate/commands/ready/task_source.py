@@ -12,8 +12,8 @@ from curate.system.resources import template
 from curate.tables.exporters.card import environment
 from curate.tables.exporters.mteb_tasks import OLD
 
-FILE = "evaluation/publish/pull_request.yaml"
-TEMPLATE = "evaluation/publish/templates/task.py.j2"
+FILE = "commands/ready/pull_request.yaml"
+TEMPLATE = "commands/ready/task.py.j2"
 _DATASET = ("path", "revision")
 
 

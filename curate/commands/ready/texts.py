@@ -7,7 +7,7 @@ from statistics import fmean
 import polars as pl
 
 from curate.commands.export.shortcuts import COLUMNS
-from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
 
 RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
 """Configurations of a task that retrieves -> columns of which no two rows are to be equal."""

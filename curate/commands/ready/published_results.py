@@ -9,8 +9,8 @@ from typing import Any
 
 from curate.commands.evaluate.mteb_results import RESULTS, SETTINGS
 from curate.commands.evaluate.results_folder import META
-from curate.evaluation.publish.difficulty import CUT
-from curate.evaluation.publish.evidence import ReadyEvidence
+from curate.commands.ready.difficulty import CUT
+from curate.commands.ready.evidence import ReadyEvidence
 from curate.system.files import read_json, sha256
 
 
