@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from curate.commands.tokens import fertility, page
+from curate.commands.tokens.fertility import LENGTHS, Terms
+from curate.commands.tokens.reading import TextPart, parts
+from curate.commands.tokens.tokenizers import ModelTokenizer, named
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.tokens import fertility, page
-from curate.evaluation.tokens.fertility import LENGTHS, Terms
-from curate.evaluation.tokens.reading import TextPart, parts
-from curate.evaluation.tokens.tokenizers import ModelTokenizer, named
 from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW, Figure
 from curate.stats.tally import Floats

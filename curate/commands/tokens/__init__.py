@@ -36,7 +36,7 @@ def tokens(
     as_json: AsJson = False,
 ) -> None:
     """Count what tokenizers make of texts: tokens per word, split words, unknown ones, texts that would be cut."""
-    from curate.evaluation.tokens.report import TokenRequest, report
+    from curate.commands.tokens.report import TokenRequest, report
     from curate.view.progress import bars
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
@@ -47,7 +47,7 @@ def tokens(
 
 
 def _text(found: Mapping[str, Any]) -> Iterator[str]:
-    from curate.evaluation.tokens import page
+    from curate.commands.tokens import page
 
     for part in found["parts"]:
         yield page.head(part)
