@@ -4,8 +4,22 @@ from collections.abc import Callable
 
 import typer
 
-from curate.cli import analyze, doctor, embed, extend, init, ledger, look, models, stages, version
-from curate.commands import agree, audit, diff, evaluate, notes, paper, pilot, ready, review, schema, tokens, verify
+from curate.cli import doctor, embed, extend, init, ledger, look, models, stages, version
+from curate.commands import (
+    agree,
+    analyze,
+    audit,
+    diff,
+    evaluate,
+    notes,
+    paper,
+    pilot,
+    ready,
+    review,
+    schema,
+    tokens,
+    verify,
+)
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
 from curate.commands.train import command as train

@@ -11,13 +11,13 @@ from typing import cast
 import polars as pl
 
 from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.commands.analyze import asking, labelfree
+from curate.commands.analyze.asking import PURPOSE, Inquiry, SampledPair
+from curate.commands.analyze.labelfree import Counted
 from curate.commands.check.pool import heuristic, label_stage, plain
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
-from curate.evaluation.analysis import asking, labelfree
-from curate.evaluation.analysis.asking import PURPOSE, Inquiry, SampledPair
-from curate.evaluation.analysis.labelfree import Counted
 from curate.ledger import Ledger, default_path
 from curate.llm import passages
 from curate.llm.questions import STATUSES, Question, Said, question

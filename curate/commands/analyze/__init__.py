@@ -35,7 +35,7 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """Analyse why judges disagree and how hard queries are: by counts, and with --model by labels of a sample."""
-    from curate.evaluation.analysis import analyze as analysis
+    from curate.commands.analyze import analysis
     from curate.view.progress import bars
 
     work = open_run(pipeline, run)
