@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import typer
 
-from curate.cli import doctor, embed, extend, init, ledger, look, models, stages, version
+from curate.cli import doctor, embed, extend, ledger, look, models, stages, version
 from curate.commands import (
     agree,
     analyze,
@@ -22,6 +22,7 @@ from curate.commands import (
 )
 from curate.commands.anonymise import command as anonymise
 from curate.commands.check import command as check
+from curate.commands.init import command as init
 from curate.commands.train import command as train
 from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup

@@ -10,13 +10,13 @@ from itertools import islice
 
 from curate.ask.forecast import SampleTexts
 from curate.commands.ingest import Config
+from curate.commands.init import pairing
+from curate.commands.init.place import need_two_tables
+from curate.commands.init.request import InitRequest
 from curate.core import records
 from curate.core.config import check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Progress, quiet
-from curate.runs.init import pairing
-from curate.runs.init.place import need_two_tables
-from curate.runs.init.request import InitRequest
 from curate.tables.readers import TABLES, Row, Source, Table
 from curate.tables.readers.guess import has_known_name
 from curate.tables.readers.items import LINE, Item, item

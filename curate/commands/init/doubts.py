@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from curate.commands.init import pairing
+from curate.commands.init.looking import DataSources, chosen, named, rows
+from curate.commands.init.request import InitRequest
 from curate.core.errors import DataError
 from curate.pii.settings import Masking, masker
 from curate.pipeline.edit import flow
-from curate.runs.init import pairing
-from curate.runs.init.looking import DataSources, chosen, named, rows
-from curate.runs.init.request import InitRequest
 from curate.tables.readers import Table
 from curate.tables.readers.file import File
 from curate.tables.readers.guess import TABULAR, guess, has_known_name

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
+from curate.commands.init import pairing
+from curate.commands.init.request import InitRequest
 from curate.core.errors import ConfigError, CurateError
-from curate.runs.init import pairing
-from curate.runs.init.request import InitRequest
 from curate.system.resources import DEMOS
 from curate.tables.readers import TABLES, Table
 from curate.tables.readers.file import File

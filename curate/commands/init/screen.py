@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from unicodedata import east_asian_width
 
+from curate.commands.init.judges import PANEL, variables
+from curate.commands.init.looking import DataSources, named
+from curate.commands.init.price import PlanPrice
+from curate.commands.init.request import quoted
+from curate.commands.init.writing import PipelineDraft
 from curate.llm.budget import CostEstimate
 from curate.llm.exchange_rates import line as rates_line
 from curate.llm.exchange_rates import shown
-from curate.runs.init.judges import PANEL, variables
-from curate.runs.init.looking import DataSources, named
-from curate.runs.init.price import PlanPrice
-from curate.runs.init.request import quoted
-from curate.runs.init.writing import PipelineDraft
 from curate.tables.readers.guess import has_known_name
 from curate.tables.readers.items import LINE
 from curate.tables.readers.look import LONG, TableLook

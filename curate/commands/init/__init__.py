@@ -9,11 +9,11 @@ writing, edit    the commented file, checked
 screen     the lines that say all this
 """
 
-from curate.runs.init.doubts import Doubt, DoubtChoice, doubt
-from curate.runs.init.looking import DataSources, look
-from curate.runs.init.request import InitRequest
-from curate.runs.init.screen import lines
-from curate.runs.init.writing import PipelineDraft, draft, need_free, write
+from curate.commands.init.doubts import Doubt, DoubtChoice, doubt
+from curate.commands.init.looking import DataSources, look
+from curate.commands.init.request import InitRequest
+from curate.commands.init.screen import lines
+from curate.commands.init.writing import PipelineDraft, draft, need_free, write
 
 __all__ = [
     "DataSources",

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from curate.ask.language_guard import newest_rubric
 from curate.commands.ingest import Config as IngestConfig
+from curate.commands.init.judges import FoundJudge, askable, keyless, panel, variables
+from curate.commands.init.looking import DataSources
+from curate.commands.init.price import PlanPrice, price
+from curate.commands.init.request import InitRequest, quoted
 from curate.core.config import Json, check, parse_yaml
 from curate.core.errors import ConfigError
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.edit import assigned, flow
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pipeline import Head, Pipeline
-from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variables
-from curate.runs.init.looking import DataSources
-from curate.runs.init.price import PlanPrice, price
-from curate.runs.init.request import InitRequest, quoted
 from curate.system.resources import template
 from curate.tables.readers import Table
 from curate.tables.readers.language import OTHER
@@ -155,7 +155,7 @@ def _rendered(**values: object) -> str:
     environment.filters["quoted"] = flow
     environment.filters["names"] = lambda names: f"[{', '.join(map(_word, names))}]"
     environment.filters["listed"] = lambda names: _comment(", ".join(names))
-    return environment.from_string(template("runs/init/pipeline.yaml.j2")).render(**values)
+    return environment.from_string(template("commands/init/pipeline.yaml.j2")).render(**values)
 
 
 def _word(name: str) -> str:
