@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from curate.api.running import bill, plan, run
     from curate.commands.agree.result import AgreementResult, agree
     from curate.commands.anonymise.result import AnonymisedTexts, anonymise
+    from curate.commands.run.plan import RunPlan
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.kind_tables import Columns
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from curate.llm.providers.settings import ProviderConfig
     from curate.pipeline.pipeline import Pipeline
     from curate.runs.cost_plan import ConsentNeeded, CostPlan
-    from curate.runs.planning.plan import RunPlan
     from curate.runs.run_view import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.runs.runner import Run
     from curate.stats.agreement import Agreement, measure
@@ -60,7 +60,7 @@ _NAMES = {
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
     "pipeline.pipeline": "Pipeline",
-    "runs.planning.plan": "RunPlan",
+    "commands.run.plan": "RunPlan",
     "runs.runner": "Run",
     "stats.agreement": "Agreement measure",
 }

@@ -3,12 +3,12 @@
 import math
 from typing import cast
 
+from curate.commands.run.unfiltered import Unfiltered
 from curate.core.config import Settings
 from curate.llm.budget import CostEstimate
 from curate.llm.cost import tokens
 from curate.pipeline.pipeline import Pipeline
 from curate.retrieval.encoders.presets import with_presets
-from curate.runs.planning.unfiltered import Unfiltered
 
 API = "api"
 BATCH = 64

@@ -12,6 +12,8 @@ from curate.commands.mask import Config as MaskConfig
 from curate.commands.mask.masked import FIELDS
 from curate.commands.mask.stage import planned as plan_of_mask
 from curate.commands.resolve import stage as resolve
+from curate.commands.run import embedding
+from curate.commands.run.unfiltered import BEFORE, Unfiltered
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
@@ -20,8 +22,6 @@ from curate.pipeline.configs import PoolConfig
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.judge_config import Gate
 from curate.pipeline.stage import Context
-from curate.runs.planning import embedding
-from curate.runs.planning.unfiltered import BEFORE, Unfiltered
 from curate.runs.runner import Run
 
 IN_ALL = "in all"

@@ -12,16 +12,16 @@ from curate.view.answers import answer
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
+    from curate.commands.run.plan import RunPlan
     from curate.pipeline.stage import Consent
-    from curate.runs.planning.plan import RunPlan
 
 
 def print_run_plan(
     pipeline: str, folder: Path | None, assign: Sequence[str], consent: "Consent", *, as_json: bool
 ) -> None:
     """Print what is left of a pipeline to pay for; nothing is sent or kept."""
+    from curate.commands.run.plan import plan
     from curate.runs.opening import opened_to_plan
-    from curate.runs.planning.plan import plan
     from curate.view.progress import bars
 
     work = opened_to_plan(pipeline, folder, assign, tell=partial(typer.echo, err=True))

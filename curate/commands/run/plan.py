@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from curate.ask import build
+from curate.commands.run import costs
+from curate.commands.run.costs import PlannedCost
+from curate.commands.run.unfiltered import Unfiltered, of_run, of_source
 from curate.core.config import Json
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Rate, line
 from curate.pipeline import stages
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Consent, Context
-from curate.runs.planning import costs
-from curate.runs.planning.costs import PlannedCost
-from curate.runs.planning.unfiltered import Unfiltered, of_run, of_source
 from curate.runs.runner import Run
 
 Row = dict[str, Json]
