@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import typer
 
-from curate.cli import doctor, embed, extend, ledger, look, models, stages, version
+from curate.cli import doctor, ledger, look, models, stages, version
 from curate.commands import (
     agree,
     analyze,
     audit,
     diff,
+    embed,
     evaluate,
+    extend,
     notes,
     paper,
     pilot,

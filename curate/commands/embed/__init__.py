@@ -27,7 +27,7 @@ def embed(
     as_json: AsJson = False,
 ) -> None:
     """Encode queries and documents into the cache ahead of diversify or pool; cached texts are skipped."""
-    from curate.runs.embedding import embed as fill
+    from curate.commands.embed.embedding import embed as fill
     from curate.view.progress import bars
 
     work, part = open_run(pipeline, run, assign or []), _part(shard)

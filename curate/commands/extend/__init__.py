@@ -38,17 +38,17 @@ def extend(
     Panel, rubric, prompt and settings are the run's own; what the ledger holds is not asked again. The run itself
     stays as it is. A version that was refused or stopped goes on with the same command.
     """
-    from curate.runs import extension
+    from curate.commands.extend import version
     from curate.view.progress import bars
 
-    order = extension.ExtendOrder(run_file or (), encoder or (), depth, out, subset, split)
+    order = version.ExtendOrder(run_file or (), encoder or (), depth, out, subset, split)
     work = open_run(None, run_folder(run), detect=False)
     work.consent = allowed(max_cost, yes, offline=offline)
     if plan:
-        print_plan(work, work.consent, lambda: extension.planned(work, order), digits=4, as_json=as_json)
+        print_plan(work, work.consent, lambda: version.planned(work, order), digits=4, as_json=as_json)
         return
     with bars() as (work.progress, work.tell):
-        folder, facts = extension.extend(work, order)
+        folder, facts = version.extend(work, order)
     data = {"run_folder": folder, **facts}
     answer(data, _lines(folder, facts), as_json=as_json, warnings=facts["warnings"])
 
