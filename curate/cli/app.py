@@ -4,15 +4,17 @@ from collections.abc import Callable
 
 import typer
 
-from curate.cli import doctor, ledger, look, models, stages, version
+from curate.cli import ledger, look, stages, version
 from curate.commands import (
     agree,
     analyze,
     audit,
     diff,
+    doctor,
     embed,
     evaluate,
     extend,
+    models,
     notes,
     paper,
     pilot,

@@ -11,7 +11,7 @@ from curate.runs.options import AsJson
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
-    from curate.runs.doctor import Finding
+    from curate.commands.doctor.examination import Finding
 
 MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
 
@@ -27,13 +27,13 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
+    from curate.commands.doctor.examination import examine
     from curate.core.errors import CheckFailed
     from curate.pipeline.stage import home, ledger_place
-    from curate.runs.doctor import examine
 
     findings = list(examine(home(), ledger_place(), os.environ, attempt))
     if cluster is not None:
-        from curate.runs.cluster import examine_cluster
+        from curate.commands.doctor.cluster import examine_cluster
 
         findings += examine_cluster(cluster, home())
     bad = [each.what for each in findings if each.state == "bad"]

@@ -15,9 +15,9 @@ from curate.view.answers import answer, notice
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from curate.commands.models.trial import ModelTest
     from curate.core.config import Settings
     from curate.pipeline.pipeline import Pipeline
-    from curate.runs.models import ModelTest
 
 commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 @commands.callback()
 def models(context: typer.Context, pipeline: File = None, run: Folder = None, as_json: AsJson = False) -> None:
     """List the language models that can judge: presets, and those of the pipeline; `models test NAME` tries one."""
-    from curate.runs.models import listed
+    from curate.commands.models.trial import listed
 
     if context.invoked_subcommand is not None:
         return
@@ -46,8 +46,8 @@ def attempt(
     as_json: AsJson = False,
 ) -> None:
     """Send one tiny prompt to a model, which costs next to nothing, and print its reply, tokens and cost."""
+    from curate.commands.models.trial import tried
     from curate.core.errors import RunFailed
-    from curate.runs.models import tried
 
     trial = tried(name, _pipeline(pipeline, run), notice)
     failed = RunFailed(trial.problem) if trial.problem else None

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from curate.commands.doctor.examination import GB, Finding
 from curate.core.errors import ConfigError, MissingExtra
 from curate.retrieval.engines.cluster import Node, nodes
 from curate.retrieval.vectors import default_folder
-from curate.runs.doctor import GB, Finding
 from curate.system.extras import NAME
 
 
