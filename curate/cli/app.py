@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import typer
 
-from curate.cli import ledger, look, stages, version
+from curate.cli import stages, version
 from curate.commands import (
     agree,
     analyze,
@@ -14,6 +14,7 @@ from curate.commands import (
     embed,
     evaluate,
     extend,
+    ledger,
     models,
     notes,
     paper,
@@ -21,6 +22,7 @@ from curate.commands import (
     ready,
     review,
     schema,
+    status,
     tokens,
     verify,
 )
@@ -45,8 +47,8 @@ stages.add_to(app)
 COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify.verify,
     "embed": embed.embed,
-    "status": look.status,
-    "show": look.show,
+    "status": status.status,
+    "show": status.show,
     "audit": audit.audit,
     "extend": extend.extend,
     "diff": diff.diff,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli.ledger import opened
+from curate.commands.ledger import opened
 from curate.runs.options import AsJson
 from curate.view.answers import answer
 
