@@ -7,7 +7,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
-    from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
+    from curate.api.results import AuditResult, EvaluationResult, audit, evaluate
     from curate.api.running import bill, plan, run
     from curate.commands.agree.result import AgreementResult, agree
     from curate.commands.anonymise.result import AnonymisedTexts, anonymise
@@ -44,7 +44,7 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "commands.agree.result": "AgreementResult agree",
-    "api.auditing": "AuditResult EvaluationResult audit evaluate",
+    "api.results": "AuditResult EvaluationResult audit evaluate",
     "commands.anonymise.result": "AnonymisedTexts anonymise",
     "runs.run_view": "RunView open",
     "runs.cost_plan": "ConsentNeeded CostPlan",
