@@ -6,13 +6,10 @@ import typer
 
 from curate.cli import stages, version
 from curate.commands import (
-    agree,
     analyze,
-    audit,
     diff,
     doctor,
     embed,
-    evaluate,
     extend,
     ledger,
     models,
@@ -26,8 +23,11 @@ from curate.commands import (
     tokens,
     verify,
 )
+from curate.commands.agree import command as agree
 from curate.commands.anonymise import command as anonymise
+from curate.commands.audit import command as audit
 from curate.commands.check import command as check
+from curate.commands.evaluate import command as evaluate
 from curate.commands.init import command as init
 from curate.commands.train import command as train
 from curate.commands.train_set import command as train_set

