@@ -94,8 +94,8 @@ def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
 
 def _panel(found: dict[str, Any]) -> Iterator[str]:
     """Yield what the judges have in common, and what a panel of several is worth."""
-    from curate.commands.report.page import strings
     from curate.panel import judge_dependence
+    from curate.view.words import strings
 
     yield from (f"WARNING: {said}" for said in found["dependence"]["warnings"])
     if len(found["panel"]) > 1:

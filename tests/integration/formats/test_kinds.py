@@ -13,7 +13,6 @@ import yaml
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.commands.report.page import strings
 from curate.commands.verify.verification import verify
 from curate.core.config import Json, parse_yaml
 from curate.core.errors import DataError
@@ -25,6 +24,7 @@ from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables import kinds as registry
 from curate.tables.exporters import manifest
 from curate.tables.kinds import KINDS, kind, kinds
+from curate.view.words import strings
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate
 from tests.integration.stages.test_report import Read
