@@ -26,6 +26,7 @@ from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
 from curate.core.records import Query
 from curate.ledger import Ledger, default_path
+from curate.panel.audit_design import strata
 from curate.panel.voting import PAIR
 from curate.pipeline import stages
 from curate.pipeline.configs import AuditConfig as Config
@@ -81,7 +82,7 @@ def run(config: Config, context: Context) -> Report:
             "patch": audit.sizes(patches),
             "masking": _masking(context, patches),
             "corrected": [
-                correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
+                correct(desk, strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
             ],
             "systems": effects.compare(
                 rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
