@@ -7,7 +7,9 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
+    from curate.api.cost_plan import ConsentNeeded, CostPlan
     from curate.api.results import AuditResult, EvaluationResult, audit, evaluate
+    from curate.api.run_view import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.api.running import bill, plan, run
     from curate.commands.agree.result import AgreementResult, agree
     from curate.commands.anonymise.result import AnonymisedTexts, anonymise
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.pipeline.pipeline import Pipeline
-    from curate.runs.cost_plan import ConsentNeeded, CostPlan
-    from curate.runs.run_view import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.runs.runner import Run
     from curate.stats.agreement import Agreement, measure
     from curate.tables.exporters.loading import load_task, load_tasks
@@ -46,8 +46,8 @@ _NAMES = {
     "commands.agree.result": "AgreementResult agree",
     "api.results": "AuditResult EvaluationResult audit evaluate",
     "commands.anonymise.result": "AnonymisedTexts anonymise",
-    "runs.run_view": "RunView open",
-    "runs.cost_plan": "ConsentNeeded CostPlan",
+    "api.run_view": "RunView open",
+    "api.cost_plan": "ConsentNeeded CostPlan",
     "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",

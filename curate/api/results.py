@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
+from curate.api.cost_plan import consenting
+from curate.api.run_view import PathLike, RunView
 from curate.api.running import Settings, Tell, assignments
 from curate.core.protocols import PaidProgress, quiet
 from curate.pipeline.folder import newest_when_done
 from curate.runs import opening
-from curate.runs.cost_plan import consenting
-from curate.runs.run_view import PathLike, RunView
 from curate.system.files import read_json
 from curate.view import html
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from curate.api.cost_plan import CostPlan
+from curate.api.tables import MissingTable, StageTable, located, remedy
 from curate.commands.agree.result import AgreementResult, of_run
 from curate.core.errors import UserError, suggestion
 from curate.pipeline import stages
@@ -17,9 +19,7 @@ from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.mark import Mark
 from curate.pipeline.stage import Context
 from curate.runs import named, opening, status
-from curate.runs.cost_plan import CostPlan
 from curate.runs.runner import Run
-from curate.runs.view_tables import MissingTable, StageTable, located, remedy
 from curate.system.files import frame
 from curate.view import html
 
