@@ -5,12 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.commands.check.check_pool import ranged
 from curate.runs import completing
 from curate.runs.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
 from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
-from curate.view.text import HEURISTIC, as_table, caveats, too_few
+from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
 
 Figures = Mapping[str, Any]
 
