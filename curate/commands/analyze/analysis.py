@@ -14,8 +14,7 @@ from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.commands.analyze import asking, labelfree
 from curate.commands.analyze.asking import PURPOSE, Inquiry, SampledPair
 from curate.commands.analyze.labelfree import Counted
-from curate.commands.check.pool import heuristic, label_stage, plain
-from curate.core.config import Json, read_yaml
+from curate.core.config import Json, plain, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
 from curate.ledger import Ledger, default_path
@@ -23,8 +22,9 @@ from curate.llm import passages
 from curate.llm.questions import STATUSES, Question, Said, question
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
-from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.freshness import MADE_FROM, label_stage, made_from
 from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.looked_up import heuristic
 from curate.pipeline.stage import Context
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
