@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curate.commands.check.leaks import COMPARED
 from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
 from curate.commands.ready.texts import lengths, texts
 from curate.core.config import Json
@@ -11,7 +10,7 @@ from curate.pipeline import circularity
 from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks
 from curate.runs import card_facts
-from curate.runs.leaks import digests
+from curate.runs.leaks import COMPARED, digests
 from curate.tables.exporters.task_metadata import licence_problem, missing
 from curate.view.run_figures import failed
 
