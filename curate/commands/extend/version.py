@@ -16,7 +16,6 @@ from typing import Any
 
 from curate.ask.quote import Row, quote
 from curate.ask.residual_decisions import FILE as RESIDUAL
-from curate.commands.export.published_ids import KEY
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.pipeline import stages
@@ -28,6 +27,7 @@ from curate.runs.outputs import free_place
 from curate.runs.runner import Run
 from curate.system.files import read_json, sha256
 from curate.system.run_lock import enough_space, locked
+from curate.tables.exporters.ids import KEY
 
 DEPTH = 10
 """Documents of a new system that are judged by default: as many as nDCG@10 looks at."""
