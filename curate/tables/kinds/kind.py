@@ -19,6 +19,15 @@ from curate.ledger import Ledger
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "Classification": (("text",), "label"),
+    "Clustering": (("sentences",), "labels"),
+    "PairClassification": (("sentence1", "sentence2"), "labels"),
+    "STS": (("sentence1", "sentence2"), "score"),
+}
+"""mteb's type of task -> its columns of texts, and of labels."""
+
 Frames = Iterable[pl.DataFrame]
 TEST = "test"
 
