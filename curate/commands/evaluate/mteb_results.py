@@ -15,10 +15,8 @@ from typing import Any
 from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.tasks import Foreign
 from curate.system.files import read_json, write_json, write_text
+from curate.tables.exporters.mteb import RESULTS, SETTINGS
 
-RESULTS = "results"
-SETTINGS = "run_settings.jsonl"
-"""One line per task, by all tasks of a model's revision together."""
 _LOCAL = "local"
 _UNSAFE = re.compile(r"[^\w.-]+")
 """What a name of a folder is to be free of."""

@@ -17,8 +17,8 @@ from typing import Any
 from curate.commands.evaluate.parameters import ModelParameters, of_meta
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign, imported
 from curate.core.errors import UserError
+from curate.tables.exporters.mteb import META
 
-META = "model_meta.json"
 LAYOUT = "MODEL/REVISION/TASK.json, as mteb writes below `results`"
 UNKNOWN = "dataset revision not available"
 """What mteb gives for the revision of results from before version 1.11 that name none."""

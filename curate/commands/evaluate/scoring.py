@@ -4,7 +4,6 @@ import random
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from curate.core.config import Json, digest
 from curate.core.errors import RunFailed
 from curate.retrieval.vectors.precision import PrecisionCheck
 from curate.system.files import read_json, write_json
+from curate.tables.exporters.mteb import quiet
 
 VERSION = 3
 """Of what is kept; another one is scored again."""
@@ -184,14 +184,3 @@ def _worth(name: str, value: Json) -> bool:
     """Say whether one of mteb's many measures is kept: those at 10 and 100, correlations, and those of `OTHERS`."""
     kept = name.endswith(("_at_10", "_at_100", "pearson", "spearman")) and not name.startswith("nauc")
     return (kept or name in OTHERS) and isinstance(value, float)
-
-
-@cache
-def quiet() -> None:
-    """Keep progress bars and notes of mteb and `datasets` off the terminal; warnings stay in their logs."""
-    import logging
-
-    import datasets
-
-    datasets.disable_progress_bars()
-    logging.getLogger("mteb").setLevel(logging.ERROR)

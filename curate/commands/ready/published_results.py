@@ -7,11 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curate.commands.evaluate.mteb_results import RESULTS, SETTINGS
-from curate.commands.evaluate.results_folder import META
 from curate.commands.ready.difficulty import CUT
 from curate.commands.ready.evidence import ReadyEvidence
 from curate.system.files import read_json, sha256
+from curate.tables.exporters.mteb import META, RESULTS, SETTINGS
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from curate.commands.evaluate.scoring import quiet
 from curate.system.files import write_text
 from curate.tables.exporters.loading import load_task
+from curate.tables.exporters.mteb import quiet
 
 Statistics = Mapping[str, Mapping[str, Any]]
 FOLDER = "mteb/descriptive_stats"
