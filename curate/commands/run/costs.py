@@ -9,13 +9,13 @@ from curate.ask.forecast import PoolSize, forecast, times
 from curate.ask.quote import quote
 from curate.commands.export import Config as ExportConfig
 from curate.commands.mask import Config as MaskConfig
-from curate.commands.mask.masked import FIELDS
 from curate.commands.mask.stage import planned as plan_of_mask
 from curate.commands.resolve import stage as resolve
 from curate.commands.run import embedding
 from curate.commands.run.unfiltered import BEFORE, Unfiltered
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
+from curate.core.records import FIELDS
 from curate.llm.budget import CostEstimate
 from curate.pipeline import stages
 from curate.pipeline.configs import PoolConfig
