@@ -34,20 +34,15 @@ from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
+from curate.tables.kinds.counted import ALWAYS, counted
 from curate.tables.kinds.lengths import tokeniser
 from curate.view import run_figures
 from curate.view.grade_colours import STATUSES
 from curate.view.run_figures import Drop
 
-ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
 OPTIONAL = ("resolve", *kinds.stages(), "export")
 READ = (*ALWAYS, *OPTIONAL)
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
-
-
-def counted() -> tuple[str, ...]:
-    """Return the stages that the page counts, those of kinds that another package added since among them."""
-    return ("ingest", *ALWAYS, "resolve", *kinds.stages(), "export")
 
 
 def portable(value: Json) -> Json:
