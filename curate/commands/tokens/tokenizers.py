@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from curate.commands.notes.encoders import OFFLINE, PACKAGED, model_folder
 from curate.commands.tokens.fertility import Pieces, UnitSpans, per_unit
 from curate.core.errors import ConfigError, DataError
+from curate.retrieval.encoders.packaged import OFFLINE, PACKAGED, model_folder
 from curate.stats.tally import Ints
 from curate.system.extras import require
 
