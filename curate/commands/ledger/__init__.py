@@ -1,7 +1,6 @@
 """`curate ledger`: look at the ledger, copy it, bring copies together, and look for mistakes in it."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -10,11 +9,11 @@ import typer
 
 from curate.runs.group import CommandGroup
 from curate.runs.options import AsJson
+from curate.runs.running import opened
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.core.config import Json
-    from curate.ledger import Ledger
     from curate.ledger.records import Kept
 
 TOKENS = ("prompt", "cached", "written", "output", "reasoning")
@@ -69,20 +68,6 @@ def check(as_json: AsJson = False) -> None:
     failed = CheckFailed(f"{len(found)} kinds of mistakes in the ledger") if found else None
     lines = [str(each) for each in found] or ["nothing is wrong"]
     answer([asdict(each) for each in found], lines, as_json=as_json, failed=failed)
-
-
-@contextmanager
-def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
-    """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
-    from curate.core.errors import NotFound
-    from curate.ledger import Ledger
-    from curate.pipeline.stage import ledger_place
-
-    place = ledger_place() if where is None else where if "://" in where else Path(where)
-    if isinstance(place, Path) and not place.exists() and not new:
-        raise NotFound(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
-    with Ledger(place) as ledger:
-        yield ledger
 
 
 def _counts(word: str, rows: Mapping["Kept", int], *, as_json: bool) -> None:

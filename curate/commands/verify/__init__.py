@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.commands.ledger import opened
 from curate.runs.options import AsJson
+from curate.runs.running import opened
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
