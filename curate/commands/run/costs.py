@@ -9,8 +9,6 @@ from curate.ask.forecast import PoolSize, forecast, times
 from curate.ask.quote import quote
 from curate.commands.export import Config as ExportConfig
 from curate.commands.mask import Config as MaskConfig
-from curate.commands.mask.stage import planned as plan_of_mask
-from curate.commands.resolve import stage as resolve
 from curate.commands.run import embedding
 from curate.commands.run.unfiltered import BEFORE, Unfiltered
 from curate.core.config import Json
@@ -80,7 +78,7 @@ def _mask(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
     factors = {"queries": 1.0, "corpus": texts.documents / max(texts.written, 1)}
     found: dict[str, CostEstimate] = {}
     for table in FIELDS if section.enabled else ():
-        for label, each in plan_of_mask(section, texts.context, table).items():
+        for label, each in stages.module("mask").planned(section, texts.context, table).items():
             part = times(each, factors[table])
             found[label] = found[label].plus(part) if label in found else part
     return [PlannedCost(name, label, each, each.cost) for label, each in found.items()], []
@@ -153,7 +151,7 @@ def _lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascad
     return found
 
 
-_EXACT: Mapping[str, Callable[..., list[dict[str, Json]]]] = {"judge": quote, "resolve": resolve.planned}
+_EXACT: Mapping[str, Callable[..., list[dict[str, Json]]]] = {"judge": quote, "resolve": _planned("resolve")}
 _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]]]] = {
     "mask": _mask,
     "diversify": _pool,
