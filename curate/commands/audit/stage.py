@@ -16,7 +16,7 @@ from typing import Any, cast
 import polars as pl
 
 from curate.ask import build, seating
-from curate.commands.audit import effects, page
+from curate.commands.audit import Config, effects, page
 from curate.commands.audit import labels as audit
 from curate.commands.audit.correcting import correct
 from curate.core.config import Json, check
@@ -29,7 +29,6 @@ from curate.ledger import Ledger, default_path
 from curate.panel.audit_design import strata
 from curate.panel.voting import PAIR
 from curate.pipeline import stages
-from curate.pipeline.configs import AuditConfig as Config
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import ranking

@@ -15,7 +15,7 @@ import polars as pl
 import yaml
 
 from curate.ask import privacy_guard
-from curate.commands.report import beside
+from curate.commands.report import Config, beside
 from curate.commands.report.page import page
 from curate.commands.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.core.config import Json
@@ -25,7 +25,6 @@ from curate.core.sampling import generator
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.pipeline import circularity, reckoning
-from curate.pipeline.configs import ReportConfig as Config
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns

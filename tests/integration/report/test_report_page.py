@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.pipeline.configs import ReportConfig
+from curate.commands.report import Config as ReportConfig
 from curate.system.files import read_table
 from curate.view.words import strings
 from tests import ROOT
