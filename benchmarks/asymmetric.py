@@ -30,10 +30,10 @@ import numpy as np
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 
+from curate.commands.train import sides
+from curate.commands.train.fitting import FitOptions, fit
+from curate.commands.train.losses import Alignment, FrozenContrastive
 from curate.core.protocols import Vectors
-from curate.evaluation.training import sides
-from curate.evaluation.training.fitting import FitOptions, fit
-from curate.evaluation.training.losses import Alignment, FrozenContrastive
 from curate.retrieval.ranking import ndcg
 from curate.stats.significance import compare, mean, means
 

@@ -24,12 +24,12 @@ from benchmarks.harness import share
 from curate.commands.consensus import stage as consensus
 from curate.commands.export import stage as export
 from curate.commands.resolve import stage as resolve
+from curate.commands.verify.verification import verify
 from curate.core.config import canonical, digest, text_digest
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.pipeline.stage import Context
 from curate.system.files import TableWriter, frame, write_json, write_table
-from curate.verify.verify import verify
 
 LENGTH = 335
 """Characters of a document on the average: 470 tokens of cl100k_base."""

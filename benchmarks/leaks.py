@@ -21,10 +21,10 @@ import polars as pl
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
 from curate.ask import build
-from curate.commands.train_set import Leaks
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity import leaks
 from curate.runs import leaks as splits
+from curate.runs.leaks import Leaks
 
 TEST, TRAIN, PLANTED = 734, 20_000, 100
 LEXICON = "thuocl_medical_lexicon.tsv"

@@ -7,10 +7,13 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
-    from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
+    from curate.api.cost_plan import ConsentNeeded, CostPlan
+    from curate.api.results import AuditResult, EvaluationResult, audit, evaluate
+    from curate.api.run_view import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.api.running import bill, plan, run
     from curate.commands.agree.result import AgreementResult, agree
     from curate.commands.anonymise.result import AnonymisedTexts, anonymise
+    from curate.commands.run.plan import RunPlan
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.kind_tables import Columns
@@ -32,9 +35,6 @@ if TYPE_CHECKING:
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.pipeline.pipeline import Pipeline
-    from curate.runs.cost_plan import ConsentNeeded, CostPlan
-    from curate.runs.planning.plan import RunPlan
-    from curate.runs.run_view import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.runs.runner import Run
     from curate.stats.agreement import Agreement, measure
     from curate.tables.exporters.loading import load_task, load_tasks
@@ -44,10 +44,10 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "commands.agree.result": "AgreementResult agree",
-    "api.auditing": "AuditResult EvaluationResult audit evaluate",
+    "api.results": "AuditResult EvaluationResult audit evaluate",
     "commands.anonymise.result": "AnonymisedTexts anonymise",
-    "runs.run_view": "RunView open",
-    "runs.cost_plan": "ConsentNeeded CostPlan",
+    "api.run_view": "RunView open",
+    "api.cost_plan": "ConsentNeeded CostPlan",
     "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
@@ -60,7 +60,7 @@ _NAMES = {
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
     "pipeline.pipeline": "Pipeline",
-    "runs.planning.plan": "RunPlan",
+    "commands.run.plan": "RunPlan",
     "runs.runner": "Run",
     "stats.agreement": "Agreement measure",
 }

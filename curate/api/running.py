@@ -5,13 +5,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from curate.api.cost_plan import CostPlan, consenting
+from curate.api.run_view import PathLike, RunView
+from curate.commands.run import plan as planning
+from curate.commands.run.plan import RunPlan
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.runs import opening
-from curate.runs.cost_plan import CostPlan, consenting
-from curate.runs.planning import plan as planning
-from curate.runs.planning.plan import RunPlan
-from curate.runs.run_view import PathLike, RunView
 from curate.runs.runner import Run
 
 Settings = Mapping[str, object]

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from curate.commands.mask import Config as MaskConfig
 from curate.core.config import check
 from curate.pii.masking import Masker
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
+from curate.pipeline import stages
 from curate.pipeline.stage import Context
 
 PERSONAL: Literal["personal"] = "personal"
@@ -34,9 +34,9 @@ class PersonalData:
     @classmethod
     def of(cls, context: Context) -> "PersonalData":
         """Return what finds that which the run's `mask` masks."""
-        section = check(MaskConfig, context.settings.get("mask") or {}, "mask")
-        masking = Masking.model_validate(section.model_dump(include=set(Masking.model_fields)))
-        return cls(masker(masking, context.language, secret(context.home)) if section.enabled else None)
+        section = check(stages.config("mask"), context.settings.get("mask") or {}, "mask").model_dump()
+        masking = Masking.model_validate({name: section[name] for name in Masking.model_fields})
+        return cls(masker(masking, context.language, secret(context.home)) if section["enabled"] else None)
 
     def found(self, texts: Iterable[str]) -> Iterator[tuple[tuple[str, str], ...]]:
         """Yield kind and value of all that is found, by text."""

@@ -4,28 +4,32 @@ from collections.abc import Callable
 
 import typer
 
-from curate.cli import (
+from curate.cli import stages, version
+from curate.commands import (
     analyze,
+    diff,
     doctor,
     embed,
-    evaluate,
     extend,
-    init,
     ledger,
-    look,
     models,
     notes,
     paper,
+    pilot,
     ready,
-    stages,
+    review,
+    schema,
+    status,
     tokens,
-    train,
     verify,
-    version,
 )
-from curate.commands import agree, audit, diff, pilot, review, schema
+from curate.commands.agree import command as agree
 from curate.commands.anonymise import command as anonymise
+from curate.commands.audit import command as audit
 from curate.commands.check import command as check
+from curate.commands.evaluate import command as evaluate
+from curate.commands.init import command as init
+from curate.commands.train import command as train
 from curate.commands.train_set import command as train_set
 from curate.runs.group import CommandGroup
 
@@ -43,8 +47,8 @@ stages.add_to(app)
 COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify.verify,
     "embed": embed.embed,
-    "status": look.status,
-    "show": look.show,
+    "status": status.status,
+    "show": status.show,
     "audit": audit.audit,
     "extend": extend.extend,
     "diff": diff.diff,

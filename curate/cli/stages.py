@@ -79,7 +79,7 @@ def run(
     """Run all stages of a pipeline; stages that are up to date are skipped."""
     changes = [*(assign or []), *assigned({"language": language})]
     if plan:
-        from curate.cli.run_plan import print_run_plan
+        from curate.commands.run.command import print_run_plan
 
         print_run_plan(pipeline, run, changes, allowed(max_cost), as_json=as_json)
         return

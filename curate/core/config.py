@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -169,3 +170,12 @@ def digest(value: object) -> str:
 def text_digest(text: str) -> str:
     """Return the SHA-256 of a text in UTF-8, in hex: the identity of a query or passage in ledger and caches."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(value: object) -> Json:
+    """Return a dataclass of figures for JSON: mappings, lists and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return cast("Json", value)

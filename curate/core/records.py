@@ -8,6 +8,8 @@ import polars as pl
 
 from curate.core.kind_tables import KIND_TABLES, Columns
 
+FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
+
 VERSION = 1
 """Version of the table schemas; a run folder written by another version is redone, never misread."""
 

@@ -79,32 +79,3 @@ class ConsensusConfig(Section):
                 "accept and settle: what a judge settles is outside of what a review promises; leave one of them out"
             )
         return self
-
-
-class ResolveConfig(Section):
-    """Whose labels count."""
-
-    policy: Literal["panel", "expert-over-panel"] = "panel"
-    samples: tuple[str, ...] = ()
-    """Names of the reviewed samples that count; all relevance samples of the run if none is named."""
-
-
-class ReportConfig(Section):
-    """How much is shown."""
-
-    language: str | None = Field(default=None, description="of the page, zh or en; without it that of the texts")
-    pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
-    queries: int = Field(default=60, ge=0, description="queries, drawn by seed, whose pairs can be read one by one")
-    pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
-    excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
-    lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
-
-
-class AuditConfig(Section):
-    """What is compared besides the pooled retrievers, and how much is shown."""
-
-    systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
-    recall: int = Field(default=50, ge=1, description="depth of recall; that of the pool where it is less deep")
-    worst: int = Field(default=10, ge=0, description="queries with the most errors that the page shows")
-    examples: int = Field(default=5, ge=0, description="documents of each kind that the page shows of such a query")
-    excerpt: int = Field(default=200, ge=1, description="characters of a document that are shown")

@@ -1,6 +1,7 @@
 """What a check was made from: its figures count as current only as long as those tables are the run's."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json, digest
@@ -29,3 +30,13 @@ def current(context: Context, figures: Mapping[str, Any], *stages: str) -> bool:
     """Say whether figures are of today's tables of these stages; not where a version before 0.2 wrote them."""
     seen = figures.get(MADE_FROM)
     return seen is not None and seen == made_from(context, *stages)
+
+
+def label_stage(run: Path) -> str:
+    """Return the stage whose labels are final: `resolve` if it was made from today's `consensus`, else that."""
+    try:
+        before = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
+        now = read_json(run / "consensus" / "stage.json")["outputs"]
+    except (OSError, KeyError):
+        return "consensus"
+    return "resolve" if before == now else "consensus"

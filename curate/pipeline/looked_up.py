@@ -1,10 +1,12 @@
 """What a card says of retrievers that looked documents up in an index which may miss some."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from curate.core.config import Json
 from curate.pipeline.stage import Context
+from curate.system.files import read_json
+from curate.view.run_figures import only_heuristics
 
 
 def on_card(context: Context) -> dict[str, Json]:
@@ -25,3 +27,11 @@ def _said(index: Mapping[str, Any]) -> str:
         f"{index['recall_at']} against exact search is {index['recall']} on {index['recall_queries']} queries, "
         f"{index['lowest_recall']} on the worst of them"
     )
+
+
+def heuristic(context: Context) -> bool:
+    """Say whether heuristics alone judged, so that the figures show the machinery and prove nothing."""
+    report = context.report("judge")
+    panel = read_json(context.folder("judge") / "panel.json") if report else {}
+    named = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
+    return bool(panel) and only_heuristics(list(panel), named)

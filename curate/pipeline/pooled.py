@@ -6,6 +6,8 @@ from curate.core.config import check
 from curate.core.sampling import shuffled
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
+from curate.retrieval.id_mapping import IdMapping
+from curate.system.corpus import TableCorpus
 
 
 def pooled(context: Context) -> pl.DataFrame:
@@ -20,3 +22,14 @@ def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
         return queries
     chosen = shuffled(sorted(queries["query_id"]), seed, "pool", "queries")[:size]
     return queries.filter(pl.col("query_id").is_in(chosen))
+
+
+def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
+    """Return what `mask` and `diversify` made of the documents' ids; holds ids, no texts."""
+    tables = [context.read(stage, "dropped") for stage in ("mask", "diversify")]
+    dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
+    kept = corpus.ids().to_frame("id").with_columns(now="id")
+    now = pl.concat([kept, dropped]).unique("id", keep="first")
+    aliases = context.read("mask", "aliases").filter(pl.col("table") == "corpus").select(id="old_id", kept="kept_id")
+    moved = aliases.join(now, left_on="kept", right_on="id").select("id", "now")
+    return IdMapping(pl.concat([moved, now]).unique("id", keep="first", maintain_order=True))

@@ -9,6 +9,8 @@ from curate.llm.exchange_rates import shown
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report
 
+NO_GAIN = "no graded label gains anything"
+
 MERGED = {"ingest": "equal to another", "mask": "equal to another once masked"}
 """Stage -> why it leaves a query out that it keeps no row of."""
 NO_POSITIVE = "no positive"

@@ -5,7 +5,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError, suggestion
-from curate.system.resources import data_file
 
 if TYPE_CHECKING:  # `curate show` needs the names alone
     from curate.core.config import Section
@@ -13,8 +12,12 @@ if TYPE_CHECKING:  # `curate show` needs the names alone
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 """What a pipeline runs, unless it lists its stages."""
-_MODULES = {"pool", "consensus", "resolve", "report", "audit"}
-"""Stages of one module; the others are packages, whose module `stage` holds them."""
+_CONFIGS = {
+    "pool": ("pipeline.configs", "PoolConfig"),
+    "judge": ("pipeline.judge_config", "Config"),
+    "consensus": ("pipeline.configs", "ConsensusConfig"),
+}
+"""Stage -> where its settings are, if services read them too; those of the others are its command's own."""
 _KINDS = ("sts", "label", "paraphrase", "gradient")
 KNOWN = (*NAMES[:3], "queries", *NAMES[3:-2], *_KINDS, *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
@@ -49,12 +52,7 @@ names it; its module `stage` has `planned` for `--plan`, which returns what woul
 
 def config(name: str) -> "type[Section]":
     """Return the settings of a stage; its work is not imported."""
-    if name in _MODULES:
-        home, attribute = "pipeline.configs", f"{name.title()}Config"
-    elif name == "judge":
-        home, attribute = "pipeline.judge_config", "Config"
-    else:
-        home, attribute = f"commands.{name}" if _moved(name) else f"stages.{name}.config", "Config"
+    home, attribute = _CONFIGS.get(name, (f"commands.{name}", "Config"))
     found: type[Section] = getattr(import_module(f"curate.{home}"), attribute)
     return found
 
@@ -69,9 +67,4 @@ def stage(name: str) -> "Stage[Any]":
 
 def module(name: str) -> Any:  # noqa: ANN401 - a module, which has STAGE and perhaps `planned`
     """Return the module with the work of a stage."""
-    home = name if name in _MODULES else f"{name}.stage"
-    return import_module(f"curate.commands.{name}.stage" if _moved(name) else f"curate.stages.{home}")
-
-
-def _moved(name: str) -> bool:
-    return data_file(f"commands/{name}/stage.py").is_file()
+    return import_module(f"curate.commands.{name}.stage")

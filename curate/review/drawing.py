@@ -10,13 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from curate.commands.audit import labels as audit
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import TABLES
 from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE, Scale
-from curate.panel import sampling_design
+from curate.panel import audit_design, sampling_design
 from curate.panel.voting import PAIR
 from curate.review import planning
 from curate.review.aims import of_scores, wanted
@@ -132,7 +131,7 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
     sizes = sampling_design.counts(named)
     if order.of == "audit":
         guesses = planning.guesses(sizes, ())
-        drawn = audit.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
+        drawn = audit_design.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
         return named, planning.anticipated(sizes, guesses, drawn, {})
     guesses = planning.guesses(sizes, relevance_desks(run))
     shares = {name: guess for name, (guess, _) in guesses.items()}
@@ -151,7 +150,7 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
         raise DataError(
             f"{run}: found no legacy label, expected a run of `curate audit`; give --run, or leave out --of"
         )
-    return audit.strata(verdicts, labels)
+    return audit_design.strata(verdicts, labels)
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.core.scale import Scale
 from curate.llm.providers.presets import families
@@ -16,6 +15,7 @@ from curate.panel.voting import PAIR
 from curate.review.desk import settled
 from curate.stats.ratios import numbered
 from curate.system.files import read_json, read_scale, read_table
+from curate.view.words import strings
 
 
 def dependence(

@@ -6,7 +6,6 @@ from typing import Any, cast
 import polars as pl
 
 from curate.ask import privacy_guard, settling
-from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
@@ -20,6 +19,7 @@ from curate.tables import kinds
 from curate.tables.exporters.contributors import parts
 from curate.view import run_figures, scale_words
 from curate.view.lead_lines import lead_rows
+from curate.view.words import strings
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""

@@ -4,7 +4,6 @@ from typing import cast
 
 from curate.ask import settling
 from curate.ask.validation import validated
-from curate.commands.export import Config as ExportConfig
 from curate.core.errors import ConfigError
 from curate.pipeline import stages
 from curate.pipeline.judge_config import Config as JudgeConfig
@@ -26,4 +25,4 @@ def need_consistent(pipeline: Pipeline, context: Context) -> None:
         if judge := settling.judge_of(context):
             settling.identity(judge, context)
     if "export" in names:
-        graded_labels.refuse(cast("ExportConfig", pipeline.sections["export"]), context)
+        graded_labels.refuse(cast("graded_labels.GradedConfig", pipeline.sections["export"]), context)

@@ -3,10 +3,11 @@
 They need every judge's grade of every labelled pair: what a `positives` cascade gave up has none.
 """
 
+from typing import Protocol
+
 import polars as pl
 
 from curate.ask import settling
-from curate.commands.export import Config
 from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.protocols import Benchmark
@@ -16,7 +17,23 @@ from curate.pipeline.stage import Context
 from curate.tables.exporters.graded import Gain, gains
 
 
-def made(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
+class GradedConfig(Protocol):
+    """Settings of graded labels, as those of `export` are."""
+
+    @property
+    def labels(self) -> str:
+        """Return which labels are published."""
+
+    @property
+    def grade(self) -> str:
+        """Return which grade of a pair counts."""
+
+    @property
+    def gain(self) -> Gain | None:
+        """Return what graded labels are made of; None where labels are binary alone."""
+
+
+def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
     """Return the graded labels of judged pairs; None where labels are binary alone.
 
     ConfigError where a cascade, also a recorded one, gave pairs up.
@@ -31,7 +48,7 @@ def made(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFra
     return gains(verdicts, context.scale, config.gain, settled)
 
 
-def refuse(config: Config, context: Context) -> None:
+def refuse(config: GradedConfig, context: Context) -> None:
     """Raise ConfigError for graded labels beside what makes contested pairs binary, or leaves out votes."""
     section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
     if config.gain is None:
@@ -45,7 +62,7 @@ def refuse(config: Config, context: Context) -> None:
         raise ConfigError(_lacking(config, "judge.cascade: positives leaves out some"))
 
 
-def _lacking(config: Config, why: str) -> str:
+def _lacking(config: GradedConfig, why: str) -> str:
     return (
         f"export.labels: {config.labels} needs every judge's grade, and {why}; judge in full "
         "(`curate judge --set judge.cascade=null`), or take `binary`"

@@ -7,17 +7,24 @@ from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
+from pydantic import Field
 
-from curate.core.config import Json
+from curate.ask import build
+from curate.core.config import Json, Section
 from curate.core.errors import DataError
 from curate.core.protocols import Encoder
 from curate.core.records import Document, Role
+from curate.pipeline.stage import Context
+from curate.retrieval.similarity import leaks
 from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_table, sha256
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.items import Item, LabelledPair, Names, check_header, item, pair, wanted
 from curate.tables.readers.settings import Input, sources
+
+COMPARED = "leaks.json"
+"""Digests of the tables that were compared and how much leaks, beside the table of leaks."""
 
 LABELS = ("train_set", "resolve", "consensus")
 """Stages of a run that write qrels, the last word first."""
@@ -125,3 +132,37 @@ def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Docume
 def _texts(table: pl.DataFrame, encoder: Encoder, role: Role) -> SplitTexts:
     ids, texts = (table.to_series(at).to_list() for at in (0, 1))
     return SplitTexts(ids, [form(text) for text in texts], encoder.encode(texts, role))
+
+
+class Leaks(Section):
+    """When two texts count as alike; thresholds belong to one encoder, and these to USE."""
+
+    encoder: str = "use"
+    queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
+    documents: float = Field(default=0.9, ge=-1, le=1, description="similarity above which documents are alike")
+    overlap: float = Field(
+        default=0.6, gt=0, le=1, description="share of runs of signs in common from which on texts are alike too"
+    )
+    related: float = Field(
+        default=0.7, ge=-1, le=1, description="similarity of two queries above which they may share no positive"
+    )
+
+    def rule(self) -> leaks.Rule:
+        """Return the thresholds."""
+        return leaks.Rule(**self.model_dump(exclude={"encoder"}))
+
+
+def compare(train: Split, test: Split, rule: Leaks, context: Context) -> pl.DataFrame:
+    """Return the `leaks` table of two splits."""
+    encoder = build.encoder(context, rule.encoder)
+    return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
+
+
+def counts(leaking: pl.DataFrame) -> dict[str, Json]:
+    """Return how many queries and pairs leak, and how many pairs share a document with the test set and are none."""
+    document, removed = pl.col("kind") == "document", pl.col("removed")
+    return {
+        "leaking_queries": leaking.filter(~document).height,
+        "leaking_pairs": leaking.filter(document & removed).height,
+        "shared_pairs": leaking.filter(document & ~removed).height,
+    }

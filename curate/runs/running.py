@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from curate.pipeline.stage import Consent
     from curate.runs.runner import Run
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+if TYPE_CHECKING:
+    from curate.ledger import Ledger
+
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
     """Return what the options allow to spend; ConfigError if the cap is no amount."""
@@ -177,3 +183,17 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
         rows = quoted(work)
     _print_costs(rows, 2, as_json)
     return False
+
+
+@contextmanager
+def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
+    """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
+    from curate.core.errors import NotFound
+    from curate.ledger import Ledger
+    from curate.pipeline.stage import ledger_place
+
+    place = ledger_place() if where is None else where if "://" in where else Path(where)
+    if isinstance(place, Path) and not place.exists() and not new:
+        raise NotFound(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
+    with Ledger(place) as ledger:
+        yield ledger

@@ -40,3 +40,20 @@ def _cell(value: object, digits: int) -> str:
     if isinstance(value, float):
         return f"{value:,.{digits}f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def ranged(figure: Mapping[str, Any], digits: int = 3) -> str:
+    """Return a figure with its interval, such as `0.731 (0.700 to 0.760)`; `not defined` for None."""
+    if figure["value"] is None:
+        return "not defined"
+    shown = f"{figure['value']:,.{digits}f}"
+    return shown if figure["low"] is None else f"{shown} ({figure['low']:,.{digits}f} to {figure['high']:,.{digits}f})"
+
+
+def leaking(found: Mapping[str, Any]) -> str:
+    """Return what a leak check found, as one sentence."""
+    return (
+        f"leaks: {found['leaking_queries']:,} queries (above {found['queries']:g} by {found['encoder']}) and "
+        f"{found['leaking_pairs']:,} positives of queries near to a test query (above {found['related']:g}); "
+        f"{found['shared_pairs']:,} more positives are documents of the test set too"
+    )

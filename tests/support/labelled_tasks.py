@@ -11,7 +11,7 @@ from curate.system.files import sha256
 from curate.tables.kinds.kind import MtebClass
 from tests.support.toy_kind import Fever
 
-SCORERS = "curate.evaluation.models"
+SCORERS = "curate.commands.evaluate"
 WORDS = {0: ["肝炎", "乙肝", "转氨酶"], 1: ["胃痛", "反酸", "胃炎"], 2: ["癫痫", "头痛", "失眠"]}
 FILL = ["怎么办", "需要吃什么药", "可以喝酒吗", "医生您好", "最近两天", "家里老人", "会不会传染", "能不能治好"]
 

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
+from curate.commands.report import Config as ReportConfig
 from curate.commands.report.page import page
 from curate.commands.report.stage import gather
 from curate.core.config import read_yaml
-from curate.pipeline.configs import ReportConfig
 from curate.pipeline.stage import Context
 from tests.support.browsing import Page
 

@@ -55,8 +55,8 @@ def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield measures, ratings and pairs of raters, a column per level."""
-    from curate.commands.report.page import strings
     from curate.view.run_figures import stated
+    from curate.view.words import strings
 
     words, first = strings("en"), next(iter(levels.values()))
     titles = words["measures"] | words["further_measures"]
@@ -93,8 +93,8 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
 
 def _dependence(found: Mapping[str, Any], who: str) -> Iterator[str]:
     """Yield what raters have in common, and the warnings that follow from it."""
-    from curate.commands.report.page import strings
     from curate.panel import judge_dependence
+    from curate.view.words import strings
 
     words, pairs = strings("en")["dependence"], found["together"]
     if len(pairs) > MANY:
@@ -106,8 +106,8 @@ def _dependence(found: Mapping[str, Any], who: str) -> Iterator[str]:
 
 def caveats(agreed: Mapping[str, Any], dependence: Mapping[str, Any] | None, who: str) -> list[str]:
     """Return what must be said of these figures, wherever they go."""
-    from curate.commands.report.page import strings
     from curate.panel import judge_dependence
+    from curate.view.words import strings
 
     few = too_few(agreed["clusters"], "clusters")
     return few + list(judge_dependence.warnings(dependence, strings("en")["dependence"], who) if dependence else ())

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from curate.commands.agree import suspect_ratings
-from curate.commands.report.page import strings
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Progress, quiet
@@ -21,6 +20,7 @@ from curate.stats.tally import Ints
 from curate.tables.readers import counts, raters
 from curate.tables.readers.cells import header, opened, texts
 from curate.tables.readers.raters import Layout, RaterGroups, RatingsLayout
+from curate.view.words import strings
 
 MOST = 50
 """Different ratings that a scale may have; a column with more holds something else."""

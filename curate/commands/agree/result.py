@@ -100,8 +100,8 @@ class AgreementResult:
         return f"AgreementResult({self.about}; {'; '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        from curate.commands.report.page import strings
         from curate.view.run_figures import stated
+        from curate.view.words import strings
 
         words, known = strings("en"), self.levels.figures
         titles = words["measures"] | words["further_measures"]

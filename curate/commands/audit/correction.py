@@ -24,8 +24,8 @@ from statistics import NormalDist
 import numpy as np
 import polars as pl
 
-from curate.commands.audit.labels import LABELLED, UNLABELLED
 from curate.core.errors import DataError
+from curate.panel.audit_design import LABELLED, UNLABELLED
 from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
 

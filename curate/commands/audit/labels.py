@@ -9,24 +9,21 @@ retrieved pair without a label that the panel finds relevant is a false negative
 Only what was retrieved is judged: both kinds of errors are lower bounds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.errors import ConfigError, DataError
+from curate.core.errors import DataError
 from curate.core.records import AUDITED, TABLES
 from curate.core.scale import Scale
-from curate.panel import sampling_design
 from curate.panel.voting import PAIR
 from curate.stats import ratios
 from curate.stats.distribution import spread
 from curate.stats.tally import Floats
 
-LABELLED, UNLABELLED = ", legacy +", ", legacy -"
-"""How the name of a stratum ends; before it stands the verdict."""
 MISSED = ("false negative", "duplicate", "same question")
 """Kinds of false negatives: a new document; one whose text a labelled document has too; and one whose text is labelled
 for another query of the same text."""
@@ -138,45 +135,6 @@ def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
             "spread": asdict(spread(counts[name].to_list())),
         }
     return found
-
-
-def strata(verdicts: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, doc_id and stratum of every judged pair, sorted: its verdict, and whether it has a legacy label.
-
-    The four cells of an audit, legacy label or none by judged positive or not, with the pairs that are not judged
-    positive parted further by verdict: people find far more relevant ones among the contested.
-    """
-    marked = verdicts.join(labels.select(*PAIR, ending=pl.lit(LABELLED)), on=PAIR, how="left", maintain_order="left")
-    return marked.select(*PAIR, stratum=pl.col("verdict") + pl.col("ending").fill_null(UNLABELLED)).sort(PAIR)
-
-
-def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int) -> dict[str, int]:
-    """Return how many pairs of every stratum to draw: a quarter of the sample for each of the four cells.
-
-    What a cell has not, unlabelled pairs that were not judged positive are drawn instead: there an error counts most
-    often. Within a cell it is Neyman's allocation. ConfigError if the sample is too small for every stratum.
-    """
-    cells: dict[tuple[bool, bool], dict[str, int]] = {}
-    for name, pairs in sizes.items():
-        cells.setdefault((name.endswith(LABELLED), name.startswith("relevant")), {})[name] = pairs
-    least = {cell: sum(min(sampling_design.LEAST, pairs) for pairs in own.values()) for cell, own in cells.items()}
-    if size < sum(least.values()):
-        fits = sum(least.values())
-        raise ConfigError(
-            f"--size: found {size}, expected at least {fits} for the strata of this audit; use --size {fits}"
-        )
-    shares = dict.fromkeys(cells, 0)
-    left = size
-    for place, cell in enumerate(sorted(cells, reverse=True)):  # unlabelled and not judged positive comes last
-        rest = sum(least[other] for other in sorted(cells, reverse=True)[place + 1 :])
-        quarter = left if cell == min(cells) else max(size // 4, least[cell])
-        shares[cell] = min(quarter, left - rest, sum(cells[cell].values()))
-        left -= shares[cell]
-    return {
-        name: drawn
-        for cell, own in cells.items()
-        for name, drawn in sampling_design.allocate(own, guesses, shares[cell]).items()
-    }
 
 
 def patch(compared: pl.DataFrame, documents: pl.DataFrame, scale: Scale) -> pl.DataFrame:

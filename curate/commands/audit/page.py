@@ -10,9 +10,6 @@ from typing import Any
 import polars as pl
 
 from curate.commands.audit.labels import MISSED
-from curate.commands.report.page import environment
-from curate.commands.report.page import strings as words_of
-from curate.commands.report.page_charts import histogram
 from curate.core.config import Json
 from curate.core.records import AUDITED
 from curate.core.scale import FIVE, Scale
@@ -22,6 +19,9 @@ from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Bin
 from curate.system import resources
 from curate.view import charts, grade_colours
+from curate.view.bins import histogram
+from curate.view.words import environment
+from curate.view.words import strings as words_of
 
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
 """Kinds of pairs that are shown as examples, in this order."""

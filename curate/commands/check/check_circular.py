@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.commands.check.check_pool import ranged
 from curate.runs.options import AsJson, Folder
 from curate.runs.running import open_run
 from curate.view.answers import answer
-from curate.view.text import as_table, caveats
+from curate.view.text import as_table, caveats, ranged
 
 Figures = Mapping[str, Any]
 

@@ -26,9 +26,9 @@ def leaks(
 ) -> None:
     """Find training queries and positives that resemble a test set's; exit code 1 if there are any."""
     from curate.commands.check.leaks import check
-    from curate.commands.train_set.command import leaking
     from curate.core.errors import CheckFailed
     from curate.view.progress import bars
+    from curate.view.text import leaking
 
     given = {"leaks.encoder": encoder, "leaks.queries": t}
     with bars() as (progress, _):

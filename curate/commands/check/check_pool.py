@@ -9,7 +9,7 @@ import typer
 from curate.runs.options import AsJson, Folder
 from curate.runs.running import run_folder
 from curate.view.answers import answer
-from curate.view.text import HEURISTIC, as_table, caveats, too_few
+from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
 
 Figures = Mapping[str, Any]
 NAMED = 20
@@ -195,11 +195,3 @@ def _systems(systems: Sequence[Figures]) -> Iterator[str]:
             for each in systems
         ]
     )
-
-
-def ranged(figure: Figures, digits: int = 3) -> str:
-    """Return a figure with its interval, such as `0.731 (0.700 to 0.760)`; `not defined` for None."""
-    if figure["value"] is None:
-        return "not defined"
-    shown = f"{figure['value']:,.{digits}f}"
-    return shown if figure["low"] is None else f"{shown} ({figure['low']:,.{digits}f} to {figure['high']:,.{digits}f})"

@@ -13,7 +13,6 @@ import polars as pl
 from curate.ask import seating
 from curate.ask.panel_run import LEAST as SAMPLED
 from curate.commands.check.circularity import LEAST, SelfFavour, self_favour
-from curate.commands.check.pool import heuristic
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
@@ -22,6 +21,7 @@ from curate.panel import cascade, voting
 from curate.panel.voting import PAIR
 from curate.pipeline import circularity
 from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.looked_up import heuristic
 from curate.pipeline.stage import Context
 from curate.runs.runner import Run
 from curate.system.files import read_json, write_json

@@ -7,18 +7,15 @@ from typing import cast
 import polars as pl
 from pydantic import Field, JsonValue
 
-from curate.commands.train_set import Leaks
-from curate.commands.train_set.stage import compare, counts
 from curate.core import config
 from curate.core.config import Json, Section, Settings
 from curate.core.protocols import PaidProgress, quiet
 from curate.pipeline.stage import Context, home
 from curate.runs import leaks as splits
+from curate.runs.leaks import COMPARED, Leaks, compare, counts
 from curate.runs.outputs import free_place
 from curate.system.files import write_json, write_table
 
-COMPARED = "leaks.json"
-"""Digests of the tables that were compared and how much leaks, beside the table of leaks."""
 NAMED = 20
 """Leaks that are listed, the nearest first; the table has all of them."""
 

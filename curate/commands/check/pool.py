@@ -5,26 +5,26 @@ Everything is computed from the tables of a finished run, and nothing is sent. T
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import polars as pl
 
 from curate.commands.check import below_cut, capture_recapture
-from curate.core.config import Json
+from curate.core.config import Json, plain
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
-from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.freshness import MADE_FROM, label_stage, made_from
+from curate.pipeline.looked_up import heuristic
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.runs import coverage, run_files, unjudged
 from curate.runs import depth as deeper
 from curate.system.corpus import TableCorpus
-from curate.system.files import read_json, write_json
-from curate.view.run_figures import only_heuristics
+from curate.system.files import write_json
 
 
 @dataclass(frozen=True)
@@ -89,25 +89,6 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     return result
 
 
-def label_stage(run: Path) -> str:
-    """Return the stage whose labels are final: `resolve` if it was made from today's `consensus`, else that."""
-    try:
-        before = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
-        now = read_json(run / "consensus" / "stage.json")["outputs"]
-    except (OSError, KeyError):
-        return "consensus"
-    return "resolve" if before == now else "consensus"
-
-
-def plain(value: object) -> Json:
-    """Return a dataclass of figures for JSON: mappings, lists and numbers."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
-    return cast("Json", value)
-
-
 def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> None:
     left = len(pool.join(verdicts, on=PAIR, how="anti"))
     if left or len(pool) != len(verdicts):
@@ -115,14 +96,6 @@ def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> N
             f"{run}: found {len(pool):,} pairs in the pool and {len(verdicts):,} verdicts, of which {left:,} pairs "
             "have none; expected one per pair; run `curate judge` and `curate consensus` first"
         )
-
-
-def heuristic(context: Context) -> bool:
-    """Say whether heuristics alone judged, so that the figures show the machinery and prove nothing."""
-    report = context.report("judge")
-    panel = read_json(context.folder("judge") / "panel.json") if report else {}
-    named = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
-    return bool(panel) and only_heuristics(list(panel), named)
 
 
 def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolConfig, seed: int) -> dict[str, Json]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curate.commands.report.page import strings
 from curate.panel import judge_dependence
 from curate.panel.judge_dependence import MEASURED
+from curate.view.words import strings
 
 Figures = Mapping[str, Any]
 Row = dict[str, object]

@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from curate.commands.check.pool import label_stage
 from curate.commands.diff.version import LabelVersion, in_words, published
 from curate.commands.export import Config as ExportConfig
 from curate.core.config import check, digest
@@ -14,6 +13,7 @@ from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
 from curate.pipeline.foreign_files import is_run
+from curate.pipeline.freshness import label_stage
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, home

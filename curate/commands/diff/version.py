@@ -6,10 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.commands.export.stage import NO_GAIN
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
-from curate.pipeline.reckoning import NO_POSITIVE
+from curate.pipeline.reckoning import NO_GAIN, NO_POSITIVE
 from curate.pipeline.stage import Context
 from curate.runs import graded_labels
 from curate.tables.exporters.graded import Gain

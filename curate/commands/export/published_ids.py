@@ -8,10 +8,9 @@ import polars as pl
 from curate.commands.export import Config
 from curate.pipeline.stage import Context
 from curate.system.files import column
-from curate.tables.exporters.ids import COLUMNS, PublishedIds, numbered
+from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
 from curate.tables.readers import irds
 
-KEY = "export.ids.tsv"
 TELLING = r"\d{5}"
 """Digits that may be a number of a person; ids in which recognisers find something have new names since `mask`."""
 OWN = r"^synthetic-[0-9a-f]{12}$"

@@ -21,7 +21,7 @@ from curate.stats.shortcut_scores import Encode, ShortcutScores, of_classes, of_
 from curate.stats.tally import Floats
 from curate.system.extras import installed
 from curate.tables.kinds import kinds
-from curate.tables.kinds.kind import TEST, BenchmarkKind
+from curate.tables.kinds.kind import COLUMNS, TEST, BenchmarkKind
 
 TRAIN = "train"
 DIGITS = 6
@@ -62,15 +62,6 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
 
 def _scored(kind: BenchmarkKind, benchmark: Benchmark) -> bool:
     return bool(kind.table) and kind.mteb.type in COLUMNS and kind.present(benchmark)
-
-
-COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "Classification": (("text",), "label"),
-    "Clustering": (("sentences",), "labels"),
-    "PairClassification": (("sentence1", "sentence2"), "labels"),
-    "STS": (("sentence1", "sentence2"), "score"),
-}
-"""mteb's type of task -> its columns of texts, and of labels."""
 
 
 def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:

@@ -22,7 +22,7 @@ from curate.core.protocols import Benchmark
 from curate.panel.voting import PAIR
 from curate.pipeline import circularity, parent, synthetic_queries
 from curate.pipeline.pooled import pooled
-from curate.pipeline.reckoning import NO_POSITIVE, nothing_left
+from curate.pipeline.reckoning import NO_GAIN, NO_POSITIVE, nothing_left
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import card_facts, graded_labels
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
@@ -31,8 +31,6 @@ from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
 from curate.tables.exporters.ids import PublishedIds, published
 from curate.tables.exporters.triples import alone
 from curate.tables.kinds import kinds, stages
-
-NO_GAIN = "no graded label gains anything"
 
 
 def run(config: Config, context: Context) -> Report:

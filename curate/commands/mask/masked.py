@@ -15,6 +15,7 @@ from curate.commands.mask import renaming
 from curate.commands.mask.renaming import RenamedIds
 from curate.core import records
 from curate.core.duplicates import Firsts, made_equal
+from curate.core.records import FIELDS
 from curate.pii import residual
 from curate.pii.masking import Masked
 from curate.pii.naming import FIELD
@@ -22,7 +23,6 @@ from curate.pii.residual import Residue
 from curate.pii.writing import link
 from curate.system.files import Gathered
 
-FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
 KEYS = {"queries": "query_id", "corpus": "doc_id"}
 MOST = 1 / 3
 """Share of a text's characters above which the masked ones may have taken its sense."""

@@ -17,13 +17,13 @@ import polars as pl
 from curate.ask import billing, build, residual_decisions
 from curate.commands.mask import Config, llm_pass, renaming
 from curate.commands.mask.llm_pass import Spots
-from curate.commands.mask.masked import FIELDS, KEYS, MOST, MaskedTable
+from curate.commands.mask.masked import KEYS, MOST, MaskedTable
 from curate.commands.mask.parts import Known, PartMasker, mask_in_parts
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
-from curate.core.records import Span
+from curate.core.records import FIELDS, Span
 from curate.llm.budget import CostEstimate
 from curate.pii.masking import Masked, Masker
 from curate.pii.naming import FIELD

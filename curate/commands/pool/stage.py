@@ -26,7 +26,7 @@ from curate.core.records import Query
 from curate.pipeline import legacy, parent
 from curate.pipeline.configs import PoolConfig as Config
 from curate.pipeline.parent import ParentVersion
-from curate.pipeline.pooled import drawn
+from curate.pipeline.pooled import drawn, known_ids
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import fusion
 from curate.retrieval.fusion import Method, Names, RankedLists
@@ -260,17 +260,6 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:
     return (build.retriever(context, name) for name in config.retrievers)
-
-
-def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
-    """Return what `mask` and `diversify` made of the documents' ids; holds ids, no texts."""
-    tables = [context.read(stage, "dropped") for stage in ("mask", "diversify")]
-    dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
-    kept = corpus.ids().to_frame("id").with_columns(now="id")
-    now = pl.concat([kept, dropped]).unique("id", keep="first")
-    aliases = context.read("mask", "aliases").filter(pl.col("table") == "corpus").select(id="old_id", kept="kept_id")
-    moved = aliases.join(now, left_on="kept", right_on="id").select("id", "now")
-    return IdMapping(pl.concat([moved, now]).unique("id", keep="first", maintain_order=True))
 
 
 STAGE = Stage("pool", Config, ("mask", "diversify"), run, fingerprint, head=())

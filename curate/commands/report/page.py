@@ -8,16 +8,16 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.kind_sections import sections, with_kinds
 from curate.commands.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
 from curate.commands.report.shown import Shown
 from curate.commands.report.verdict import sentence, verdict
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.panel import judge_dependence
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import spread
@@ -26,9 +26,7 @@ from curate.view import grade_colours, run_figures, scale_words
 from curate.view.grade_colours import NOT_ASKED, STATUSES
 from curate.view.lead_lines import lead_rows
 from curate.view.run_figures import QueryCounts
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from curate.view.words import environment, strings
 
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
@@ -75,28 +73,6 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
             data=_data(shown, {tag: words[name] for name, tag in tags.items()}),
         )
     )
-
-
-def environment(words: Mapping[str, Any]) -> "Environment":
-    """Return a template engine that escapes every text and shows None as "not defined", in the words of a language."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    undefined = words["undefined"]
-    loader = FunctionLoader(resources.template)  # of sections that kinds of benchmark bring with them
-    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader)
-    made.filters |= {
-        "number": lambda value: undefined if value is None else f"{value:,}",
-        "figure": lambda value: undefined if value is None else f"{value:,.3f}",
-        "ranged": lambda value, bounds: run_figures.ranged(value, bounds) or undefined,
-        "stated": lambda found, name: run_figures.stated(found, name, words),
-        "interval": lambda figure: run_figures.between(figure) or undefined,
-        "counted": lambda figure: run_figures.counted(figure, words),
-        "hundred": lambda figure: run_figures.hundred(figure) or undefined,
-        "mean": lambda value: undefined if value is None else f"{value:,.1f}",
-        "named": lambda keys, names: [names[key] for key in keys],
-        "share": lambda part, whole: f"{part / whole:.1%}" if whole else undefined,
-    }
-    return made
 
 
 def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[str], *, whole: bool) -> str:
@@ -159,18 +135,6 @@ def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
     return whole + [
         (f"{words[name]}{words['colon']}{words[side]}", part[side]) for name, part in parts for side in sides
     ]
-
-
-def strings(language: str, kind: str = "report") -> dict[str, Any]:
-    """Return the words of a kind of page, report or audit, in a language; English where there are none of it."""
-    known = _words(kind)
-    return known.get(language.partition("-")[0], known["en"])
-
-
-@cache
-def _words(kind: str) -> dict[str, dict[str, Any]]:
-    words: dict[str, dict[str, Any]] = parse_yaml(resources.template(f"commands/{kind}/words.yaml"))
-    return words
 
 
 def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:

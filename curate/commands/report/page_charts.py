@@ -6,8 +6,9 @@ from typing import Any
 from curate.commands.report.shown import Labels, Shown
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
-from curate.stats.distribution import Bin, Spread
+from curate.stats.distribution import Spread
 from curate.view import charts, grade_colours, run_figures
+from curate.view.bins import histogram
 from curate.view.grade_colours import STATUSES
 from curate.view.run_figures import Overlap
 
@@ -122,15 +123,3 @@ def verdicts(shown: Shown) -> tuple[str, ...]:
 def verdict_classes(shown: Shown) -> dict[str, str]:
     """Return verdict -> the class that colours it."""
     return {name: f"v-{name.replace(' ', '-')}" for name in verdicts(shown)}
-
-
-def histogram(title: str, bins: Sequence[Bin], axis: str) -> str:
-    """Return bins as a chart."""
-    return charts.histogram(title, [(*_names(each), each.count) for each in bins], axis)
-
-
-def _names(each: Bin) -> tuple[str, str]:
-    """Return a bin's short name, its lower end, and its full one."""
-    if each.high is None:
-        return f"≥{each.low:,}", f"≥ {each.low:,}"
-    return f"{each.low:,}", f"{each.low:,}" if each.low == each.high else f"{each.low:,}–{each.high:,}"

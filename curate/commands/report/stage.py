@@ -15,7 +15,7 @@ import polars as pl
 import yaml
 
 from curate.ask import privacy_guard
-from curate.commands.report import beside
+from curate.commands.report import Config, beside
 from curate.commands.report.page import page
 from curate.commands.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.core.config import Json
@@ -25,7 +25,6 @@ from curate.core.sampling import generator
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.pipeline import circularity, reckoning
-from curate.pipeline.configs import ReportConfig as Config
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
@@ -34,20 +33,15 @@ from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
+from curate.tables.kinds.counted import ALWAYS, counted
 from curate.tables.kinds.lengths import tokeniser
 from curate.view import run_figures
 from curate.view.grade_colours import STATUSES
 from curate.view.run_figures import Drop
 
-ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
 OPTIONAL = ("resolve", *kinds.stages(), "export")
 READ = (*ALWAYS, *OPTIONAL)
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
-
-
-def counted() -> tuple[str, ...]:
-    """Return the stages that the page counts, those of kinds that another package added since among them."""
-    return ("ingest", *ALWAYS, "resolve", *kinds.stages(), "export")
 
 
 def portable(value: Json) -> Json:

@@ -1,1 +1,13 @@
 """The stage `resolve`: whose labels count."""
+
+from typing import Literal
+
+from curate.core.config import Section
+
+
+class Config(Section):
+    """Whose labels count."""
+
+    policy: Literal["panel", "expert-over-panel"] = "panel"
+    samples: tuple[str, ...] = ()
+    """Names of the reviewed samples that count; all relevance samples of the run if none is named."""

@@ -16,6 +16,7 @@ import polars as pl
 
 from curate.ask import billing, settling
 from curate.ask.settling import Settled
+from curate.commands.resolve import Config
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.core.records import TABLES, VERDICTS
@@ -24,7 +25,6 @@ from curate.panel import grade_sums, voting
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import legacy
-from curate.pipeline.configs import ResolveConfig as Config
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts, threshold

@@ -146,9 +146,9 @@ def next_steps(sample: "Sample") -> Iterator[str]:
     if "resolve" not in work.pipeline.head.stages:
         yield f"next: curate audit --run {folder}: the audit with these answers"
         return
-    from curate.commands.resolve.stage import overridden
+    from curate.pipeline import stages
 
     again = f"curate run {folder}/pipeline.yaml --run {folder}"
     yield f"next: {again}: the labels stay the panel's, page and card say how right they are"
-    count = overridden(work.beside("resolve"))
+    count = stages.module("resolve").overridden(work.beside("resolve"))
     yield f"  or: {again} --set resolve.policy=expert-over-panel: {count:,} labels become what people say"

@@ -131,4 +131,4 @@ def _files() -> dict[str, Path]:
         folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")
         name = f"{folder} {word}".strip()
         found[_ALONE.get(name, name)] = path
-    return found | {path.stem.replace(".", " "): path for path in data_file("cli/schemas").glob("*.yaml")}
+    return found

@@ -6,25 +6,7 @@ from pydantic import Field
 
 from curate.core.config import Section
 from curate.panel import sanity
-from curate.retrieval.similarity import leaks
-
-
-class Leaks(Section):
-    """When two texts count as alike; thresholds belong to one encoder, and these to USE."""
-
-    encoder: str = "use"
-    queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
-    documents: float = Field(default=0.9, ge=-1, le=1, description="similarity above which documents are alike")
-    overlap: float = Field(
-        default=0.6, gt=0, le=1, description="share of runs of signs in common from which on texts are alike too"
-    )
-    related: float = Field(
-        default=0.7, ge=-1, le=1, description="similarity of two queries above which they may share no positive"
-    )
-
-    def rule(self) -> leaks.Rule:
-        """Return the thresholds."""
-        return leaks.Rule(**self.model_dump(exclude={"encoder"}))
+from curate.runs.leaks import Leaks
 
 
 class Negatives(Section):

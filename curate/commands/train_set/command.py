@@ -23,7 +23,7 @@ from curate.runs.options import (
 from curate.runs.running import allowed, assigned, carry_out, listed, of_source, open_run
 from curate.view.answers import answer
 from curate.view.output_mode import reporting
-from curate.view.text import as_table, caveats, too_few
+from curate.view.text import as_table, caveats, leaking, too_few
 
 if TYPE_CHECKING:
     from curate.runs.runner import Run
@@ -95,12 +95,3 @@ def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
         yield as_table([{name: band[name] for name in columns} for band in found["mined"]], digits=3)
         yield from too_few(before)
     yield f"triples: {work.folder / 'train_set' / 'triples'}"
-
-
-def leaking(found: Mapping[str, Any]) -> str:
-    """Return what a leak check found, as one sentence."""
-    return (
-        f"leaks: {found['leaking_queries']:,} queries (above {found['queries']:g} by {found['encoder']}) and "
-        f"{found['leaking_pairs']:,} positives of queries near to a test query (above {found['related']:g}); "
-        f"{found['shared_pairs']:,} more positives are documents of the test set too"
-    )

@@ -16,7 +16,7 @@ import polars as pl
 from curate.ask import build, privacy_guard
 from curate.ask.judged_labels import made_by_panel
 from curate.ask.seating import load_rubric
-from curate.commands.train_set import Config, Leaks, Negatives, mining
+from curate.commands.train_set import Config, Negatives, mining
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
@@ -26,8 +26,8 @@ from curate.panel.voting import PAIR
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
-from curate.retrieval.similarity import leaks
 from curate.runs import leaks as splits
+from curate.runs.leaks import compare, counts
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables.exporters import manifest, triples
@@ -141,26 +141,10 @@ def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl
     return compare(train, splits.read(Path(config.test)), config.leaks, context)
 
 
-def compare(train: splits.Split, test: splits.Split, rule: Leaks, context: Context) -> pl.DataFrame:
-    """Return the `leaks` table of two splits."""
-    encoder = build.encoder(context, rule.encoder)
-    return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
-
-
 def _counted(config: Config, leaking: pl.DataFrame) -> dict[str, Json] | None:
     if config.test == UNCHECKED:
         return None
     return {**config.leaks.model_dump(), **counts(leaking)}
-
-
-def counts(leaking: pl.DataFrame) -> dict[str, Json]:
-    """Return how many queries and pairs leak, and how many pairs share a document with the test set and are none."""
-    document, removed = pl.col("kind") == "document", pl.col("removed")
-    return {
-        "leaking_queries": leaking.filter(~document).height,
-        "leaking_pairs": leaking.filter(document & removed).height,
-        "shared_pairs": leaking.filter(document & ~removed).height,
-    }
 
 
 def _dropped(queries: pl.DataFrame, chosen: pl.DataFrame, why: Mapping[str, str], leaked: pl.Series) -> pl.DataFrame:

@@ -23,6 +23,7 @@ counts        figures of the whole run, such as what each stage dropped
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _SHOWN = ("name", "description", "type", "eval_langs", "main_score", "prompt")
 """Fields of mteb's metadata that the card's Python names itself; those that users state come behind them."""
 BASE = ("tables/exporters/card.md.j2", "tables/kinds/judged.md.j2")
+_MOVED = re.compile(r"tables/(?:kinds|exporters)/(?=\w+\.md\.j2)")
 OVERVIEW = "tables/exporters/overview.md.j2"
 TRIPLES = "tables/exporters/triples.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
@@ -129,7 +131,9 @@ def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
     shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS, task_metadata.FILE)
-    return digest([version("curate-ir"), *map(template, (*shared, *(kind.card for kind in kinds())))])
+    texts = map(template, (*shared, *(kind.card for kind in kinds())))
+    # Where templates lie is no part of it: exports of before the move keep their form.
+    return digest([version("curate-ir"), *(_MOVED.sub("formats/kinds/templates/", text) for text in texts)])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:

@@ -10,6 +10,8 @@ from curate.core.protocols import Benchmark
 from curate.system.corpus import RenamedCorpus
 from curate.tables.kinds import kinds
 
+KEY = "export.ids.tsv"
+
 COLUMNS = ("table", "old_id", "new_id")
 _SIDES = {"query_id": "queries", "doc_id": "corpus"}
 _LETTERS = {"queries": "q", "corpus": "d"}

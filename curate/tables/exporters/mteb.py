@@ -6,6 +6,7 @@ of its content in its name: another export is another README.
 
 from collections import deque
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from curate.core.config import Json
@@ -16,6 +17,14 @@ from curate.tables.exporters import mteb_tasks
 from curate.tables.exporters.card import Table, card, overview
 from curate.tables.kinds import kinds
 from curate.tables.kinds.kind import BenchmarkKind, ExportTable, configured
+
+META = "model_meta.json"
+
+
+RESULTS = "results"
+
+SETTINGS = "run_settings.jsonl"
+"""One line per task, by all tasks of a model's revision together."""
 
 LANGUAGES: Mapping[str, str] = {
     "ar": "ara-Arab",
@@ -114,3 +123,14 @@ def _write(folder: Path, kind: BenchmarkKind, table: ExportTable) -> Table:
     path = folder / f"{configured(table.config, table.split)}-{sha256(beside)[:16]}.parquet"
     beside.rename(path)
     return Table(table.config, path.name, rows, schema.names, table.split, table.config in kind.items)
+
+
+@cache
+def quiet() -> None:
+    """Keep progress bars and notes of mteb and `datasets` off the terminal; warnings stay in their logs."""
+    import logging
+
+    import datasets
+
+    datasets.disable_progress_bars()
+    logging.getLogger("mteb").setLevel(logging.ERROR)

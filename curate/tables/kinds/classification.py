@@ -23,7 +23,7 @@ class Classification(OfClasses):
     title = "classification"
     mteb = _TASK
     splits = (TEST, "train")
-    scorer = "curate.evaluation.models.scorers_labels:ClassificationScorer"
+    scorer = "curate.commands.evaluate.scorers_labels:ClassificationScorer"
     section = "tables/kinds/labelled_section.html.j2"
     section_words = "tables/kinds/labelled.yaml"
 

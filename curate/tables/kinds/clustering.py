@@ -26,7 +26,7 @@ class Clustering(OfClasses):
         {"max_fraction_of_documents_to_embed": None, "max_document_to_embed": MOST},
     )
     shown, labelled = "sentences", "labels"
-    scorer = "curate.evaluation.models.scorers_labels:ClusteringScorer"
+    scorer = "curate.commands.evaluate.scorers_labels:ClusteringScorer"
 
     def attributes(self, benchmark: Benchmark) -> Mapping[str, Json]:
         """Return what mteb embeds: everything, and as many texts in each draw, with replacement, as there are."""

@@ -55,7 +55,7 @@ class _Gradient(BenchmarkKind):
     default = "items"
     items = ("items",)
     card = "tables/kinds/gradient.md.j2"
-    scorer = "curate.evaluation.models.scorers_pairs:LevelScorer"
+    scorer = "curate.commands.evaluate.scorers_pairs:LevelScorer"
     stage = "gradient"
     table = "gradients"
     part = True
@@ -138,7 +138,7 @@ class GradientEdit(_Gradient):
     title = "meaning under edits"
     mteb = _mteb(1)
     made = "edit"
-    scorer = "curate.evaluation.models.scorers_gradients:EditScorer"
+    scorer = "curate.commands.evaluate.scorers_gradients:EditScorer"
     section = "tables/kinds/gradient_section.html.j2"
     section_words = "tables/kinds/gradient.yaml"
 

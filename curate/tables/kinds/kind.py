@@ -19,6 +19,15 @@ from curate.ledger import Ledger
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "Classification": (("text",), "label"),
+    "Clustering": (("sentences",), "labels"),
+    "PairClassification": (("sentence1", "sentence2"), "labels"),
+    "STS": (("sentence1", "sentence2"), "score"),
+}
+"""mteb's type of task -> its columns of texts, and of labels."""
+
 Frames = Iterable[pl.DataFrame]
 TEST = "test"
 
@@ -107,7 +116,7 @@ class BenchmarkKind(Protocol):
     card: str
     """Path of the template of its card, below the package: it extends `tables/exporters/card.md.j2`."""
     scorer: str
-    """Where `curate evaluate` finds what scores it: a class of `curate.evaluation.models.scorers`, as `module:name`."""
+    """Where `curate evaluate` finds what scores it: a class of `curate.commands.evaluate.scorers`, as `module:name`."""
     judged: bool = False
     """Whether the panel's verdicts on documents are its labels: the card speaks of judges, doubt and experts then."""
     circular: Sequence[str] = ("judge",)

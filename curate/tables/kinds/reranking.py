@@ -11,7 +11,7 @@ class Reranking(OfDocuments):
     name = title = "reranking"
     mteb = MtebClass("Reranking", "retrieval.AbsTaskRetrieval", "map_at_10", "MAP@10", "text-ranking")
     card = "tables/kinds/reranking.md.j2"
-    scorer = "curate.evaluation.models.scorers:RerankingScorer"
+    scorer = "curate.commands.evaluate.scorers:RerankingScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether any query has candidates."""

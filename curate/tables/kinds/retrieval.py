@@ -15,7 +15,7 @@ class Retrieval(OfDocuments):
     name = title = "retrieval"
     mteb = TASK
     card = "tables/kinds/retrieval.md.j2"
-    scorer = "curate.evaluation.models.scorers:RetrievalScorer"
+    scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
     def present(self, _benchmark: Benchmark) -> bool:
         """Return True: without a positive there is no benchmark."""
@@ -36,7 +36,7 @@ class Graded(OfDocuments):
     name = title = "graded"
     mteb = TASK
     card = "tables/kinds/retrieval.md.j2"
-    scorer = "curate.evaluation.models.scorers:RetrievalScorer"
+    scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether there are graded labels beside the binary ones."""

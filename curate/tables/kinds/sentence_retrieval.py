@@ -36,7 +36,7 @@ class SentenceRetrieval(BenchmarkKind):
     default = "qrels"
     items = ("corpus",)
     card = "tables/kinds/sentence_retrieval.md.j2"
-    scorer = "curate.evaluation.models.scorers:RetrievalScorer"
+    scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
     circular = ("judge", "generator")
     stage = "paraphrase"
     table = "originals"

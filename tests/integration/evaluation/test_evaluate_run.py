@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from curate.evaluation.models import origin, tasks
+from curate.commands.evaluate import origin, tasks
 from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample

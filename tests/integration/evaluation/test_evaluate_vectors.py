@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.evaluate import precision, rounds, tasks
+from curate.commands.evaluate.batches import BatchSizes, largest
+from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.mteb_models import named
+from curate.commands.evaluate.rounds import ScoredRound
+from curate.commands.evaluate.scoring import scored
+from curate.commands.evaluate.vector_models import CutModel, StockModel, cut
 from curate.core.errors import ConfigError, RunFailed
-from curate.evaluation.models import precision, rounds, tasks
-from curate.evaluation.models.batches import BatchSizes, largest
-from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
-from curate.evaluation.models.mteb_models import named
-from curate.evaluation.models.rounds import ScoredRound
-from curate.evaluation.models.scoring import scored
-from curate.evaluation.models.vector_models import CutModel, StockModel, cut
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from tests.support.evaluating import benchmark, renamed, sentences, written
@@ -436,7 +436,7 @@ def test_widths_that_are_none_are_refused(text: str) -> None:
 def test_models_that_mteb_loads_keep_its_arguments_and_get_a_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     from mteb.models import SentenceTransformerEncoderWrapper
 
-    from curate.evaluation.models import loading
+    from curate.commands.evaluate import loading
 
     given: list[dict[str, Any]] = []
     meta = SimpleNamespace(

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.notes import encoders, evaluate, figures, probing
+from curate.commands.notes.evaluate import NotesRequest
+from curate.commands.notes.measuring import Measure, feasible, measured
+from curate.commands.notes.table import NotesLayout, named, read
 from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
-from curate.evaluation.notes import encoders, evaluate, figures, probing
-from curate.evaluation.notes.evaluate import NotesRequest
-from curate.evaluation.notes.measuring import Measure, feasible, measured
-from curate.evaluation.notes.table import NotesLayout, named, read
+from curate.retrieval.encoders.packaged import PACKAGED
 from tests.support import machine
 from tests.support.noting import Rows, rows, written
 from tests.support.runs import curate
@@ -134,7 +135,7 @@ def test_a_wrong_option_is_answered_in_a_sentence(tmp_path: Path, words: list[st
 
 
 def test_a_model_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(encoders.PACKAGED, "minilm", ("no_such_module", "no-such-package"))
+    monkeypatch.setitem(PACKAGED, "minilm", ("no_such_module", "no-such-package"))
     with pytest.raises(MissingExtra, match="pip install no-such-package"):
         encoders.named(["minilm"])
 

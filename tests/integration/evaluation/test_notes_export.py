@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from curate import load_tasks
+from curate.commands.notes import evaluate, export
+from curate.commands.notes.evaluate import NotesRequest
+from curate.commands.notes.measuring import feasible
+from curate.commands.notes.table import NotesLayout, read
 from curate.core.errors import DataError
-from curate.evaluation.notes import evaluate, export
-from curate.evaluation.notes.evaluate import NotesRequest
-from curate.evaluation.notes.measuring import feasible
-from curate.evaluation.notes.table import NotesLayout, read
 from tests.support import machine, scoring
 from tests.support.noting import rows, written
 from tests.support.runs import curate

@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.evaluation.notes import encoders
-from curate.evaluation.notes.evaluate import NotesRequest, evaluate
-from curate.evaluation.notes.table import NotesLayout, read
+from curate.commands.notes import encoders
+from curate.commands.notes.evaluate import NotesRequest, evaluate
+from curate.commands.notes.table import NotesLayout, read
 from curate.stats.neighbour_recall import ranks
 from tests.support.small import minilm
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from curate.evaluation.paper.latex import escaped
+from curate.commands.paper.latex import escaped
 from curate.system.files import sha256, write_json
 from tests.conftest import need
 from tests.support import machine

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from curate.evaluation.publish import statistics
-from curate.evaluation.publish.task_source import HubPlace, TaskSource, hub_place, placeholders
+from curate.commands.ready import statistics
+from curate.commands.ready.task_source import HubPlace, TaskSource, hub_place, placeholders
 from curate.system.files import read_json
 from curate.tables.exporters.loading import load_task
 from curate.tables.exporters.mteb_tasks import front_matter, task_folders

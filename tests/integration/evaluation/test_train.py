@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.train import TrainSettings, loading
+from curate.commands.train.fitting import COMPLETE
+from curate.commands.train.section import train_settings
+from curate.commands.train.train import TrainRequest, planned, train
 from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.core.protocols import Benchmark
-from curate.evaluation.training import loading
-from curate.evaluation.training.fitting import COMPLETE
-from curate.evaluation.training.section import train_settings
-from curate.evaluation.training.settings import TrainSettings
-from curate.evaluation.training.train import TrainRequest, planned, train
 from curate.system.files import frame
 from curate.testing import ListCorpus
 from tests.support import machine

@@ -14,13 +14,12 @@ pytest.importorskip("accelerate")
 
 import torch
 
+from curate.commands.train import TrainSettings, triples
+from curate.commands.train.in_batch import InBatchContrastive
+from curate.commands.train.losses import NONE
+from curate.commands.train.soft import SoftTargets
+from curate.commands.train.train import TrainRequest, planned, train
 from curate.core.errors import DataError
-from curate.evaluation.training import triples
-from curate.evaluation.training.in_batch import InBatchContrastive
-from curate.evaluation.training.losses import NONE
-from curate.evaluation.training.settings import TrainSettings
-from curate.evaluation.training.soft import SoftTargets
-from curate.evaluation.training.train import TrainRequest, planned, train
 from tests.integration.evaluation.test_train import TOPICS, held
 from tests.support.small_models import small_model
 

@@ -23,9 +23,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
-from curate.evaluation.training import sides
-from curate.evaluation.training.fitting import COMPLETE, FitOptions, fit, mixed
-from curate.evaluation.training.losses import NONE, Alignment, FrozenContrastive
+from curate.commands.train import sides
+from curate.commands.train.fitting import COMPLETE, FitOptions, fit, mixed
+from curate.commands.train.losses import NONE, Alignment, FrozenContrastive
 
 WORDS = ["fever", "cough", "heart", "liver", "pain", "rash", "bone", "blood"]
 TEXTS = [f"{one} {other}" for one in WORDS for other in WORDS if one != other]

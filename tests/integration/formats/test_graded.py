@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curate.commands.evaluate import item_scores
+from curate.commands.verify.verification import verify
 from curate.core.scale import Scale
-from curate.evaluation.models import perquery
 from curate.ledger import Ledger
 from curate.panel.voting import EXPERTS, PAIR, decide
 from curate.runs import derive
 from curate.system.files import frame, read_scale
 from curate.tables.exporters import manifest
 from curate.tables.exporters.graded import Gain, gains
-from curate.verify.verify import verify
 from tests.support.pools import table
 from tests.support.runs import complaint, ran, tiny
 from tests.support.scales import scales
@@ -141,7 +141,7 @@ def test_other_tools_and_ours_give_one_ndcg(made: Path) -> None:
         found: dict[str, dict[str, float]] = {}
         for query, doc, rank in rows:
             found.setdefault(query, {})[doc] = -float(rank)
-        ours = {query: perquery.ndcg(perquery.ordered(found.get(query, {})), qrels[query]) for query in qrels}
+        ours = {query: item_scores.ndcg(item_scores.ordered(found.get(query, {})), qrels[query]) for query in qrels}
         theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut_10"}).evaluate(found)
         assert {query: row["ndcg_cut_10"] for query, row in theirs.items()} == pytest.approx(
             {query: ours[query] for query in theirs}, abs=1e-6
@@ -152,7 +152,7 @@ def test_other_tools_and_ours_give_one_ndcg(made: Path) -> None:
 
 
 def test_exponential_gain_and_the_mean_of_grades_are_named() -> None:
-    found = perquery.look_graded(["a", "b", "c"], {"a": 1, "b": 3}, {"a": "contested", "b": "relevant"}, {"a": 1.5})
+    found = item_scores.look_graded(["a", "b", "c"], {"a": 1, "b": 3}, {"a": "contested", "b": "relevant"}, {"a": 1.5})
     assert found.scores["stock"] == pytest.approx((1 + 3 / 1.5849625) / (3 + 1 / 1.5849625))
     assert found.scores["exponential"] == pytest.approx((1 + 7 / 1.5849625) / (7 + 1 / 1.5849625))
     assert found.scores["mean"] == pytest.approx(1.0)

@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.commands.report.page import strings
+from curate.commands.verify.verification import verify
 from curate.core.config import Json, parse_yaml
 from curate.core.errors import DataError
 from curate.ledger import Ledger
@@ -24,7 +24,7 @@ from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables import kinds as registry
 from curate.tables.exporters import manifest
 from curate.tables.kinds import KINDS, kind, kinds
-from curate.verify.verify import verify
+from curate.view.words import strings
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate
 from tests.integration.stages.test_report import Read
@@ -162,7 +162,7 @@ def test_a_further_kind_touches_four_files_of_ours() -> None:
         if isinstance(node, ast.Constant) and node.value == "sts"
     }
     tables = "core/kind_tables.py"  # the columns of its tables
-    assert naming | {tables} == {"tables/kinds/__init__.py", "pipeline/stages.py", "runs/run_view.py", tables}
+    assert naming | {tables} == {"tables/kinds/__init__.py", "pipeline/stages.py", "api/run_view.py", tables}
     templates = [path for path in (ROOT / "curate").rglob("*.j2") if "sts" not in path.name]
     assert not [path.name for path in templates if re.search(r"\bsts\b", path.read_text(encoding="utf-8"))]
 

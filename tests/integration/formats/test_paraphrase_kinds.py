@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.evaluate import origin, tasks
 from curate.core.protocols import Benchmark
-from curate.evaluation.models import origin, tasks
 from curate.system.files import frame
 from curate.tables.exporters.ids import prefixed
 from curate.tables.exporters.mteb import export

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from curate.commands.audit import correction, labels
-from curate.commands.audit.labels import LABELLED, UNLABELLED
 from curate.core.errors import DataError
+from curate.panel.audit_design import LABELLED, UNLABELLED, allocate
 from curate.panel.sampling_design import guesses
 from curate.stats.bootstrap import resamples
 from tests.support.defined import defined
@@ -135,7 +135,7 @@ def audited(world: World, queries: int, size: int, seed: int) -> tuple[correctio
     sizes = dict(zip(STRATA, np.bincount(flat, minlength=6).tolist(), strict=True))
     known = {name: count for name, count in sizes.items() if count}
     drawn = np.zeros(len(flat), dtype=bool)
-    for name, count in labels.allocate(known, guesses(known), size).items():
+    for name, count in allocate(known, guesses(known), size).items():
         drawn[random.choice(np.flatnonzero(flat == STRATA.index(name)), count, replace=False)] = True
     by = np.repeat(np.arange(queries), DEPTH) * 6 + flat
 

@@ -30,29 +30,23 @@ FLOORS = [
 ]
 """Folders, lowest first; a folder imports from floors below its own."""
 RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor}
-OLD = {"formats", "label_audit", "report", "verify", "stages", "checks", "evaluation"}
-"""Folders that are taken apart."""
-LEFT = frozenset((Path(__file__).parent / "arrows_left.txt").read_text(encoding="utf-8").splitlines())
-"""Arrows between modules that point up or sideways until the moves are done; their number only falls."""
 EXCEPTIONS = {("train", "evaluate")}
 """A command that imports another: training scores its models as `evaluate` does."""
 FAMILIES = {
     "retrieval/encoders": set(),
     "retrieval/engines": set(),
     "retrieval/retrievers": set(),
-    "panel/judges": {"llm/providers"},
+    "ask/judges": {"llm/providers"},
     "llm/providers": set(),
-    "formats/exporters": set(),
-    "formats/readers": set(),
-    "pii": {"formats/readers"},
+    "tables/exporters": set(),
+    "tables/readers": set(),
+    "pii": set(),
 }
-"""Families of plug-ins, each with the families that it may import: judges ask providers, `pii/files` reads files."""
+"""Families of plug-ins, each with the families that it may import: judges ask providers."""
 PURE = {
     "core": {"pathlib", "random"},
     "stats": set(),
-    "label_audit": set(),
     "panel": set(),
-    "report": set(),
     "llm": set(),
     "review/sheets": set(),
 }
@@ -61,8 +55,6 @@ PURE = {
 A folder speaks for its own modules; a subfolder is pure if it is named.
 """
 OUTSIDE = {"os", "time", "socket", "httpx", "httpx2", "subprocess", "pathlib", "random"}
-SHARED_STAGES = {"asking", "edits", "facts", "configs", "context", "mark"}
-"""What stages have in common; besides it a stage imports only the settings of another (`NAME/config.py`)."""
 LONGEST_FUNCTION = 60
 HOMONYMS = {"Config"}
 """Public classes that several modules may define: plug-ins and stages all name their settings so."""
@@ -110,7 +102,7 @@ def outside(name: str) -> set[str]:
 def room(name: str) -> str:
     """Return the folder at the top of the package that a module lies in; empty for the package's own two modules."""
     parts = name.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] in {*RANK, *OLD} else ""
+    return parts[1] if len(parts) > 1 and parts[1] in RANK else ""
 
 
 def folder(name: str) -> str:
@@ -120,8 +112,7 @@ def folder(name: str) -> str:
 def test_the_package_has_rooms_and_no_loose_module() -> None:
     files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     rooms = {path.parts[0] for path in files if len(path.parts) > 1}
-    assert rooms <= {*RANK, *OLD, "demo"}, "a folder needs a floor in this test"
-    assert len(rooms - {"demo"}) <= 26, "of code; the demo is data"
+    assert rooms == {*RANK, "demo"}, "a folder needs a floor in this test, and a floor its folder"
     assert {path.name for path in files if len(path.parts) == 1} == {"__init__.py", "__main__.py", "py.typed"}
 
 
@@ -134,23 +125,35 @@ def command(name: str) -> str:
 def wrong_arrows() -> Iterator[str]:
     """Yield the imports that go up, and those of another command's work: its `__init__` alone may be imported."""
     for name, targets_of in IMPORTS.items():
-        for target in sorted(targets_of if room(name) in RANK else ()):
+        for target in sorted(targets_of if room(name) else ()):
             here, there = room(name), room(target)
             other = command(target) and command(name) != command(target)
             work = other and target != f"curate.commands.{command(target)}"
             up = here != there and RANK.get(there, len(FLOORS)) >= RANK[here]
-            allowed = there in OLD or (command(name), command(target)) in EXCEPTIONS
+            allowed = (command(name), command(target)) in EXCEPTIONS
             if not allowed and (up or (work and here == "commands")):
                 yield f"{name} -> {target}"
 
 
 def test_imports_only_go_down() -> None:
-    assert set(wrong_arrows()) <= LEFT
+    assert not list(wrong_arrows())
 
 
 def test_modules_import_one_another_in_no_circle() -> None:
     try:
         TopologicalSorter({name: IMPORTS[name] for name in MODULES}).prepare()
+    except CycleError as error:
+        pytest.fail(f"circle: {' -> '.join(error.args[1])}")
+
+
+def test_rooms_import_one_another_in_no_circle() -> None:
+    rooms = defaultdict(set)
+    for name, targets_of in IMPORTS.items():
+        for target in targets_of if room(name) else ():
+            here, there = (f"commands/{command(each)}" if command(each) else room(each) for each in (name, target))
+            rooms[here] |= {there} - {here, ""}
+    try:
+        TopologicalSorter(rooms).prepare()
     except CycleError as error:
         pytest.fail(f"circle: {' -> '.join(error.args[1])}")
 
@@ -171,18 +174,6 @@ def test_pure_folders_touch_nothing_outside(pure: str) -> None:
     for name in (each for each in MODULES if folder(each) == pure):
         used = outside(name) & OUTSIDE - PURE[pure]
         assert not used, f"{name} imports {', '.join(used)}"
-
-
-def test_no_stage_imports_another() -> None:
-    def stage(name: str) -> str | None:
-        parts = name.split(".")
-        return parts[2] if parts[1:2] == ["stages"] and len(parts) > 2 and parts[2] not in SHARED_STAGES else None
-
-    for name in MODULES:
-        here = stage(name)
-        for target in IMPORTS[name] if here else ():
-            known = target.endswith(".config")
-            assert stage(target) in {here, None} or known, f"{name} imports {target}, of another stage"
 
 
 EDGE = {"cli", "commands"}

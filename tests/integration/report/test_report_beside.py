@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
+from curate.commands.report import Config as ReportConfig
 from curate.commands.report.beside import beside
-from curate.commands.report.page import page, strings
+from curate.commands.report.page import page
 from curate.commands.report.shown import Shown
 from curate.commands.report.stage import fingerprint, gather
 from curate.core.config import read_yaml
-from curate.pipeline.configs import ReportConfig
 from curate.pipeline.freshness import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
 from curate.runs.leaks import digests
 from curate.system.files import read_json, write_json
+from curate.view.words import strings
 from tests.integration.stages.test_report import Read, make
 
 BANDS: dict[str, Any] = {

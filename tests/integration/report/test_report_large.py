@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.commands.report.page import strings
+from curate.commands.report import Config as ReportConfig
 from curate.core.records import TABLES
 from curate.core.scale import FIVE
 from curate.panel.voting import decide
-from curate.pipeline.configs import ReportConfig
 from curate.system.files import frame, write_table
+from curate.view.words import strings
 from tests.conftest import need
 from tests.integration.stages.test_report import make
 from tests.support import browsing

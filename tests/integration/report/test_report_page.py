@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.commands.report.page import strings
-from curate.pipeline.configs import ReportConfig
+from curate.commands.report import Config as ReportConfig
 from curate.system.files import read_table
+from curate.view.words import strings
 from tests import ROOT
 from tests.conftest import need
 from tests.integration.stages.test_report import HOSTILE, make

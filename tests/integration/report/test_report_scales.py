@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from curate.commands.report import Config as ReportConfig
 from curate.core.scale import Scale
-from curate.pipeline.configs import ReportConfig
 from curate.system.files import read_scale
 from tests import ROOT
 from tests.conftest import need

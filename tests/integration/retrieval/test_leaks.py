@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from benchmarks.leaks import EDITS, lines
 from curate.ask.build import encoder
-from curate.commands.train_set import Leaks
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import leaks
@@ -19,6 +18,7 @@ from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.leaks import LeakSplit, Rule, SplitTexts, alike, find, form
 from curate.retrieval.vectors import CachedEncoder
 from curate.runs import leaks as splits
+from curate.runs.leaks import Leaks
 from curate.system import resources
 from tests.support.runs import tiny
 from tests.support.small import context

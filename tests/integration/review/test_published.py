@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curate.commands.report.page import strings
 from curate.core.scale import FIVE
 from curate.panel.sampling_design import allocate
 from curate.review import Answer, Desk, Sample
@@ -21,6 +20,7 @@ from curate.stats.agreement import cohen
 from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall, share, share_after
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
+from curate.view.words import strings
 from tests.integration.stages.test_report import Read
 from tests.support import machine
 from tests.support.defined import defined
@@ -299,8 +299,8 @@ def test_commands_speak_of_both(changed: Path) -> None:
 
 
 def test_what_the_labels_miss_is_said_of_the_published_ones(changed: Path) -> None:
-    from curate.evaluation.models.origin import missed
-    from curate.evaluation.models.page import _missed as lines
+    from curate.commands.evaluate.origin import missed
+    from curate.commands.evaluate.page import _missed as lines
 
     found: Any = missed(changed / "runs" / "tiny")
     assert found["published"]["recall"]["value"] >= found["samples"][0]["recall"]["value"]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.cluster import STAGES, made, one_killed, two_nodes
+from curate.commands.doctor import cluster as diagnosis
 from curate.retrieval.engines import cluster as engine_cluster
-from curate.runs import cluster as diagnosis
 from tests.conftest import need
 from tests.support import machine
 from tests.support.ray_cluster import ray_here

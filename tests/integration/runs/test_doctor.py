@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from curate.commands.doctor import examination
+from curate.commands.doctor.examination import examine
 from curate.ledger import Ledger
-from curate.runs import doctor
-from curate.runs.doctor import examine
 from curate.system.extras import Extra, extras
 from tests.support import machine
 from tests.support.runs import curate, started
@@ -52,7 +52,7 @@ def test_a_sound_a_missing_and_a_broken_ledger(tmp_path: Path) -> None:
 def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = Extra("ray", "a corpus on a cluster", ["ray", "nobody_has_this"])
     known = {**extras(), "ray": lacking}
-    monkeypatch.setattr(doctor, "extras", lambda: known)
+    monkeypatch.setattr(examination, "extras", lambda: known)
     state, found, remedy = states(tmp_path)["extra ray"]
     assert (state, found) == ("missing", "without nobody_has_this")
     assert remedy == "pip install 'curate-ir[ray]' for a corpus on a cluster"
@@ -73,8 +73,8 @@ def test_an_encoder_that_does_not_work_stops_work(tmp_path: Path, monkeypatch: p
 
 
 def test_little_disk_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "LITTLE_DISK", 10**18)
-    monkeypatch.setattr(doctor, "LITTLE_MEMORY", 10**18)
+    monkeypatch.setattr(examination, "LITTLE_DISK", 10**18)
+    monkeypatch.setattr(examination, "LITTLE_MEMORY", 10**18)
     found = states(tmp_path)
     assert found["disk"][0] == found["memory"][0] == "missing"
     assert "set CURATE_HOME elsewhere" in found["disk"][2]
@@ -118,5 +118,5 @@ def test_a_gpu_is_what_its_driver_lists_and_torch_can_use(
     command.write_text(f"#!/bin/sh\n{script}\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(doctor, "_version", lambda _: torch)
+    monkeypatch.setattr(examination, "_version", lambda _: torch)
     assert states(tmp_path)["GPU"][:2] == (state, found)

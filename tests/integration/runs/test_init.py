@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 import yaml
 
+from curate.commands.init import DataSources, InitRequest, PipelineDraft, doubt, draft, look, write
+from curate.commands.init.judges import askable, panel
 from curate.core.errors import ConfigError, DataError
-from curate.runs.init import DataSources, InitRequest, PipelineDraft, doubt, draft, look, write
-from curate.runs.init.judges import askable, panel
 from curate.tables.readers import Table
 from tests.support.runs import complaint, curate, ran
 

@@ -146,7 +146,7 @@ def test_while_the_interpreter_is_taken_down() -> None:
     """All is done and said by then, so the exit code stays that of the command."""
     code = f"""
 import os
-from curate.cli import stopping
+from curate.system import interrupts as stopping
 
 class Last:
     def __del__(self, kill=os.kill, own=os.getpid(), press={signal.SIGINT:d}):
@@ -165,7 +165,7 @@ raise SystemExit(7)
 def test_a_press_that_is_lost_where_a_generator_is_closed_is_known_and_not_printed() -> None:
     code = f"""
 import os
-from curate.cli import stopping
+from curate.system import interrupts as stopping
 
 def held(end):
     try:
@@ -193,7 +193,7 @@ def test_a_press_while_a_string_is_executed_gives_the_exit_code(tmp_path: Path) 
     """Under `-m` Python would end itself by the signal."""
     (tmp_path / "pressed.py").write_text(f"""
 import sys
-from curate.cli import stopping
+from curate.system import interrupts as stopping
 
 stopping.listen()
 stopping.begin()

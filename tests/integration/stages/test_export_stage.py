@@ -7,19 +7,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.evaluate.tasks import in_folder
 from curate.commands.export import Config
 from curate.commands.export.stage import STAGE
+from curate.commands.verify.verification import verify
 from curate.core.errors import UserError
 from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
-from curate.evaluation.models.tasks import in_folder
 from curate.ledger import Ledger
 from curate.pipeline.stage import Context
 from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
 from curate.system.files import frame, read_table, write_json, write_table
 from curate.tables.exporters.candidates import Rerank, candidates
-from curate.verify.verify import verify
 from curate.view.run_figures import ranged
 from tests.support.runs import curate, tiny
 

@@ -16,6 +16,7 @@ import pytest
 
 from curate.commands.gradient import Config
 from curate.commands.gradient.stage import planned
+from curate.commands.verify.verification import verify
 from curate.core.config import Settings, check
 from curate.core.errors import BudgetError, ConfigError, UserError
 from curate.core.protocols import Benchmark
@@ -24,7 +25,6 @@ from curate.pipeline.stage import Consent, Context, Report
 from curate.system.files import digests, frame, read_json, write_json, write_table
 from curate.tables.kinds import kind
 from curate.tables.kinds.mixing import LEVELS, mixed
-from curate.verify.verify import verify
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate, load
 from tests.integration.stages.test_report import Read

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from curate.commands.export import Config, published_ids
+from curate.commands.verify.verification import verify
 from curate.ledger import Ledger
 from curate.pipeline.stage import Context
 from curate.system.files import frame, read_json, write_table
 from curate.tables.exporters.ids import numbered
-from curate.verify.verify import verify
 from tests.integration.stages.test_export_stage import exported
 from tests.support.runs import complaint, tiny
 

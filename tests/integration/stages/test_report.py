@@ -14,15 +14,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.report.page import page, strings
+from curate.commands.report import Config as ReportConfig
+from curate.commands.report.page import page
 from curate.commands.report.shown import Shown
 from curate.commands.report.stage import gather, portable
 from curate.core.config import read_yaml
 from curate.core.scale import FIVE
-from curate.pipeline.configs import ReportConfig
 from curate.pipeline.stage import Context
 from curate.system.files import read_table
 from curate.view.scale_words import fitted
+from curate.view.words import strings
 from tests.support import machine
 from tests.support.runs import curate, ran, tiny
 

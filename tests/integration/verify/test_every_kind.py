@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.verify.verification import Verified, verify
 from curate.ledger import Ledger
 from curate.system.files import sha256
 from curate.tables.exporters import manifest
 from curate.tables.kinds import kind, kinds
-from curate.verify.verify import Verified, verify
 from tests.integration.stages import test_gradient, test_paraphrase
 from tests.integration.stages.test_sts import WORDS, honest, rows_of
 from tests.support.runs import ran, tiny

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from curate import load_tasks
+from curate.commands.verify.verification import verify
 from curate.ledger import Ledger
 from curate.tables.exporters import manifest
-from curate.verify.verify import verify
 from tests.support.runs import complaint, ran, tiny
 
 APART = ("--set", "export.rerank.queries=2", "--set", "export.labels=both")

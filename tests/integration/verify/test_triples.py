@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.verify.verification import Verified, verify
 from curate.ledger import Ledger
 from curate.system.files import sha256
 from curate.tables.exporters import manifest
-from curate.verify.verify import Verified, verify
 from tests.integration.verify.test_verify import RECORDED, replayed
 from tests.support.runs import curate, ran, tiny
 

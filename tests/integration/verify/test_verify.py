@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.commands.verify.verification import Verified, verify
 from curate.core.errors import DataError
 from curate.ledger import Ledger
 from curate.system.files import sha256
 from curate.tables.exporters import manifest
-from curate.verify.verify import Verified, verify
 from tests.support.runs import complaint, curate, ran, tiny
 
 FORMATS = ("beir", "mteb", "trec")

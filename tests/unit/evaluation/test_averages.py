@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.commands.evaluate import averages
+from curate.commands.evaluate.averages import REPLICATES, TaskGroup, TaskScores
 from curate.core.errors import ConfigError
-from curate.evaluation.models import averages
-from curate.evaluation.models.averages import REPLICATES, TaskGroup, TaskScores
 from curate.stats import significance
 from curate.stats.significance import detectable, means, needed
 

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from curate.commands.evaluate import corrected, leads, page_levels
+from curate.commands.evaluate.board import Board
+from curate.commands.evaluate.corrected import ScoreReview
+from curate.commands.evaluate.leads import lead
+from curate.commands.evaluate.scorers import RerankingScorer, RetrievalScorer
+from curate.commands.evaluate.scoring import Scored
 from curate.core.errors import DataError
-from curate.evaluation.models import corrected, leads, page_levels
-from curate.evaluation.models.board import Board
-from curate.evaluation.models.corrected import ScoreReview
-from curate.evaluation.models.leads import lead
-from curate.evaluation.models.scorers import RerankingScorer, RetrievalScorer
-from curate.evaluation.models.scoring import Scored
 from curate.review import Design, Desk, Sample
 from curate.review.sample import Stratum
 from curate.system.files import frame, write_table

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from curate.evaluation.models import circular
-from curate.evaluation.models.tasks import EvaluationTask
+from curate.commands.evaluate import circular
+from curate.commands.evaluate.tasks import EvaluationTask
 from curate.tables.kinds import kind
 
 FAVOUR = {

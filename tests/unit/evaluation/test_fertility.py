@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.evaluation.tokens import fertility
-from curate.evaluation.tokens.fertility import COLUMNS, FREQUENT, Pieces, Terms, figures, per_unit, row, spans
+from curate.commands.tokens import fertility
+from curate.commands.tokens.fertility import COLUMNS, FREQUENT, Pieces, Terms, figures, per_unit, row, spans
 
 
 def units(text: str) -> list[str]:

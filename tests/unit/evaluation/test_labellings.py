@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.commands.evaluate.item_scores import look, ndcg
+from curate.commands.evaluate.panel_gains import median_gains, scale_of
 from curate.core.scale import FIVE, Scale
-from curate.evaluation.models.panel_gains import median_gains, scale_of
-from curate.evaluation.models.perquery import look, ndcg
 from tests.support.assessed import SCALE, Assessed
 
 SYSTEMS = ("Olz-gpt4o", "NISTRetrieval-reason0")

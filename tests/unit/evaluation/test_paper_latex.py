@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from curate.evaluation.paper.latex import SPECIAL, document, escaped, fragment
-from curate.evaluation.paper.table import Cell, PaperTable
+from curate.commands.paper.latex import SPECIAL, document, escaped, fragment
+from curate.commands.paper.table import Cell, PaperTable
 from tests.conftest import need
 
 HOSTILE = r"""\input{/etc/passwd} {} $ & # % _ ~ ^ < > | " ` ' [x] * -- ?` ! ,, é ö ≥ κ 模型 😀 \end{tabular}"""

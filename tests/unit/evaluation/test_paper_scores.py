@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from curate.evaluation.paper import comparison_tables, score_tables
-from curate.evaluation.paper.evidence import LANGUAGES, words
-from curate.evaluation.paper.figures import COLOURS, SHAPES, PaperFigures
-from curate.evaluation.paper.fonts import FigureFonts
+from curate.commands.paper import comparison_tables, score_tables
+from curate.commands.paper.evidence import LANGUAGES, words
+from curate.commands.paper.figures import COLOURS, SHAPES, PaperFigures
+from curate.commands.paper.fonts import FigureFonts
 from tests.support.paper_scores import HOSTILE, MODELS, evaluation, task
 
 TASKS = [task("one", [0.5, 0.6, 0.4, 0.3], speed=True), task("二", [0.2, 0.9, 0.4, 0.1])]

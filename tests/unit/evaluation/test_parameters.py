@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curate.evaluation.models.parameters import ModelParameters, in_folder, of_meta, of_names, weights
+from curate.commands.evaluate.parameters import ModelParameters, in_folder, of_meta, of_names, weights
 from tests.support.small import minilm
 
 

@@ -7,8 +7,8 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.evaluation.models import perquery
-from curate.evaluation.models.perquery import MEASURES, look
+from curate.commands.evaluate import item_scores
+from curate.commands.evaluate.item_scores import MEASURES, look
 from curate.retrieval import ranking
 
 DOCS = [f"d{place}" for place in range(14)]
@@ -20,16 +20,16 @@ GAINS = st.dictionaries(st.sampled_from(DOCS), st.integers(0, 3), min_size=1).fi
 @given(FOUND, GAINS)
 def test_equals_pytrec_eval(found: dict[str, float], gains: dict[str, int]) -> None:
     theirs = pytrec_eval.RelevanceEvaluator({"q": gains}, {"ndcg_cut.10", "map_cut.10"}).evaluate({"q": found})["q"]
-    order = perquery.ordered(found)
-    assert perquery.ndcg(order, gains) == pytest.approx(theirs["ndcg_cut_10"], abs=1e-6)
-    assert perquery.average_precision(order, gains) == pytest.approx(theirs["map_cut_10"], abs=1e-6)
+    order = item_scores.ordered(found)
+    assert item_scores.ndcg(order, gains) == pytest.approx(theirs["ndcg_cut_10"], abs=1e-6)
+    assert item_scores.average_precision(order, gains) == pytest.approx(theirs["map_cut_10"], abs=1e-6)
 
 
 @given(FOUND, GAINS)
 def test_binary_labels_give_what_the_pool_measures(found: dict[str, float], gains: dict[str, int]) -> None:
     relevant = {doc for doc, gain in gains.items() if gain}
-    order = perquery.ordered(found)
-    assert perquery.ndcg(order, dict.fromkeys(relevant, 1)) == pytest.approx(ranking.ndcg(order, relevant))
+    order = item_scores.ordered(found)
+    assert item_scores.ndcg(order, dict.fromkeys(relevant, 1)) == pytest.approx(ranking.ndcg(order, relevant))
 
 
 @pytest.mark.parametrize("measure", sorted(MEASURES))

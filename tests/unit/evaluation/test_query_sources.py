@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from scipy.stats import kendalltau
 
-from curate.evaluation.models import query_sources
-from curate.evaluation.models.board import Board
-from curate.evaluation.models.scorers import RetrievalScorer
-from curate.evaluation.models.scoring import Scored
+from curate.commands.evaluate import query_sources
+from curate.commands.evaluate.board import Board
+from curate.commands.evaluate.scorers import RetrievalScorer
+from curate.commands.evaluate.scoring import Scored
 from curate.pipeline import synthetic_queries
 from curate.stats.rank_correlation import tau_ap
 from curate.system.files import frame

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
+from curate.commands.ready.difficulty import scored
+from curate.commands.ready.evidence import FILE
 from curate.core.config import parse_yaml
-from curate.evaluation.publish.difficulty import scored
-from curate.evaluation.publish.evidence import FILE
 from curate.system.resources import template
 
 RANDOM = "mteb/baseline-random-encoder"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from curate.commands.evaluate.results_folder import ExpectedTask, expected_by_name, notes, read, task_names
 from curate.core.errors import UserError
-from curate.evaluation.models.results_folder import ExpectedTask, expected_by_name, notes, read, task_names
 
 LEGACY = "CMedQAv1-reranking"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from curate.evaluation.speed import contestants, machine, page, passes
-from curate.evaluation.speed.contestants import QueryBatch, of_vectors
-from curate.evaluation.speed.timing import BATCH, REPEATS, WARM_UPS, Clock, Timings, in_turn, ratio
+from curate.commands.evaluate import contestants, machine, passes, speed_page
+from curate.commands.evaluate.contestants import QueryBatch, of_vectors
+from curate.commands.evaluate.timing import BATCH, REPEATS, WARM_UPS, Clock, Timings, in_turn, ratio
 from curate.view import charts
 
 
@@ -138,17 +138,17 @@ def speed(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_table_is_ordered_by_speed() -> None:
-    rows = page.overview(speed())
+    rows = speed_page.overview(speed())
     assert [row["model"] for row in rows] == ["bm25", "minilm"]
     assert (rows[0]["encoding p50, ms"], rows[0]["search p50, ms"], rows[1]["encoding p50, ms"]) == (
         None,
         "10.00",
         "10.00",
     )
-    text = "\n".join(page.section(speed(), "small-speed.svg"))
+    text = "\n".join(speed_page.section(speed(), "small-speed.svg"))
     for said in ("EPYC, 2 cores", "load average 0.1 before and not known after", "another machine", "small-speed.svg"):
         assert said in text
-    assert list(page.section(None, None)) == []
+    assert list(speed_page.section(None, None)) == []
 
 
 def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
@@ -161,10 +161,10 @@ def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
 
 
 def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
-    assert page.picture("small", None, [("minilm", 0.5)], "nDCG@10") is None
-    chart = page.picture("small", speed(), [("minilm", 0.5), ("bm25", 0.4)], "nDCG@10")
+    assert speed_page.picture("small", None, [("minilm", 0.5)], "nDCG@10") is None
+    chart = speed_page.picture("small", speed(), [("minilm", 0.5), ("bm25", 0.4)], "nDCG@10")
     assert chart is not None
-    assert page.AXIS in chart
+    assert speed_page.AXIS in chart
     wide = charts.scatter("t", [("a", 1, 0.1), ("b", 10, 0.2), ("c", 1000, 0.3)], "x", "y", logarithmic=True)
     places = [float(part.split("%")[0]) for part in wide.split('cx="')[1:]]
     assert places[1] - places[0] == pytest.approx((places[2] - places[1]) / 2, abs=0.2), "a decade, then two"

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.commands.train import DevSplit, TrainSettings, examples, provenance, triples
+from curate.commands.train.splitting import grouped, held_back
+from curate.commands.train.triples import TrainTriples
 from curate.core.errors import ConfigError, DataError
-from curate.evaluation.training import examples, provenance, triples
-from curate.evaluation.training.settings import DevSplit, TrainSettings
-from curate.evaluation.training.splitting import grouped, held_back
-from curate.evaluation.training.triples import TrainTriples
 
 ROWS: list[dict[str, Any]] = [
     {"anchor": "q one", "positive": "a", "negative_1": "b", "negative_2": "c"},

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.commands.check.panel import panel, unanimous
-from curate.commands.report.page import strings
 from curate.core.model_family import begins_as, family
 from curate.core.scale import FIVE
 from curate.panel import judge_dependence
 from curate.panel.judge_dependence import effective, effective_number, together, warnings, worth
 from curate.stats import agreement
 from curate.stats.tally import tally
+from curate.view.words import strings
 
 Judged = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.str_]]
 WORDS = strings("en")["dependence"]

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from curate.commands.report.page import strings
 from curate.commands.report.shown import Shown, ShownCheck, Step
 from curate.commands.report.verdict import percents, sentence, verdict
+from curate.view.words import strings
 
 MEASURED: dict[str, Any] = {
     "sample": "1",

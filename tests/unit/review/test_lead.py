@@ -7,13 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.report.page import strings
 from curate.core.scale import FIVE
 from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.review.lead import lead
 from curate.view.lead_lines import lead_rows
 from curate.view.scale_words import fitted
+from curate.view.words import strings
 from tests.support.judged import judged
 
 COMMON = {"effective": None, "not_measured": "people"}

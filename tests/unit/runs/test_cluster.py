@@ -2,9 +2,9 @@
 
 import pytest
 
+from curate.commands.doctor import cluster
+from curate.commands.doctor.cluster import _of_node
 from curate.retrieval.engines.cluster import Node
-from curate.runs import cluster
-from curate.runs.cluster import _of_node
 
 HAS = {"CPU": 4.0, "GPU": 1.0, "memory": 8.2e9}
 

@@ -1,0 +1,167 @@
+"""Labels of a set audited, and models scored, from Python."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate.api.cost_plan import consenting
+from curate.api.run_view import PathLike, RunView
+from curate.api.running import Settings, Tell, assignments
+from curate.core.protocols import PaidProgress, quiet
+from curate.pipeline.folder import newest_when_done
+from curate.runs import opening
+from curate.system.files import read_json
+from curate.view import html
+
+
+@dataclass(frozen=True, repr=False)
+class AuditResult:
+    """What a panel found of the labels that a set came with."""
+
+    run: RunView
+    """The run of the audit: its tables are `compared`, `audited`, `verdicts` and all others."""
+    figures: Mapping[str, Any]
+    """Every figure, as `curate audit --json` prints it."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return measure, mean, low, high and median; a row per measure, counts per query with 95 % intervals."""
+        from curate.core.records import AUDITED
+
+        rows = [
+            (name, *(found[key] for key in ("mean", "low", "high")), found["spread"]["median"])
+            for name in AUDITED
+            for found in [self.figures["measures"][name]]
+        ]
+        return pl.DataFrame(rows, schema=["measure", "mean", "low", "high", "median"], orient="row", strict=False)
+
+    def __repr__(self) -> str:
+        return f"AuditResult({self._said()})"
+
+    def _said(self) -> str:
+        found = self.figures
+        return f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
+
+    def _repr_html_(self) -> str:
+        warned = ["The judges are heuristics: these means are no evidence about the labels."]
+        notes = [*(warned if self.figures["heuristic"] else ()), str(self.run.report_path)]
+        return html.block(f"Audit: {self._said()}", html.table(self.frame.to_dicts()), html.lines(notes))
+
+
+@dataclass(frozen=True, repr=False)
+class EvaluationResult:
+    """What models score on a benchmark."""
+
+    figures: Mapping[str, Any]
+    """Every figure, as `curate evaluate --json` prints it."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder with the tables and charts that were written."""
+        return Path(self.figures["folder"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what must be known before a figure is used."""
+        return list(self.figures["notes"])
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """Return task, model, measure, score (0 to 1) and circular; a row per task and model that was scored."""
+        circular = {each["model"]: each["circular"] for each in self.figures["models"]}
+        rows = [
+            (task["name"], row["model"], task["measure"], row["main"], circular[row["model"]])
+            for task in self.figures["tasks"]
+            for row in task["scores"]
+        ]
+        return pl.DataFrame(rows, schema=["task", "model", "measure", "score", "circular"], orient="row")
+
+    def __repr__(self) -> str:
+        return f"EvaluationResult({len(self.figures['models'])} models, {len(self.figures['tasks'])} tasks)"
+
+    def _repr_html_(self) -> str:
+        from curate.commands.evaluate.page import overview
+
+        return html.block("Scores, points of 100", html.table(overview(self.figures, bold="*")), html.lines(self.notes))
+
+
+def audit(
+    source: PathLike | None = None,
+    *,
+    models: Sequence[str] = (),
+    retrievers: Sequence[str] = (),
+    depth: int | None = None,
+    queries: int | None = None,
+    relevant_from: int | None = None,
+    language: str | None = None,
+    run_files: Sequence[PathLike] = (),
+    pipeline: PathLike | None = None,
+    run: PathLike | None = None,
+    settings: Settings | None = None,
+    force: bool = False,
+    max_cost: str | float | None = None,
+    yes: bool = False,
+    progress: PaidProgress | None = None,
+    tell: Tell | None = None,
+) -> AuditResult:
+    """Have a panel grade what retrievers return, compare it with a set's labels, and write a repaired set.
+
+    `source` is a folder in BEIR or MTEB layout, or a task that mteb knows; without one an audit's `run` is brought up
+    to date. `models` is the panel, `depth` how many documents each of the `retrievers` returns per query, `queries` the
+    size of a random sample, `relevant_from` the lowest score that means relevant; `run_files` are systems to score by
+    old and new labels. All else is as for `run`: without `max_cost` or `yes` language models are not asked, and
+    ConsentNeeded says what they would cost.
+    """
+    changes = [f"{key}=[{','.join(names)}]" for key, names in _named(retrievers, models).items() if names]
+    given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
+    changes += [*opening.assigned(given), *opening.scored([Path(each) for each in run_files])]
+    file = None if pipeline is None else os.fspath(pipeline)
+    if source is not None:
+        changes, file = opening.of_source("audit", os.fspath(source)) + changes, file or opening.AUDIT
+    told = tell or _silent
+    folder = None if run is None else Path(run)
+    work = opening.need_audit(opening.opened(file, folder, [*changes, *assignments(settings)], tell=told))
+    work.progress, work.tell, work.consent = progress or quiet, told, opening.consent(max_cost, yes)
+    with consenting(), newest_when_done(work.folder):
+        work.execute(None, force=force)
+    return AuditResult(RunView(work.folder), read_json(work.folder / "audit" / "audit.json"))
+
+
+def _named(retrievers: Sequence[str], models: Sequence[str]) -> dict[str, Sequence[str]]:
+    return {"pool.retrievers": retrievers, "judge.models": models}
+
+
+def evaluate(
+    run: RunView | PathLike,
+    models: Sequence[str] = (),
+    *,
+    legacy: Sequence[str] = (),
+    baselines: bool = True,
+    device: str | None = None,
+    out: PathLike | None = None,
+    tell: Callable[[str], None] | None = None,
+    floors: bool = True,
+) -> EvaluationResult:
+    """Score models on a benchmark with mteb, and test which differences between them are significant.
+
+    `run` is an opened run, its folder, an export or one task's folder; `models` are bm25, encoders, folders or names of
+    models, beside BM25 and the offline encoders unless `baselines` is false; `legacy` are folders or mteb tasks whose
+    ranking of the models is compared. `floors` scores what needs no meaning beside them, such as length. Tables and
+    charts are written to `out`, by default `evaluation` in the run. Needs the extra `eval`. The figures are those
+    of `curate evaluate --json`.
+    """
+    from curate.commands.evaluate import evaluation as evaluating
+
+    folder = run.folder if isinstance(run, RunView) else Path(run)
+    order = evaluating.EvaluationOptions(
+        folder, list(models), list(legacy), baselines, device, Path(out) if out else None, floors=floors
+    )
+    return EvaluationResult(evaluating.evaluate(order, tell or _silent))
+
+
+def _silent(_line: str) -> None:
+    """Drop what is told."""

@@ -1,0 +1,236 @@
+"""Run folders, opened to be read: tables as frames, states, cost, agreement; nothing is locked or written."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate.api.cost_plan import CostPlan
+from curate.api.tables import MissingTable, StageTable, located, remedy
+from curate.commands.agree.result import AgreementResult, of_run
+from curate.core.errors import UserError, suggestion
+from curate.pipeline import stages
+from curate.pipeline.folder import newest, table_paths
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.mark import Mark
+from curate.pipeline.stage import Context
+from curate.runs import named, opening, status
+from curate.runs.runner import Run
+from curate.system.files import frame
+from curate.view import html
+
+PathLike = str | os.PathLike[str]
+STATUS: dict[str, Any] = {
+    "stage": pl.String,
+    "state": pl.String,
+    "rows_in": pl.Int64,
+    "rows_out": pl.Int64,
+    "dropped": pl.Int64,
+    "seconds": pl.Float64,
+    "cost": pl.Float64,
+    "currency": pl.String,
+    "judged": pl.Float64,
+    "notes": pl.List(pl.String),
+}
+SHOWN = ("stage", "state", "rows_in", "rows_out", "dropped", "seconds", "cost", "currency")
+
+
+@dataclass(frozen=True, repr=False)
+class RunView:
+    """A run folder that is open to be read.
+
+    Tables are polars frames, in columns and types as the reference lists them, and are read anew at every access: what
+    a stage has written meanwhile is there. A table whose stage has not run raises UserError with the command to type.
+    """
+
+    folder: Path
+
+    queries = StageTable("ingest")
+    """Queries: query_id, text, source; of the last stage that kept them, masked once `mask` has run."""
+    corpus = StageTable("ingest")
+    """Documents: doc_id, title, text, source; of the last stage that kept them. `scan("corpus")` for a large one."""
+    qrels = StageTable("ingest")
+    """Labels: query_id, doc_id, score. Those that the source came with, and the published ones once `resolve` has run;
+    `table("diversify/qrels")` is always the source's."""
+    labels = StageTable("resolve", "resolve/qrels")
+    """Published labels: query_id, doc_id, score 1 for each pair that is relevant. Graded labels are in the export."""
+    verdicts = StageTable("consensus")
+    """Verdicts: query_id, doc_id, verdict, votes (judge, grade), policy; a row per judged pair."""
+    contested = StageTable("consensus")
+    """The verdicts on which the judges disagree."""
+    incomplete = StageTable("consensus")
+    """The verdicts that lack a rating."""
+    overrides = StageTable("resolve")
+    """Verdicts of the panel that people changed: query_id, doc_id, panel, verdict, grades, assessors."""
+    rankings = StageTable("pool")
+    """Rankings: query_id, retriever, doc_id, rank from 1, score."""
+    pool = StageTable("pool")
+    """Candidates: query_id, doc_id, position, hits (retriever, rank, score); a row per pair that is judged."""
+    ratings = StageTable("judge")
+    """Ratings: query_id, doc_id, judge, grade, status and more; a row per judge and pair."""
+    samples = StageTable("judge")
+    """Pairs of a cascade that every judge was to rate: query_id, doc_id; empty without one."""
+    spans = StageTable("mask")
+    """Where personal data was found: table, id, field, start, end (code points of the raw text), kind, recogniser."""
+    residual = StageTable("mask")
+    """Where masked texts still look like personal data: table, id, field, start, end, reason."""
+    altered = StageTable("mask")
+    """Texts of which masking took much: table, id, lost (share of the characters), equal_to."""
+    aliases = StageTable("ingest")
+    """Ids whose text equals another's, or that were renamed: table, old_id, kept_id."""
+    classes = StageTable("ingest")
+    """Classes of equal texts: table, id, class."""
+    pairs = StageTable("sts")
+    """Sentence pairs: sentence1, sentence2, label 0 or 1, kind, split and more."""
+    sentences = StageTable("sts")
+    """Sentences that were written for pairs, with the answers of the panel."""
+    classified = StageTable("label")
+    """Labelled texts: text, label, label_id, split, group, verdict, votes and more."""
+    paraphrases = StageTable("paraphrase")
+    """Pairs of a query and a sentence: sentence1, sentence2, label 0 or 1, kind, split (or null), votes and more."""
+    originals = StageTable("paraphrase")
+    """Original queries, each with the paraphrases that it was judged with: query_id, pair_id, verdict, votes."""
+    gradients = StageTable("gradient")
+    """Series of texts with falling agreement: item_id, kind, level, source, destination, pair_id, votes and more."""
+    edited = StageTable("gradient")
+    """Every edit that was proposed, with the answers of the panel."""
+    compared = StageTable("audit")
+    """An audit's pairs: query_id, doc_id, legacy, verdict, kind, same_as, votes."""
+    audited = StageTable("audit")
+    """An audit's counts per query: labels, confirmed, false_positives, false_negatives and more."""
+
+    def __post_init__(self) -> None:
+        named.run_folder(self.folder, "give the folder of a run, such as runs/demo", tell=_silent)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the benchmark, as the pipeline file has it."""
+        return self._run().pipeline.head.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that the run stands under, as plain values."""
+        return dict(self._run().pipeline.frozen)
+
+    @property
+    def tables(self) -> list[str]:
+        """Return the tables that are there, as `stage/table`, in the order of the stages."""
+        paths = (path for path in table_paths(self.folder) if path.suffix == ".parquet")
+        return [f"{path.parent.name}/{path.stem}" for path in paths]
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return a table by its name, of the last stage that has one, or of the stage in `stage/table`."""
+        return pl.read_parquet(located(self.folder, name))
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Return a table as a lazy frame, so that a corpus larger than memory can be filtered."""
+        return pl.scan_parquet(located(self.folder, name))
+
+    def dropped(self, stage: str | None = None) -> pl.DataFrame:
+        """Return what a stage dropped, or all of them: table, id, stage, reason, nearest_id, similarity.
+
+        A query that was merged with an equal one is in `aliases`. MissingTable if the stage has not run; UserError if
+        there is none of that name.
+        """
+        if stage is not None and stage not in stages.KNOWN:
+            raise UserError(f"dropped: no stage {stage!r}; {suggestion(stage, stages.KNOWN)}")
+        found = [name for name in self.tables if name.partition("/")[2] == "dropped"]
+        if stage is None:
+            return pl.concat([frame("dropped"), *map(self.table, found)])
+        if f"{stage}/dropped" in found:
+            return self.table(f"{stage}/dropped")
+        if Mark.read(self.folder / stage) is not None:
+            return frame("dropped")  # of a stage that drops nothing
+        raise MissingTable(f"{self.folder}: {remedy(self.folder, stage)}")
+
+    def status(self) -> pl.DataFrame:
+        """Return a row per stage of the pipeline, as `curate status` prints it.
+
+        `state` is done, partial, stale, missing or unchecked; `seconds` of wall clock; `cost` in `currency`, None where
+        a price is unknown; `judged` the share of ratings that are there while judging is not done.
+        """
+        rows = [[row[name] for name in STATUS] for row in status.status_rows(self._run())]
+        return pl.DataFrame(rows, schema=STATUS, orient="row")
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Return currency -> what language models were paid for this run so far; empty if nothing.
+
+        What has no known price is not in it: its `cost` in `status` is None.
+        """
+        return status.spent(status.status_rows(self._run()))
+
+    def agreement(
+        self, truth: PathLike | None = None, run_files: Sequence[PathLike] = (), seed: int | None = None
+    ) -> AgreementResult:
+        """Return the agreement of the judges with 95 % intervals, and every consensus policy compared.
+
+        The figures are those of `curate agree --json`. `truth` is a file of people's grades (query_id, doc_id, grade),
+        `run_files` are rankings of further systems, `seed` is that of the bootstrap, by default the pipeline's.
+        UserError if the run is not judged.
+        """
+        located(self.folder, "ratings", "judge")
+        return of_run(self._run(), Path(truth) if truth else None, [Path(each) for each in run_files], seed)
+
+    def plan(self) -> CostPlan:
+        """Return what judging would still send and cost, as `curate judge --plan` does; nothing is sent.
+
+        UserError if a stage before judging is not up to date.
+        """
+        from curate.ask.quote import quote
+
+        def ask(config: JudgeConfig, context: Context) -> list[dict[str, Any]]:
+            if not isinstance(context.ledger, Path) or context.ledger.exists():
+                return quote(config, context)
+            with tempfile.TemporaryDirectory() as empty:  # to look for ratings would make a ledger
+                return quote(config, replace(context, ledger=Path(empty) / context.ledger.name))
+
+        return CostPlan(self._run().look("judge", ask))
+
+    @property
+    def report_path(self) -> Path:
+        """Return the HTML report, of an audit its page; MissingTable if it is not written yet."""
+        return self._there("audit.html" if (self.folder / "audit.html").exists() else "report.html", "report")
+
+    @property
+    def export_path(self) -> Path:
+        """Return the folder of the exported benchmark, one folder in it per format; MissingTable before that."""
+        return self._there("export", "export")
+
+    def _there(self, name: str, stage: str) -> Path:
+        path = self.folder / name
+        if not path.exists():
+            raise MissingTable(f"{path}: is not there, for {remedy(self.folder, stage)}")
+        return path
+
+    def _run(self) -> Run:
+        return opening.opened(None, self.folder, detect=False, tell=_silent)
+
+    def __repr__(self) -> str:
+        ran = [name for name in stages.KNOWN if Mark.read(self.folder / name) is not None]
+        return f"RunView({str(self.folder)!r}, stages that have run: {', '.join(ran) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        rows = self.status().select(SHOWN).with_columns(pl.col("seconds").round(1)).to_dicts()
+        there = [path for path in (self.folder / "report.html", self.folder / "export") if path.exists()]
+        return html.block(f"Run {self.folder}", html.table(rows, digits=1), html.lines([str(path) for path in there]))
+
+
+def open(path: PathLike | None = None) -> RunView:  # noqa: A001 - it is `curate.open`
+    """Open a run folder to be read; without a path the newest one in ./runs.
+
+    UserError if it is none. It may be open while a command works in it: no lock is taken, and nothing is written.
+    """
+    folder = newest() if path is None else Path(path).expanduser()
+    if not folder.is_dir():
+        beside = [each.parent.name for each in folder.parent.glob("*/pipeline.yaml")]
+        raise UserError(f"{folder}: no such folder, expected a run; {suggestion(folder.name, beside)}")
+    return RunView(folder)
+
+
+def _silent(_line: str) -> None:
+    """Drop what is told: whoever opens a run names it."""

@@ -1,0 +1,104 @@
+"""`curate analyze`: why judges disagree, and how hard the queries are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from curate.runs import completing
+from curate.runs.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
+from curate.runs.running import allowed, open_run, print_plan
+from curate.view.answers import answer
+from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
+
+Figures = Mapping[str, Any]
+
+
+def analyze(
+    pipeline: File = None,
+    run: Folder = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Language model that labels a sample; by default nothing is sent.", autocompletion=completing.models
+        ),
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(min=1, help="Number of contested pairs, and of queries, that the model labels.")
+    ] = 100,
+    plan: Plan = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    retry: Retry = False,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Analyse why judges disagree and how hard queries are: by counts, and with --model by labels of a sample."""
+    from curate.commands.analyze import analysis
+    from curate.view.progress import bars
+
+    work = open_run(pipeline, run)
+    work.consent = allowed(max_cost, yes, retry=retry, offline=offline)
+    order = analysis.AnalysisOptions(model, sample)
+    if plan:
+        print_plan(work, work.consent, lambda: analysis.planned(work, order), digits=4, as_json=as_json)
+        return
+    with bars() as (work.progress, work.tell):
+        found: Figures = analysis.analyze(work, order)
+    queries = found["all"]["queries"] if found["all"] else None
+    answer(found, _text(found), as_json=as_json, warnings=caveats(found, queries))
+
+
+def _text(found: Figures) -> Iterator[str]:
+    if found["heuristic"]:
+        yield HEURISTIC
+    bm25 = found["bm25"]
+    yield (
+        f"How hard queries are, by what can be counted (BM25 `{bm25['retriever']}`, {bm25['tokens']}, "
+        f"to rank {bm25['depth']}; means over queries)"
+    )
+    if found["all"] is None:
+        yield "not defined: no query has a positive"
+    else:
+        yield as_table(list(_groups([found["all"], *found["by_bm25_rank"]], "best rank of a positive")))
+        yield from too_few(found["all"]["queries"])
+    questions = found["questions"]
+    if not questions:
+        yield "why judges disagree, and L1 / L2 / L3, are labelled by a model: name one with --model"
+        return
+    for name, title, what in (
+        ("reasons", "Why judges disagree", "contested pairs"),
+        ("difficulty", "How hard queries are, by a model", "queries, each with one of its positives"),
+    ):
+        yield from _labelled(questions[name], title, what)
+
+
+def _labelled(asked: Figures, title: str, what: str) -> Iterator[str]:
+    shares = asked["shares"]
+    labels = " / ".join(each["label"] for each in shares)
+    yield f"\n{title}: {asked['drawn']:,} of {asked['population']:,} {what}, by {asked['model']}, {asked['prompt']}"
+    if shares[0]["value"] is None:
+        yield f"{labels}: not defined, for nothing was labelled"
+    else:
+        percents = " / ".join(f"{100 * share['value']:.0f}" for share in shares)
+        yield f"{labels}: {percents} %"
+        yield as_table([{"label": each["label"], "count": each["count"], "share": ranged(each)} for each in shares])
+    lacking = {name: count for name, count in asked["statuses"].items() if count and name != "labelled"}
+    if lacking:
+        yield "without a label: " + ", ".join(f"{count:,} {name}" for name, count in lacking.items())
+    if asked["groups"]:
+        yield as_table(list(_groups(asked["groups"], "label")))
+
+
+def _groups(groups: Sequence[Figures], title: str) -> Iterator[dict[str, object]]:
+    for each in groups:
+        yield {
+            title: each["name"],
+            "queries": each["queries"],
+            "share": f"{100 * each['share']:.0f} %",
+            "words in closest positive": ranged(each["overlap"]),
+            "in all positives": ranged(each["overlap_mean"]),
+            "characters": ranged(each["length"], 1),
+            "median rank": "not defined" if each["median_rank"] is None else f"{each['median_rank']:g}",
+            "found": each["found"],
+        }

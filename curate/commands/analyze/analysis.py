@@ -1,0 +1,196 @@
+"""Analyze a finished run: measures that need no labels, and what a model says of a seeded sample.
+
+Nothing is sent unless a model is named, and then only what the ledger lacks. The figures are also written to
+`checks/analyze.json` of the run folder.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import polars as pl
+
+from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.commands.analyze import asking, labelfree
+from curate.commands.analyze.asking import PURPOSE, Inquiry, SampledPair
+from curate.commands.analyze.labelfree import Counted
+from curate.core.config import Json, plain, read_yaml
+from curate.core.errors import ConfigError
+from curate.core.sampling import shuffled
+from curate.ledger import Ledger, default_path
+from curate.llm import passages
+from curate.llm.questions import STATUSES, Question, Said, question
+from curate.panel.voting import PAIR
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.freshness import MADE_FROM, label_stage, made_from
+from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.looked_up import heuristic
+from curate.pipeline.stage import Context
+from curate.runs.runner import Run
+from curate.stats import difficulty, sample_estimates
+from curate.system import resources
+from curate.system.corpus import TableCorpus
+from curate.system.files import write_json
+from curate.system.run_lock import locked
+
+SAMPLE = 100
+REASONS, DIFFICULTY = "reasons", "difficulty"
+LANGUAGES = ("zh", "en")
+"""Languages that there are prompts in; texts of others are asked about in English."""
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """What is to be asked of whom; without a model nothing is."""
+
+    model: str | None = None
+    sample: int = SAMPLE
+    """Contested pairs, and queries, that are drawn at most."""
+
+
+def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
+    """Return a row per question that something is left to ask of: calls, tokens and cost at most; nothing is sent."""
+    context = run.beside("resolve")
+    if order.model is None:
+        raise ConfigError("--plan: without a model nothing is sent; name one with --model")
+    model = _model(context, order.model)
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        desk = QuestionClient(ledger, context, dry=True)
+        asking.said(model, _inquiries(run, context, order), desk)
+        return desk.rows()
+
+
+def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
+    """Return all figures as plain mappings, ask for what they lack, and write them to `checks/analyze.json`."""
+    context = run.beside("resolve")
+    model = None if order.model is None else _model(context, order.model)
+    with locked(run.folder):  # so that two processes do not pay for the same sample
+        stage = label_stage(run.folder)
+        qrels = context.read(stage, "qrels")
+        counted = labelfree.count(context, cast("PoolConfig", run.pipeline.sections["pool"]), qrels)
+        result: dict[str, Json] = {
+            MADE_FROM: made_from(context, "consensus", stage),
+            "labels": stage,
+            "heuristic": heuristic(context),
+            **_label_free(counted, context.seed),
+            "questions": {} if model is None else _asked(run, context, order, model, counted),
+        }
+        context.out.mkdir(exist_ok=True)
+        write_json(context.out / "analyze.json", result)
+    return result
+
+
+def _label_free(counted: Counted, seed: int) -> dict[str, Json]:
+    queries = counted.queries
+    whole = difficulty.group("all", queries, len(queries), seed) if queries else None
+    return {
+        "bm25": {"retriever": counted.bm25, "tokens": counted.tokens, "depth": counted.depth},
+        "all": plain(whole),
+        "by_bm25_rank": [plain(each) for each in difficulty.by_rank(queries, seed)],
+        "queries": [plain(each) for each in queries],
+    }
+
+
+def _asked(run: Run, context: Context, order: AnalysisOptions, model: AskedModel, counted: Counted) -> dict[str, Json]:
+    inquiries = _inquiries(run, context, order)
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        dry = QuestionClient(ledger, context, dry=True)
+        asking.said(model, inquiries, dry)
+        dry.permit("analyzing")
+        config = cast("JudgeConfig", run.pipeline.sections["judge"])
+        found = asking.said(model, inquiries, QuestionClient(ledger, context, mixed_models=config.mixed_models))
+        names = (REASONS, DIFFICULTY)
+        return {
+            name: _answered(model, inquiry, said, counted if name == DIFFICULTY else None, context.seed)
+            for name, inquiry, said in zip(names, inquiries, found, strict=True)
+        }
+
+
+def _model(context: Context, name: str) -> AskedModel:
+    return AskedModel.named(context, name, "--model", PURPOSE)
+
+
+def _answered(
+    model: AskedModel, inquiry: Inquiry, said: Sequence[tuple[SampledPair, Said]], counted: Counted | None, seed: int
+) -> dict[str, Json]:
+    """Return the shares of the labels among what was labelled, with Wilson intervals; the rest is counted apart."""
+    given = [each.label for _, each in said if each.label]
+    groups = {item.query_id: each.label for item, each in said if each.label}
+    labels = list(inquiry.question.labels)
+    return {
+        "model": model.name,
+        "prompt": f"{inquiry.question.name} ({inquiry.question.digest[:12]})",
+        "population": inquiry.population,
+        "drawn": len(said),
+        "statuses": {name: sum(each.status == name for _, each in said) for name in STATUSES},
+        "shares": [
+            {"label": label, "count": given.count(label), **_share(given.count(label), len(given))} for label in labels
+        ],
+        "groups": []
+        if counted is None
+        else [plain(each) for each in difficulty.grouped(counted.queries, groups, labels, seed)],
+        "rows": [
+            {"query_id": item.query_id, "doc_id": item.doc_id, "status": e.status, "label": e.label, "reason": e.reason}
+            for item, e in said
+        ],
+    }
+
+
+def _share(hits: int, labelled: int) -> Mapping[str, Json]:
+    found = sample_estimates.wilson(hits, labelled)
+    return dict.fromkeys(("value", "low", "high")) if found is None else found.bounds(4)
+
+
+def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inquiry, Inquiry]:
+    """Return the question why judges disagree about contested pairs, and how hard queries are about positives.
+
+    A larger sample holds the smaller one, so what was asked before is not asked again. A query is asked about with one
+    of its positives, drawn by chance.
+    """
+    seed = context.seed
+    verdicts = context.read("consensus", "verdicts").filter(pl.col("verdict") == "contested").sort(PAIR)
+    contested = {(query, doc): votes for query, doc, votes in verdicts.select(*PAIR, "votes").iter_rows()}
+    pairs = shuffled(list(contested), seed, PURPOSE, REASONS)[: order.sample]
+    qrels = context.read(label_stage(run.folder), "qrels").sort(PAIR)
+    positives = dict(qrels.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+    queries = shuffled(list(positives), seed, PURPOSE, DIFFICULTY)[: order.sample]
+    chosen = [(query, shuffled(positives[query], seed, PURPOSE, query)[0]) for query in queries]
+    item = _texts(context, cast("JudgeConfig", run.pipeline.sections["judge"]), [*pairs, *chosen])
+    grades = {pair: _nameless(contested[pair], seed, pair) for pair in pairs}
+    return (
+        Inquiry(_question(context, REASONS), tuple(item(*pair, grades[pair]) for pair in pairs), len(contested)),
+        Inquiry(_question(context, DIFFICULTY), tuple(item(*pair, ()) for pair in chosen), len(positives)),
+    )
+
+
+def _nameless(votes: Sequence[Mapping[str, str | None]], seed: int, pair: tuple[str, str]) -> tuple[str, ...]:
+    """Return the grades of a pair in an order that says nothing of the judges; those that gave none are left out."""
+    given = [grade for vote in votes if (grade := vote["grade"])]
+    return tuple(shuffled(given, seed, PURPOSE, "grades", *pair))
+
+
+def _texts(
+    context: Context, config: JudgeConfig, pairs: Sequence[tuple[str, str]]
+) -> Callable[[str, str, tuple[str, ...]], SampledPair]:
+    """Return what makes an item of a pair and its grades, with the texts as judges are shown them."""
+    queries = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    wanted = {doc for _, doc in pairs}
+    batches = TableCorpus(context.folder("diversify")).batches()
+    shown = {
+        doc.doc_id: passages.cut(doc.shown(), config.passage_tokens)
+        for batch in batches
+        for doc in batch
+        if doc.doc_id in wanted
+    }
+
+    def item(query: str, doc: str, grades: tuple[str, ...]) -> SampledPair:
+        return SampledPair(query, doc, passages.cut(queries[query], config.query_tokens), shown[doc], grades)
+
+    return item
+
+
+def _question(context: Context, name: str) -> Question:
+    language = context.language.split("-")[0]
+    chosen = language if language in LANGUAGES else "en"
+    path = resources.find("prompts", f"analyze-{name}-{chosen}.yaml")
+    return question(read_yaml(path), str(path))

@@ -1,0 +1,130 @@
+"""`curate audit`: whether the labels of a set are right."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curate.runs.options import (
+    AsJson,
+    Assign,
+    Depth,
+    File,
+    Folder,
+    Force,
+    Language,
+    MaxCost,
+    Panel,
+    Plan,
+    Queries,
+    Retrievers,
+    Source,
+    Yes,
+)
+from curate.runs.running import allowed, assigned, carry_out, listed, of_source, open_run
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table, caveats, too_few
+
+if TYPE_CHECKING:
+    from curate.runs.runner import Run
+
+
+@reporting
+def audit(
+    source: Source = None,
+    retrievers: Retrievers = None,
+    depth: Depth = None,
+    models: Panel = None,
+    queries: Queries = None,
+    runs: Annotated[
+        list[Path] | None, typer.Option("--score", help="Run file to score by old and new labels; may be repeated.")
+    ] = None,
+    relevant_from: Annotated[
+        int | None,
+        typer.Option(min=1, help="Lowest score of the set's qrels that means relevant, where they have several."),
+    ] = None,
+    language: Language = None,
+    plan: Plan = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a panel grade what retrievers return, compare it with a set's labels, and write a repaired set."""
+    from curate.runs.opening import need_audit, scored
+    from curate.system.files import read_json
+
+    changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
+    given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
+    changes += [*assigned(given), *scored(runs or [])]
+    if source is not None:
+        changes = of_source("audit", source) + changes
+        pipeline = pipeline or "audit"
+    work = open_run(pipeline, run, [*changes, *(assign or [])])
+    if not carry_out(need_audit(work), allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
+        return
+    found = read_json(work.folder / "audit" / "audit.json")
+    warnings = [*found["dependence"]["warnings"], *caveats(found, found["queries"])]
+    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
+
+
+def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
+    """Yield the figures that people look at first, and where the rest lies."""
+    yield f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
+    if least := found.get("relevant_from"):
+        yield f"labels of {least} and above count as relevant; the repaired labels keep the scores of the set"
+    if found["heuristic"]:
+        yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
+    yield from _panel(found)
+    for table in _tables(found):
+        yield as_table(table, digits=3)
+    yield from too_few(found["queries"])
+    patch = found["patch"]
+    for name in ("added", "removed"):
+        yield f"labels {name}: {patch[name]:,}, of which {patch[f'{name}_copies']:,} by equal text alone"
+    for name in ("patch.tsv", "qrels.tsv", "mteb"):
+        yield f"{name}: {work.folder / 'audit' / name}"
+    yield f"report: {work.folder / 'audit.html'}"
+
+
+def _panel(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what the judges have in common, and what a panel of several is worth."""
+    from curate.panel import judge_dependence
+    from curate.view.words import strings
+
+    yield from (f"WARNING: {said}" for said in found["dependence"]["warnings"])
+    if len(found["panel"]) > 1:
+        yield judge_dependence.worth(found["dependence"], strings("en")["dependence"])
+
+
+def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
+    """Yield the tables of audit.json that people look at first: means, corrected means, systems."""
+    from curate.core.records import AUDITED
+
+    measured = ((name.replace("_", " "), found["measures"][name]) for name in AUDITED)
+    yield [
+        {"a query": name, **{key: each[key] for key in ("mean", "low", "high")}, "median": each["spread"]["median"]}
+        for name, each in measured
+    ]
+    for sample in found["corrected"]:
+        named = ((name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision"))
+        shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
+        if shown:
+            yield shown
+    depth = found["systems"]["recall_depth"]
+    heads = {"ndcg": "nDCG@10", f"recall_at_{depth}": f"recall@{depth}", "rank": "rank"}
+    columns = {f"{head} {side}": f"{key}_{side}" for key, head in heads.items() for side in ("old", "new")}
+    if systems := found["systems"]["systems"]:
+        yield [
+            {
+                "system": each["system"],
+                **{head: each[key] for head, key in columns.items()},
+                "circular": "yes" if each["circular"] else "no",
+            }
+            for each in systems
+        ]

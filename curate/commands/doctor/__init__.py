@@ -1,0 +1,48 @@
+"""`curate doctor`: what this machine has, what it lacks, and what to type then."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+
+if TYPE_CHECKING:
+    from curate.commands.doctor.examination import Finding
+
+MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
+
+
+def doctor(
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Also look at each machine of the Ray cluster at this address: host:port, or auto."),
+    ] = None,
+    attempt: Annotated[
+        bool, typer.Option("--try", help="Also load the packaged encoders and torch, and try both; takes seconds.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
+    from curate.commands.doctor.examination import examine
+    from curate.core.errors import CheckFailed
+    from curate.pipeline.stage import home, ledger_place
+
+    findings = list(examine(home(), ledger_place(), os.environ, attempt))
+    if cluster is not None:
+        from curate.commands.doctor.cluster import examine_cluster
+
+        findings += examine_cluster(cluster, home())
+    bad = [each.what for each in findings if each.state == "bad"]
+    failed = CheckFailed(f"found what prevents a run: {', '.join(bad)}") if bad else None
+    answer([asdict(each) for each in findings], _lines(findings), as_json=as_json, failed=failed)
+
+
+def _lines(findings: "Sequence[Finding]") -> Iterator[str]:
+    width = max(len(each.what) for each in findings)
+    for each in findings:
+        remedy = f"\n   {'':{width}}  {each.remedy}" if each.remedy else ""
+        yield f"{MARKS[each.state]} {each.what:{width}}  {each.found}{remedy}"

@@ -1,0 +1,1 @@
+"""The command `evaluate`: scores of models on a benchmark."""

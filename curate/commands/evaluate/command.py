@@ -1,0 +1,138 @@
+"""`curate evaluate`: what models score on a benchmark, and what the scores prove."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
+
+Figures = Mapping[str, Any]
+Several = Annotated[
+    list[str] | None,
+    typer.Option("--models", "-m", help="bm25, an encoder, a folder, or the name of a model; separated by commas."),
+]
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
+]
+Dtype = Annotated[
+    str, typer.Option(help="auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", metavar="DTYPE")
+]
+Dims = Annotated[str | None, typer.Option(help="Widths such as 768,512,256: vectors are cut to them and scored again.")]
+
+
+@reporting
+def evaluate(
+    folder: Annotated[Path, typer.Argument(help="A run folder, an export, its folder mteb, or one task's folder.")],
+    others: Annotated[
+        list[str] | None, typer.Argument(help="More models, as after --models.", metavar="[MODEL]...")
+    ] = None,
+    models: Several = None,
+    legacy: Annotated[
+        list[str] | None,
+        typer.Option("--legacy", help="Folder or mteb task whose ranking of the models is compared with this one."),
+    ] = None,
+    baselines: Annotated[bool, typer.Option(help="Score BM25 and the offline encoders too.")] = True,
+    floors: Annotated[
+        bool, typer.Option(help="Score what needs no meaning too: length, shared characters, a keyword per class.")
+    ] = True,
+    reviews: Annotated[
+        Path | None,
+        typer.Option(help="Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's."),
+    ] = None,
+    average: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Group of tasks to average, as NAME=TASK,TASK; several groups are compared.", metavar="GROUP"
+        ),
+    ] = None,
+    results: Annotated[
+        list[Path] | None, typer.Option(help="Folder of mteb results, whose models are compared without queries.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Model to test every other one against, with Holm over these pairs alone.")
+    ] = None,
+    device: Device = None,
+    dtype: Dtype = "auto",
+    dims: Dims = None,
+    speed: Annotated[
+        bool, typer.Option("--speed", help="Time the models in turn on the queries, search apart.")
+    ] = False,
+    speed_queries: Annotated[int, typer.Option(min=1, help="Queries that --speed takes.")] = 1000,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score models with mteb, and test which differences between them are significant.
+
+    On graded labels nDCG@10 is given with linear and with exponential gain, and with the mean of the judges' gains.
+    """
+    from curate.commands.evaluate import evaluation as evaluating
+    from curate.commands.evaluate.comparison import ComparisonOptions
+    from curate.commands.evaluate.rounds import widths_of
+    from curate.view.progress import bars
+
+    named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
+    old = [name for each in legacy or [] for name in each.split(",") if name]
+    more = ComparisonOptions(average or (), results or (), against)
+    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
+    order = replace(order, speed=speed_queries if speed else None, compared=more, dtype=dtype, dims=widths_of(dims))
+    with bars() as (progress, tell):
+        found = evaluating.evaluate(order, tell, progress)
+    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+
+
+def _text(found: Figures) -> Iterator[str]:
+    from curate.commands.evaluate.page import overview
+    from curate.commands.evaluate.page_averages import correlations, line
+
+    yield as_table(overview(found, bold="*"))
+    yield "points of 100, the best between asterisks"
+    for task in found["tasks"]:
+        enough, left = task["enough"], task["headroom"]
+        apart = f"{enough['told_apart']} of {len(enough['neighbours'])} neighbours in the order told apart"
+        yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points of mteb's score"
+        if levels := task["levels"]:
+            known = [each for each in levels["models"] if each["precision_at_10"]]
+            yield f"{task['name']}: {', '.join(map(_level, known)) or 'no model'} by the sample {levels['sample']}"
+        elif task["verdicts"] and task["judged"]:
+            yield f"{task['name']}: no level: nobody read the top tens; `curate review export --for-scores` draws them"
+        if against := task["against_floors"]:
+            above = sum(each["above"] for each in against["models"])
+            yield (
+                f"{task['name']}: {above} of {len(against['models'])} models above the {against['sort']} "
+                f"{against['best']} ({100 * against['score']:.2f}), the best without meaning"
+            )
+        if task["speed"]:
+            yield from _speed(task)
+    for each in found["legacy"]:
+        value = each["spearman"]
+        shown = (
+            f"{value['value']:.3f} ({value['low']:.3f} to {value['high']:.3f}), p {value['p']:.4f}"
+            if value
+            else "not given"
+        )
+        yield f"{each['new']} against {each['old']}, {each['models']} models: rho {shown}"
+    yield from map(line, found["averages"])
+    for each in found["orders"]:
+        yield from (f"{each['one']} against {each['other']}: {said}" for said in correlations(each))
+    yield from found["notes"]
+    yield f"all figures: {found['folder']}/README.md"
+
+
+def _level(row: Figures) -> str:
+    score = row["precision_at_10"]
+    return f"{row['model']} P@10 {100 * score['value']:.1f} ± {100 * score['half']:.1f}"
+
+
+def _speed(task: Figures) -> Iterator[str]:
+    from curate.commands.evaluate import speed_page
+
+    yield f"{task['name']}, speed:"
+    yield as_table(speed_page.overview(task["speed"]))
+    yield from speed_page.ratios(task["speed"])
+    yield speed_page.where(task["speed"])

@@ -1,0 +1,143 @@
+"""Data as `curate init` finds them: sources, columns and why, languages, and whether anything is to be asked."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+from curate.ask.forecast import SampleTexts
+from curate.commands.ingest import Config
+from curate.commands.init import pairing
+from curate.commands.init.place import need_two_tables
+from curate.commands.init.request import InitRequest
+from curate.core import records
+from curate.core.config import check
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.protocols import Progress, quiet
+from curate.tables.readers import TABLES, Row, Source, Table
+from curate.tables.readers.guess import has_known_name
+from curate.tables.readers.items import LINE, Item, item
+from curate.tables.readers.language import LOOKED, Spoken, language
+from curate.tables.readers.look import TableLook
+from curate.tables.readers.look import look as table_look
+from curate.tables.readers.settings import Sources, sources
+
+_ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
+"""Settings by which a reader asks to be told; what they mean is in its sentence."""
+
+
+@dataclass(frozen=True)
+class DataSources:
+    """What lies where a user pointed."""
+
+    request: InitRequest
+    input: Config
+    sources: Sources
+    tables: Mapping[Table, TableLook]
+    """Every table that there is."""
+    by_cells: Mapping[Table, str] = field(default_factory=dict)
+    """Of one file that is both tables, the columns of questions and answers, where what stands in them told."""
+
+    @property
+    def pairs(self) -> bool:
+        """Say whether each row is a query and its answer: two columns of one file, no qrels, no column of grades."""
+        texts = {chosen(self, table).get("text") for table in self.tables}
+        graded = any(has_known_name([name], "qrels", ["score"]) for name in self.tables["queries"].columns)
+        return self.sources.one_table and len(texts) == len(self.tables) == 2 and not graded
+
+    @cached_property
+    def samples(self) -> SampleTexts:
+        """Return the texts of the first rows, as a judge is shown them; DataError if a table lacks a column."""
+        return SampleTexts([*_first(self, "queries")], [*_first(self, "corpus")])
+
+    @cached_property
+    def spoken(self) -> Spoken:
+        """Return the language of the texts of the first rows, and that of queries and documents alone."""
+        texts = {"queries": self.samples.queries, "corpus": self.samples.documents}
+        whole = language(text for each in texts.values() for text in each)
+        return Spoken(whole, {table: language(each) for table, each in texts.items()})
+
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """Return table -> texts of the first rows that are of the detected language alone, and texts in all."""
+        texts = {"queries": self.samples.queries, "documents": self.samples.documents}
+        counts = {name: Counter(language([text]) for text in each) for name, each in texts.items()}
+        return {name: (each[self.spoken.language], each.total()) for name, each in counts.items()}
+
+
+def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
+    """Look at the data, in one pass, and return what they are.
+
+    ConfigError or DataError, saying what to type, if something is missing or no column can hold what is needed.
+    """
+    config = check(Config, request.said("ingest") or {}, "ingest")
+    need_two_tables(request, config)
+    try:
+        found = sources(config)
+        cells, texts = _sides(config, found)
+        looks: dict[Table, TableLook] = {}
+        for table in (table for table in TABLES if found.tables[table]):
+            known = {**named(config, table), **({"text": texts[table]} if table in texts else {})}
+            other = [column for side, column in texts.items() if table not in (side, "qrels")]
+            looks[table] = table_look(found.tables[table], table, known, progress, other)
+    except UserError as error:
+        if remedies := _settings(error, request):
+            raise type(error)("\n".join([str(error), *(f"here: {each}" for each in remedies)])) from error
+        raise
+    return DataSources(request, config, found, looks, cells)
+
+
+def _sides(config: Config, found: Sources) -> tuple[Mapping[Table, str], Mapping[Table, str]]:
+    """Return the text columns of queries and corpus in one file: those that cells told, and all that are known."""
+    if not found.one_table:
+        return {}, {}
+    said = {table: column for table in TABLES if (column := named(config, table).get("text"))}
+    cells = pairing.by_cells(pairing.sentences(found.tables["queries"][0]))
+    return (cells, cells) if cells and {**cells, **said} == cells else ({}, said)
+
+
+def _settings(error: UserError, request: InitRequest) -> list[str]:
+    """Return the commands that give the setting which an error asks for, one per choice; none if it asks for none."""
+    said = str(error)
+    asked = _ASKED.search(said)
+    if asked is None:
+        return []
+    choices = error.choices if isinstance(error, ConfigError) else ()
+    table = next((each for each in TABLES if each == asked["table"]), None)
+    alone = table is not None and request.said("ingest", table, "path") is None
+    path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
+    files = ("--set", f"ingest.{table}.path={path}") if alone else ()
+    values = [json.dumps(each, ensure_ascii=False) for each in choices] or ["VALUE"]
+    return [request.command(*files, "--set", f"{asked[0]}={value}") for value in values]
+
+
+def named(config: Config, table: Table) -> dict[str, str]:
+    """Return field -> column, of those that the user named."""
+    own: dict[str, str] = getattr(config.columns, table).model_dump(exclude_none=True)
+    section = getattr(config, table)
+    return own | (section.columns.model_dump(exclude_none=True) if section else {})
+
+
+def rows(group: Sequence[Source]) -> Iterator[Row]:
+    """Yield the rows of sources that can be read."""
+    return (row for source in group for row in source.rows() if isinstance(row, Row))
+
+
+def chosen(found: DataSources, table: Table) -> dict[str, str]:
+    """Return field -> column; DataError, with a command that names a column, if a field has none."""
+    look = found.tables[table]
+    if look.guess is None:
+        field = "doc_id" if table == "qrels" else "text"
+        remedy = found.request.command("--column", f"{table}.{field}=NAME")
+        raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
+    return {**look.guess.usual, **look.guess.columns}
+
+
+def _first(found: DataSources, table: Table) -> Iterator[str]:
+    names = {each: (column,) for each, column in {**chosen(found, table), "id": LINE}.items()}  # whatever its id is
+    for row in islice(rows(found.sources.tables[table]), LOOKED):
+        read = item(row, names)
+        if isinstance(read, Item) and not read.empty():
+            yield records.shown(read.title, read.text)

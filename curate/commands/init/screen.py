@@ -1,0 +1,237 @@
+"""What `curate init` shows: what it chose and why, what it offers, what asking costs, and what to type next."""
+
+from collections.abc import Iterable, Iterator
+from unicodedata import east_asian_width
+
+from curate.commands.init.judges import PANEL, variables
+from curate.commands.init.looking import DataSources, named
+from curate.commands.init.price import PlanPrice
+from curate.commands.init.request import quoted
+from curate.commands.init.writing import PipelineDraft
+from curate.llm.budget import CostEstimate
+from curate.llm.exchange_rates import line as rates_line
+from curate.llm.exchange_rates import shown
+from curate.tables.readers.guess import has_known_name
+from curate.tables.readers.items import LINE
+from curate.tables.readers.look import LONG, TableLook
+
+_LABEL = 10
+"""Width of the words at the left."""
+_ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "gb18030": "GB18030", "big5": "Big5"}
+_DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+_ITEMS = {"queries": "queries", "corpus": "documents", "qrels": "qrels"}
+_OTHERS = 4
+
+
+def lines(found: DataSources, made: PipelineDraft) -> Iterator[str]:
+    """Yield the lines of the whole block."""
+    for look in found.tables.values():
+        yield from _block(look.table, _table(found, look))
+    if "qrels" not in found.tables:
+        known = "every row is a known pair: its document answers its query (`pairs: true` in the file)"
+        yield from _block("qrels", [known if made.ingest.pairs else "none; none are needed"])
+    yield from _block("note", found.sources.notes)
+    yield from _block("language", [_language(found, made.pipeline.head.language)])
+    yield from _block("texts", _texts(found, made))
+    yield from _block("judges", _judges(made))
+    yield from _block("pool", [_pool(found, made)])
+    yield from _block("price", _price(made))
+    yield from _block("written", [str(made.path)])
+    yield from _block("next", _next(found, made))
+
+
+def _block(label: str, body: Iterable[str]) -> Iterator[str]:
+    """Yield lines behind a label that stands in front of the first; a line gives no orders to a terminal."""
+    for number, each in enumerate(body):
+        plain = "".join(sign if sign.isprintable() else " " for sign in each)
+        yield f"{'' if number else label:{_LABEL}} {plain}".rstrip()
+
+
+def _table(found: DataSources, look: TableLook) -> Iterator[str]:
+    rows = f"{look.rows:,} row{'' if look.rows == 1 else 's'}"
+    yield f"{look.place}   {', '.join([*_form(look), rows])}"
+    assert look.guess is not None
+    chosen = {**look.guess.usual, **look.guess.columns}
+    order = [field for field in ("id", "query_id", "doc_id", "title", "text", "score") if field in chosen]
+    columns = {field: "line numbers" if chosen[field] == LINE else chosen[field] for field in order}
+    fields, wide = max(map(len, order)), max(map(_width, columns.values()))
+    for field in order:
+        reason = _reason(found, look, field, chosen[field])
+        yield f"  {field:{fields}}  {columns[field]}{' ' * (wide - _width(columns[field]))}  {reason}"
+    others = look.guess.others if look.table != "qrels" else ()
+    if others:
+        more = ", ..." if len(others) > _OTHERS else ""
+        yield f"  not used: {', '.join(others[:_OTHERS])}{more}"
+
+
+def _form(look: TableLook) -> Iterator[str]:
+    yield {"txt": "a text per line", "task": "a task"}.get(look.format, look.format.upper())
+    if look.delimiter:
+        yield _DELIMITERS.get(look.delimiter, repr(look.delimiter))
+    if look.sheet:
+        yield f"sheet {look.sheet}"
+    if look.packed:
+        yield look.packed
+    if look.encoding:
+        yield _ENCODINGS.get(look.encoding, look.encoding)
+
+
+def _reason(found: DataSources, look: TableLook, field: str, column: str) -> str:
+    assert look.guess is not None
+    if field in named(found.input, look.table):
+        return "as you said"
+    if column == LINE:
+        return "no column looks like an id" + ("; the qrels will not match them" if "qrels" in found.tables else "")
+    if field in look.guess.usual:
+        return "the usual name"
+    if field == "text" and look.table in found.by_cells:
+        return "its cells ask" if look.table == "queries" else "its cells answer"
+    if has_known_name([column], look.table, [field]):
+        return {"id": "named like an id", "title": "named like a title", "text": "named like the text"}.get(
+            field, "named so"
+        )
+    return "short, and different in every row" if field == "id" else "the longest texts"
+
+
+def _language(found: DataSources, language: str) -> str:
+    counts = " and ".join(f"{share:,} of {total:,} {what}" for what, (share, total) in found.shares().items())
+    detected = found.spoken.language
+    if found.request.said("language") or found.request.language:
+        differs = not found.spoken.fits(language)
+        return f"{language}, as you said{f'; the texts look {found.spoken}' if differs else ''}"
+    apart = f"; the queries look {found.spoken.tables['queries']}" if len(set(found.spoken.tables.values())) > 1 else ""
+    return f"{detected}, in {counts} of the first rows{apart}"
+
+
+def _texts(found: DataSources, made: PipelineDraft) -> Iterator[str]:
+    nothing = True
+    for look in found.tables.values():
+        for each in _offers(look, made):
+            nothing = False
+            yield each
+    if nothing:
+        yield "no HTML, none empty, none over-long"
+
+
+def _offers(look: TableLook, made: PipelineDraft) -> Iterator[str]:
+    what, of = _ITEMS[look.table], f"of {look.rows:,} {_ITEMS[look.table]}"
+    if look.html:
+        offer = ": `html: strip` in the file, or --set ingest.html=strip, takes it out"
+        yield f"{look.html:,} {of} hold HTML{', which is taken out' if made.ingest.html == 'strip' else offer}"
+    if look.long:
+        limit = made.pipeline.sections["judge"].model_dump()["passage_tokens"]
+        cut = f"a judge is shown the first {limit:,} tokens" if limit else "a judge is shown all of them"
+        yield f"{look.long:,} {of} are longer than {LONG:,} characters (longest {look.longest:,}); {cut}"
+    if look.empty:
+        yield f"{look.empty:,} {of} are empty; `ingest` leaves them out"
+    bad = look.problems + (look.id.repeated + look.id.missing if look.id else 0)
+    if bad and made.ingest.on_error == "drop":
+        yield f"{bad:,} rows of {what} cannot be used; `ingest` drops them, each with its reason"
+    elif look.problems:
+        yield f"{look.problems:,} rows of {what} cannot be read, and `curate run` stops there:"
+        yield f"  {look.problem}"
+        yield "  `on_error: drop` in the file, or --set ingest.on_error=drop, drops such rows, each with its reason"
+
+
+def _judges(made: PipelineDraft) -> Iterator[str]:
+    reasons = {each.name: each.reason for each in made.judges}
+    wide = max(map(len, made.models))
+    asked = {each.judge for each in made.whole.judges}
+    if not asked:
+        yield f"{', '.join(made.models)}   heuristics, which show the machinery and prove nothing"
+        if not made.keyless and not made.named:
+            yield f"  no key is set ({variables()}, ...), and models.yaml names no language model"
+    else:
+        for name in made.models:
+            yield f"{name:{wide}}  {reasons.get(name, 'as you said' if name in asked else 'a heuristic')}"
+        if len({each.family for each in made.judges}) < len(made.judges):
+            yield "  some are of one family, which err alike: `curate models` lists others"
+        elif 0 < len(made.models) < PANEL:
+            yield "  three of different families are better: `curate models` lists who else could judge"
+    for each in made.keyless:
+        yield f"  {each.name} of models.yaml needs its key: export {each.key}=..."
+
+
+def _pool(found: DataSources, made: PipelineDraft) -> str:
+    documents = found.tables["corpus"].rows
+    size = min(made.pool.size, documents)
+    paper = (
+        ""
+        if made.pool.size >= min(500, documents)
+        else "; the paper took 500: --set pool.depth=500 --set pool.size=500"
+    )
+    return f"{size:,} of {documents:,} documents per query, by {', '.join(made.pool.retrievers)}{paper}"
+
+
+def _price(made: PipelineDraft) -> Iterator[str]:
+    """Yield a table: a judge per row, calls and money for the trial and for all queries."""
+    plans = [each for each in (made.trial, made.whole) if each is not None and each.total is not None]
+    if not plans:
+        return
+    table = [
+        [judge, *(cell for each in rows for cell in _cost(each.estimate, each.cost_least))]
+        for judge, *rows in zip(
+            (each.judge for each in made.whole.judges), *(each.judges for each in plans), strict=True
+        )
+    ]
+    if len(table) > 1:
+        table.append(["together", *(cell for each in plans for cell in _sum(each))])
+    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    heads = [
+        f"{each.queries:,} queries, a trial" if each is made.trial else f"all {each.queries:,} queries"
+        for each in plans
+    ]
+    over = zip(heads, widths[1::2], widths[2::2], strict=True)
+    yield (" " * widths[0] + "".join(f"   {head:>{calls + money + 2}}" for head, calls, money in over)).rstrip()
+    for row in table:
+        pairs = zip(row[1::2], widths[1::2], row[2::2], widths[2::2], strict=True)
+        yield f"{row[0]:{widths[0]}}" + "".join(f"   {calls:>{a}}  {money:>{b}}" for calls, a, money, b in pairs)
+    yield from _caps(made.whole)
+
+
+def _cost(found: CostEstimate, least: float | None) -> tuple[str, str]:
+    """Return calls and money, of a cascade from what it costs at least."""
+    if found.cost is None or least is None:
+        return f"{found.calls:,} calls", "price unknown"
+    fewest = f"{shown(least, found.currency)} to " if least < found.cost else ""
+    return f"{found.calls:,} calls", f"about {fewest}{shown(found.cost, found.currency)}"
+
+
+def _sum(price: PlanPrice) -> tuple[str, str]:
+    """Return the calls of all judges and what they cost; per currency where there is no rate."""
+    assert price.total is not None
+    estimates = [each.estimate for each in price.judges]
+    calls, money = _cost(price.total, price.least)
+    if price.total.cost is not None or any(each.cost is None for each in estimates):
+        return calls, money
+    parts: dict[str, float] = {}
+    for each in estimates:
+        parts[each.currency] = parts.get(each.currency, 0.0) + (each.cost or 0.0)
+    return calls, "about " + " and ".join(shown(cost, code) for code, cost in parts.items())
+
+
+def _caps(price: PlanPrice) -> Iterator[str]:
+    """Yield what a cap needs that is not known."""
+    plans = [each.estimate for each in price.judges]
+    currencies = {each.currency for each in plans if each.cost}
+    if any(each.cost is None for each in plans):
+        yield "  a cap (--max-cost) needs every judge's price: judges.NAME.price in the file"
+    elif len(currencies) > 1 and price.total and price.total.cost is None:
+        rates = rates_line(currencies, max(currencies))
+        yield f"  a cap (--max-cost) needs what these currencies are worth: `{rates}` in the file"
+
+
+def _next(found: DataSources, made: PipelineDraft) -> Iterator[str]:
+    run = f"curate run {quoted(str(made.path))}"
+    if made.whole.judges:
+        yield f"{run}   after a look at the file; it stops before the first paid call and says the price"
+        return
+    yield f"{run}   after a look at the file; a trial without a language model, nothing is sent"
+    if found.tables["corpus"].rows > 1000 and "e5" in (*made.pool.retrievers, *made.models):
+        yield f"{run} --set 'pool.retrievers=[bm25, use]' --set 'judge.models=[lexical, use]'   quicker, without e5"
+    yield "curate models   who could judge, and which key each needs"
+
+
+def _width(text: str) -> int:
+    """Return the columns of a terminal that a text takes."""
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)

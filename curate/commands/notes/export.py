@@ -1,0 +1,195 @@
+"""Two tasks that stock mteb scores offline: retrieval of the same group's texts, and classification of the label.
+
+Texts are masked first. Ids are numbers, so that no id of a patient or a visit leaves the table. The groups of the
+classification lie on one side of its split each.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from curate.commands.notes.measuring import MeasurePlan
+from curate.commands.notes.probing import ProbeSet, halves
+from curate.commands.notes.table import NotesTable
+from curate.core.config import Json
+from curate.core.errors import ConfigError, DataError
+from curate.core.protocols import Progress
+from curate.pii.settings import Masking
+from curate.pii.texts import mask_texts
+from curate.system.files import remove, replace_folder, sha256, write_text
+from curate.tables.exporters import mteb_tasks
+from curate.tables.exporters.card import environment, front_matter
+from curate.tables.exporters.mteb import mteb_language
+from curate.tables.readers.language import language
+
+SHORTEST = 5
+"""Characters of a text that can be classified."""
+PART = 5
+"""One of so many parts is the test split, where labels have as many groups."""
+MOST = 20_000_000
+"""Relevant pairs that are written; groups of thousands of texts make more."""
+SAMPLE = 200
+Frames = dict[tuple[str, str], pl.DataFrame]
+"""(Configuration, split) -> rows."""
+
+
+def need_free(folder: Path) -> None:
+    """Raise ConfigError if a folder is there and holds anything but an export of this kind."""
+    if folder.exists() and not (folder / "tasks.py").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"--export {folder}: found something else there, expected a new folder; name another one")
+
+
+def write(
+    table: NotesTable, asked: MeasurePlan, folder: Path, spoken: str | None, progress: Progress
+) -> dict[str, Any]:
+    """Write the tasks that the table allows, and return what was masked, written and left out."""
+    spoken = spoken or language(table.texts[:SAMPLE])
+    code = mteb_language(spoken)
+    texts, masked, residual = _masked(table.texts, progress)
+    notes, tasks = list[str](), list[dict[str, Json]]()
+    new = folder.with_name(f".{folder.name}.new")
+    remove(new)
+    new.mkdir(parents=True)
+    head: dict[str, Any] = {"language": spoken, "code": code, "masked": masked, "residual": residual}
+    if "group" in asked.undefined:
+        notes.append(f"no retrieval task: {asked.undefined['group']}")
+    else:
+        frames = _retrieval(table, texts)
+        counts = {config: frame.height for (config, _), frame in frames.items()}
+        tasks.append(_write(new, folder.name, RETRIEVAL, frames, {**head, "counts": counts}))
+    if asked.probe is None:
+        notes.append(f"no classification task: {asked.undefined['auroc_disjoint']}")
+    else:
+        frames, dropped = _classification(asked.probe, texts)
+        notes += [f"classification: {count:,} texts left out: {why}" for why, count in dropped.most_common()]
+        counts = {split: frame.height for (_, split), frame in frames.items()} | {"labels": len(asked.probe.names)}
+        made = _write(new, folder.name, CLASSIFICATION, frames, {**head, "counts": counts})
+        tasks.append({**made, "labels": list(asked.probe.names)})
+    if not tasks:
+        remove(new)
+        raise DataError(f"{table.place}: no task can be made: {'; '.join(notes)}")
+    write_text(new / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
+    replace_folder(new, folder)
+    return {"folder": str(folder), "masked": dict(masked), "residual": residual, "tasks": tasks, "notes": notes}
+
+
+RETRIEVAL: Mapping[str, Any] = {
+    "type": "Retrieval",
+    "main_score": "hit_rate_at_1",
+    "category": "text-retrieval",
+    "abstask": {"class": "retrieval.AbsTaskRetrieval", "attributes": {"ignore_identical_ids": True}},
+    "default": "qrels",
+    "description": "Texts of the same group, such as notes of one patient, for each text: it is itself in the corpus, "
+    "under its own id, which is not counted. `hit_rate_at_k` is the recall that `curate notes` calls group.",
+}
+DRAWS = {"samples_per_label": 8, "n_experiments": 10}
+CLASSIFICATION: Mapping[str, Any] = {
+    "type": "Classification",
+    "main_score": "f1",
+    "category": "text-classification",
+    "abstask": {"class": "classification.AbsTaskClassification", "attributes": DRAWS},
+    "default": "default",
+    "description": "The label of a text. No group, such as a patient, has texts in both splits; no text is in both.",
+}
+
+
+def _masked(texts: Sequence[str], progress: Progress) -> tuple[list[str], Mapping[str, int], int]:
+    """Return the texts, kind of personal data -> how often it was masked, and places that still look like it."""
+    found, kinds, residual = list[str](), Counter[str](), 0
+    for each in mask_texts(texts, Masking(), b"", progress=progress):
+        found.append(each.masked.text)
+        kinds.update(span.kind for span in each.masked.spans)
+        residual += len(each.left)
+    return found, dict(sorted(kinds.items())), residual
+
+
+def _retrieval(table: NotesTable, texts: Sequence[str]) -> Frames:
+    """Return corpus, queries (texts whose group has others) and qrels."""
+    chains = table.chains
+    sizes = np.bincount(chains.group)
+    if (pairs := int((sizes * (sizes - 1)).sum())) > MOST:
+        raise DataError(
+            f"{table.place}: found groups so large that {pairs:,} pairs are relevant, expected {MOST:,} at most; "
+            "name a finer column with --column group=NAME, or leave out --export"
+        )
+    ids, starts = [f"t{at}" for at in range(len(texts))], np.cumsum(sizes) - sizes
+    asked = [int(at) for at in chains.member]
+    mates = [(at, range(starts[chains.group[at]], starts[chains.group[at]] + sizes[chains.group[at]])) for at in asked]
+    both = [(ids[at], ids[other]) for at, others in mates for other in others if other != at]
+    return {
+        ("corpus", "test"): pl.DataFrame({"id": ids, "text": list(texts)}),
+        ("queries", "test"): pl.DataFrame({"id": [ids[at] for at in asked], "text": [texts[at] for at in asked]}),
+        ("qrels", "test"): pl.DataFrame(both, schema=["query-id", "corpus-id"], orient="row").with_columns(
+            score=pl.lit(1, pl.Int64)
+        ),
+    }
+
+
+def _classification(probe: ProbeSet, texts: Sequence[str]) -> tuple[Frames, Counter[str]]:
+    """Return the two splits, and reason -> texts that are in none."""
+    train, test = halves(probe, PART)
+    labels: dict[str, set[int]] = {}
+    for at, label in zip(probe.texts, probe.labels, strict=True):
+        labels.setdefault(texts[at], set()).add(int(label))
+    dropped, taken, frames = Counter[str](), set[str](), Frames()
+    for split, rows in (("train", train), ("test", test)):
+        kept = []
+        for text, label in ((texts[probe.texts[row]], int(probe.labels[row])) for row in rows):
+            if len(text.strip()) < SHORTEST:
+                dropped[f"under {SHORTEST} characters"] += 1
+            elif len(labels[text]) > 1:
+                dropped["the same text has two labels"] += 1
+            elif text in taken:
+                dropped["the same text is there already"] += 1
+            else:
+                taken.add(text)
+                kept.append((text, label))
+        frames["default", split] = pl.DataFrame(kept, schema={"text": pl.String, "label": pl.Int64}, orient="row")
+    for (_, split), frame in frames.items():
+        if frame["label"].n_unique() < len(probe.names):
+            raise DataError(
+                f"classification: a label has no text left in the split {split}; leave the rarest label empty, or "
+                "leave out --export"
+            )
+    return frames, dropped
+
+
+def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head: Mapping[str, Any]) -> dict[str, Json]:
+    """Write one task's Parquet files, named by their content, and its README."""
+    folder = above / kind["type"].lower()
+    name = f"{name}-{folder.name}"
+    folder.mkdir()
+    files: dict[str, list[dict[str, str]]] = {}
+    for (config, split), frame in frames.items():
+        beside = folder / ".new.parquet"
+        frame.write_parquet(beside, compression="zstd", statistics=False)
+        stem = config if split == "test" else f"{config}-{split}"
+        path = beside.rename(folder / f"{stem}-{sha256(beside)[:16]}.parquet")
+        files.setdefault(config, []).append({"split": split, "path": path.name})
+    front = {
+        "pretty_name": name,
+        "language": [head["language"].partition("-")[0]],
+        "task_categories": [kind["category"]],
+        "tags": ["mteb", "text"],
+        "configs": [
+            {"config_name": config, "data_files": each} | ({"default": True} if config == kind["default"] else {})
+            for config, each in files.items()
+        ],
+        "mteb": {
+            "name": name,
+            "type": kind["type"],
+            "eval_langs": [head["code"]],
+            "main_score": kind["main_score"],
+            "description": kind["description"],
+        },
+        "abstask": kind["abstask"],
+    }
+    masked = ", ".join(f"{each} {count:,}" for each, count in head["masked"].items()) or "nothing was found"
+    given = {**head, "masked": masked, "name": name, "main_score": kind["main_score"]}
+    page = environment().get_template("commands/notes/task.md.j2")
+    write_text(folder / "README.md", page.render(front=front_matter(front), description=kind["description"], **given))
+    return {"task": name, "rows": ", ".join(f"{count:,} {what}" for what, count in head["counts"].items())}

@@ -1,0 +1,47 @@
+"""`curate paper`: tables and figures of a run for a paper."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curate.runs import completing
+from curate.runs.options import AsJson
+from curate.runs.running import open_run
+from curate.view.answers import answer
+from curate.view.text import as_table
+
+
+def paper(
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="Run folder; default: the newest run.", autocompletion=completing.runs),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `paper` in the run.")] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Language of captions and figures, en or zh; default: the run's.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's statistics, agreement, audit and scores as CSV, LaTeX (booktabs) and vector PDF.
+
+    Nothing is sent or scored; what was not done is named, and has no table.
+    """
+    from curate.commands.paper import kit
+    from curate.view.progress import bars
+
+    work = open_run(None, run)
+    with bars() as (progress, _):
+        found = kit.paper(work, out, language, progress)
+    answer(found, _lines(found), as_json=as_json, warnings=[each["found"] for each in found["not_done"]])
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    yield as_table([{"table": each["name"], "rows": each["rows"]} for each in found["tables"]])
+    for each in found["figures"]:
+        yield f"figure: {each['name']}"
+    for each in found["not_done"]:
+        yield f"not done: {each['name']}: {each['found']}" + (f"\n  next: {each['next']}" if each["next"] else "")
+    program = "xelatex" if found["language"] == "zh" else "pdflatex"
+    yield f"document: {found['document']}, to be compiled by {program}"

@@ -1,0 +1,199 @@
+"""Figures of a paper as vector PDF: quality by difficulty and against speed, and scores with their intervals.
+
+Colours are those of Okabe and Ito (2008), which colour-blind people tell apart; every model has a shape as well. The
+same figures give the same bytes: a file holds no date and no name of a program. Texts that need another font than
+matplotlib's own are drawn as outlines.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curate.commands.paper.evidence import Figures
+from curate.commands.paper.fonts import FigureFonts
+from curate.commands.paper.score_tables import marked
+from curate.system.extras import needed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">")
+"""Seven colours and ten shapes in turn: 70 models before a pair of them comes again."""
+WIDTH = 6.7
+"""Inches: the width of the text on A4 with margins of 20 mm."""
+POINTS = 100.0
+STYLE = {
+    "font.size": 8,
+    "text.parse_math": False,  # a dollar in a name is no formula
+    "pdf.fonttype": 42,  # journals refuse fonts of type 3
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+class PaperFigures:
+    """Draw figures of one evaluation into a folder; MissingExtra without matplotlib."""
+
+    def __init__(self, folder: Path, tasks: Sequence[Figures], words: dict[str, Any]) -> None:
+        with needed("a figure of a paper"):
+            import matplotlib as mpl
+            from matplotlib.patheffects import Normal
+        self._folder, self._tasks, self._said, self._words = folder, tasks, words, words["figures"]
+        rows = [row for task in tasks for row in (*task["scores"], *task["floors"])]
+        self._names = list(dict.fromkeys(row["model"] for row in rows))
+        said = [str(text) for each in (*self._words.values(), words["ranks"]) for text in each.values()]
+        self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *said])
+        outlines = [Normal()] if len(self.fonts.families) > 1 else []  # Chinese fonts embed as type 3 or not validly
+        style: dict[Any, Any] = {**STYLE, "font.family": self.fonts.families, "path.effects": outlines}
+        self._style = functools.partial(mpl.rc_context, style)
+
+    def difficulty(self) -> list[Figures]:
+        """Draw each task's mean scores by the difficulty of its queries; return the tasks that are drawn."""
+        tasks = [task for task in self._tasks if task.get("difficulty")]
+        self._with_legend("difficulty", tasks, [[row["model"] for row in task["scores"]] for task in tasks])
+        return tasks
+
+    def _by_difficulty(self, panel: "Axes", task: Figures) -> None:
+        bands = task["difficulty"]
+        for name in (row["model"] for row in task["scores"]):
+            means = [POINTS * band["scores"][name] for band in bands]
+            panel.plot(range(len(bands)), means, linewidth=0.8, **self._mark(name))
+        ranks = [f"{self._said['ranks'][band['best_rank']]}\n({band['queries']:,})" for band in bands]
+        panel.set_xticks(range(len(bands)), [self.fonts.drawn(each) for each in ranks], fontsize=7)
+        panel.set_xlim(-0.3, len(bands) - 0.7)
+        panel.set_ylim(-3, 103)
+
+    def quality_speed(self) -> list[Figures]:
+        """Draw each task's scores against queries per second, on a logarithmic axis; return the tasks drawn."""
+        tasks = [task for task in self._tasks if _rates(task)]
+        self._with_legend("quality-speed", tasks, [list(_rates(task)) for task in tasks])
+        return tasks
+
+    def _with_legend(self, name: str, tasks: Sequence[Figures], models: Sequence[Sequence[str]]) -> None:
+        """Draw a panel per task, and below them one legend of all models; nothing without tasks."""
+        if not tasks:
+            return
+        draw = {"difficulty": self._by_difficulty, "quality-speed": self._against_speed}[name]
+        shown = [each for each in self._names if any(each in some for some in models)]
+        with self._style():
+            figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(shown) / 3))
+            for task, panel in zip(tasks, axes, strict=True):
+                draw(panel, task)
+                self._lettered(panel, task, self._words[name])
+            for each in shown:
+                label = self._label(each, tasks)
+                axes[0].plot([], [], label=label, linestyle="none", **self._mark(each))
+            figure.legend(loc="outside lower center", ncols=3, frameon=False)
+            self._save(figure, name)
+
+    def _lettered(self, panel: "Axes", task: Figures, said: Figures) -> None:
+        panel.set_xlabel(self.fonts.drawn(said["across"]))
+        panel.set_ylabel(self.fonts.drawn(said["up"].format(measure=task["shown"])))
+        panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
+        panel.grid(color="#dddddd", linewidth=0.5)
+        panel.set_axisbelow(True)
+
+    def _against_speed(self, panel: "Axes", task: Figures) -> None:
+        rates = _rates(task)
+        for row in (row for row in task["scores"] if row["model"] in rates):
+            panel.errorbar(
+                [rates[row["model"]]],
+                [POINTS * row["lead"]],
+                yerr=_whiskers(row[task["lead"]]),
+                linestyle="none",
+                elinewidth=0.8,
+                capsize=2,
+                **self._mark(row["model"]),
+            )
+        _logarithmic(panel, list(rates.values()))
+
+    def scores(self) -> Sequence[Figures]:
+        """Draw every task's models, the best first, with intervals; what needs no meaning is hollow."""
+        tallest = max(len(task["scores"]) + len(task["floors"]) for task in self._tasks)
+        with self._style():
+            figure, axes = _panels(len(self._tasks), 0.9 + 0.17 * tallest)
+            for task, panel in zip(self._tasks, axes, strict=True):
+                self._ranked(panel, task)
+            self._save(figure, "scores")
+        return self._tasks
+
+    def _ranked(self, panel: "Axes", task: Figures) -> None:
+        rows = sorted([*task["scores"], *task["floors"]], key=lambda row: (-row["lead"], row["model"]))
+        for place, row in enumerate(rows):
+            hollow = {"markerfacecolor": "white"} if "floor" in row else {}
+            panel.errorbar(
+                [POINTS * row["lead"]],
+                [place],
+                xerr=_whiskers(row[task["lead"]]),
+                linestyle="none",
+                elinewidth=0.8,
+                capsize=2,
+                **{**self._mark(row["model"]), **hollow},
+            )
+        panel.set_yticks(range(len(rows)), [self._label(row["model"], [task]) for row in rows])
+        panel.set_ylim(len(rows) - 0.5, -0.5)
+        panel.set_xlabel(self.fonts.drawn(self._words["scores"]["across"].format(measure=task["shown"])))
+        panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
+        panel.grid(axis="x", color="#dddddd", linewidth=0.5)
+        panel.set_axisbelow(True)
+
+    def _label(self, name: str, tasks: Sequence[Figures]) -> str:
+        short = self.fonts.drawn(_short(name))
+        return short if marked(name, tasks, self._said) == name else self._said["mark"].format(model=short)
+
+    def _mark(self, name: str) -> dict[str, Any]:
+        at = self._names.index(name)
+        return {"color": COLOURS[at % len(COLOURS)], "marker": SHAPES[at % len(SHAPES)], "markersize": 5}
+
+    def _save(self, figure: "Figure", name: str) -> None:
+        nothing = {"CreationDate": None, "Creator": None, "Producer": None}
+        figure.savefig(self._folder / f"{name}.pdf", format="pdf", metadata=nothing)
+
+
+def _rates(task: Figures) -> dict[str, float]:
+    """Return model -> queries per second, of the models with a score."""
+    known = {row["model"] for row in task["scores"]}
+    return (
+        {row["model"]: row["qps"] for row in task["speed"]["models"] if row["model"] in known} if task["speed"] else {}
+    )
+
+
+def _panels(count: int, height: float, legend: int = 0) -> tuple["Figure", "list[Axes]"]:
+    """Return a figure with a panel per task, two in a line."""
+    from matplotlib.figure import Figure
+
+    across = min(2, count)
+    down = math.ceil(count / across)
+    figure = Figure(figsize=(WIDTH, height * down + 0.18 * legend), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    found = [figure.add_subplot(down, across, place + 1) for place in range(count)]
+    return figure, found
+
+
+def _whiskers(found: Figures) -> list[list[float]] | None:
+    """Return how far an interval goes to either side of its figure; None where it is not known."""
+    value, low, high = found["value"], found["low"], found["high"]
+    if low is None or high is None:
+        return None
+    return [[POINTS * max(value - low, 0)], [POINTS * max(high - value, 0)]]
+
+
+def _logarithmic(panel: "Axes", rates: Sequence[float]) -> None:
+    """Scale the axis of speed, with room beside the points and plain numbers at 1, 2 and 5 of every power of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    panel.set_xscale("log")
+    panel.set_xlim(min(rates) / 1.6, max(rates) * 1.6)
+    wide = max(rates) / min(rates) > 200
+    panel.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda rate, _place: f"{rate:,g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _short(name: str, most: int = 34) -> str:
+    """Return a name of a model that leaves room for the scores: the middle of a long one is cut."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) :]}"

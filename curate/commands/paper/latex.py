@@ -1,0 +1,183 @@
+"""Tables as LaTeX with booktabs, and the document that shows all of them; no text of a run can become a command."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from curate.commands.paper.table import Cell, PaperTable, Shown
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    "[": "{[}",  # behind a line's end it would be an optional argument
+    "]": "{]}",
+    "*": "{*}",
+    "-": "{-}",  # two of them would be a dash
+    "?": "{?}",  # with a grave behind it, another letter
+    "!": "{!}",
+    ",": "{,}",
+}
+SIGNS = {
+    "’": "'",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "…": r"\ldots{}",
+    "×": r"\ensuremath{\times}",
+    "±": r"\ensuremath{\pm}",
+    "−": r"\ensuremath{-}",
+    "≥": r"\ensuremath{\geq}",
+    "≤": r"\ensuremath{\leq}",
+    "α": r"\ensuremath{\alpha}",
+    "κ": r"\ensuremath{\kappa}",
+    "ρ": r"\ensuremath{\rho}",
+    "τ": r"\ensuremath{\tau}",
+}
+HEADS = {
+    "en": "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n",
+    "zh": "% Compile with xelatex.\n\\documentclass{ctexart}\n",
+}
+COMMON = (
+    "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
+    "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
+)
+LONGEST = 140
+"""Letters of a row, at most: scaled to the width of the text they are about 7 points high."""
+
+
+def escaped(text: str, language: str) -> str:
+    """Return a text that LaTeX prints as it is; for letters that pdfLaTeX lacks, English prints their numbers."""
+    letters = "".join(_letter(each, language) for each in " ".join(text.split()))
+    return letters.replace(r" \%", r"~\%")  # no line begins with it
+
+
+def _letter(sign: str, language: str) -> str:
+    if sign in SPECIAL:
+        return SPECIAL[sign]
+    if sign in SIGNS:
+        return SIGNS[sign]
+    if " " <= sign <= "~" or (language == "zh" and unicodedata.category(sign)[0] not in "CZ"):
+        return sign
+    letter = unicodedata.normalize("NFD", sign)
+    if len(letter) == 2 and letter[0].isascii() and letter[0].isalpha() and letter[1] in ACCENTS:
+        return f"{ACCENTS[letter[1]]}{{{letter[0]}}}"
+    return f"{{[}}U+{ord(sign):04X}{{]}}"
+
+
+ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0308": r"\"", "\u0327": r"\c"}
+
+
+def fragment(table: PaperTable, language: str) -> str:
+    """Return a table as a float with caption and label, to be read by the document.
+
+    What is wider than the text is scaled down to it; what would then be too small to read stands in blocks.
+    """
+    blocks = [_tabular(table, columns, language) for columns in _blocks(table)]
+    caption = rf"\caption{{{escaped(table.caption, language)}}}"
+    label = rf"\label{{tab:{table.name}}}"
+    return "\n".join(
+        [r"\begin{table}[htbp]", r"\centering", caption, label, "\n\n\\medskip\n\n".join(blocks), r"\end{table}", ""]
+    )
+
+
+def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
+    kinds = "".join("l" if _words(table, at) else "r" for at in columns)
+    rows = [" & ".join(_cell(row[at], language) for at in columns) + r" \\" for row in table.rows]
+    head = " & ".join(escaped(table.heads[at], language) for at in columns) + r" \\"
+    lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    body = "\n".join([rf"\begin{{tabular}}{{{kinds}}}%", *lines])
+    return f"\\resizebox{{\\ifdim\\width>\\textwidth\\textwidth\\else\\width\\fi}}{{!}}{{%\n{body}}}"
+
+
+def _blocks(table: PaperTable) -> list[list[int]]:
+    """Return the columns of each block, the key columns in all of them: one block unless a row is too long.
+
+    As few blocks as a readable row allows, of about one width. A column without any figure is left out.
+    """
+    wide = _widths(table)
+    filled = [at for at in range(len(wide)) if at < table.keys or any(_filled(row[at]) for row in table.rows)]
+    blocks = _cut(wide, filled, table.keys, LONGEST)
+    for longest in range(LONGEST, 0, -5):
+        narrower = _cut(wide, filled, table.keys, longest)
+        if len(narrower) > len(blocks):
+            break
+        blocks = narrower
+    return blocks
+
+
+def _cut(wide: Sequence[int], filled: Sequence[int], keys: int, longest: int) -> list[list[int]]:
+    blocks = [list(filled[:keys])]
+    for at in filled[keys:]:
+        if sum(wide[each] for each in blocks[-1]) + wide[at] > longest and len(blocks[-1]) > keys:
+            blocks.append(list(filled[:keys]))
+        blocks[-1].append(at)
+    return blocks
+
+
+def _filled(cell: Shown) -> bool:
+    return cell.value is not None if isinstance(cell, Cell) else cell is not None
+
+
+def document(
+    tables: Sequence[str],
+    figures: Sequence[tuple[str, str]],
+    language: str,
+    absent: tuple[str, Sequence[str]] = ("", ()),
+) -> str:
+    """Return a document that reads tables by their names and figures by name and caption, and lists what is absent.
+
+    `absent` is a heading, and a sentence for each thing that was not done.
+    """
+    lines = [HEADS[language] + COMMON]
+    lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]
+    lines += [
+        "\\begin{figure}[htbp]\n\\centering\n"
+        f"\\includegraphics[width=\\textwidth,height=0.8\\textheight,keepaspectratio]{{figures/{name}.pdf}}\n"
+        f"\\caption{{{escaped(caption, language)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
+        for name, caption in figures
+    ]
+    heading, sentences = absent
+    if sentences:
+        items = "\n".join(rf"\item {escaped(each, language)}" for each in sentences)
+        lines.append(
+            f"\\clearpage\n\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n"
+        )
+    return "\n".join([*lines, "\\clearpage\n\\end{document}\n"])
+
+
+def _cell(cell: Shown, language: str) -> str:
+    if isinstance(cell, Cell):
+        shown = cell.shown()
+        text = "--" if shown is None else escaped(shown, language)
+        return rf"\textbf{{{text}}}" if cell.best else text
+    if cell is None:
+        return "--"
+    return escaped(f"{cell:,}" if isinstance(cell, int) else cell, language)
+
+
+def _words(table: PaperTable, at: int) -> bool:
+    """Return whether a column holds words alone; the first one names the rows."""
+    return at == 0 or all(isinstance(row[at], str) for row in table.rows)
+
+
+def _widths(table: PaperTable) -> list[int]:
+    """Return about how many letters each column takes; Chinese ones count twice."""
+    lines = [
+        [str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]
+    ]
+    return [
+        3 + max(sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in line[at]) for line in lines)
+        for at in range(len(table.heads))
+    ]

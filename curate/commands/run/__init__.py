@@ -1,0 +1,1 @@
+"""The command `run`: what its stages would ask, and what that costs."""

@@ -1,0 +1,61 @@
+"""`curate tokens`: how many tokens the words of a collection cost each model, and what is cut."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curate.runs.options import AsJson
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
+
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--models", "-m", help="minilm, use, e5, a folder, or a model of the hub; separated by commas."),
+]
+SHOWN = 5
+"""Terms per model that the terminal shows."""
+
+
+@reporting
+def tokens(
+    folder: Annotated[Path, typer.Argument(help="A run folder, an export, a folder of queries and corpus, or a file.")],
+    others: Annotated[
+        list[str] | None, typer.Argument(help="More models, as after --models.", metavar="[MODEL]...")
+    ] = None,
+    models: Models = None,
+    column: Annotated[str | None, typer.Option(help="Column of a file's texts; default: text or query.")] = None,
+    terms: Annotated[int, typer.Option(min=0, help="Split terms listed per model.")] = 20,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=2**63 - 1, help="Read the first texts alone, of queries and documents.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for tokens.json and README.md.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what tokenizers make of texts: tokens per word, split words, unknown ones, texts that would be cut."""
+    from curate.commands.tokens.report import TokenRequest, report
+    from curate.view.progress import bars
+
+    named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
+    order = TokenRequest(folder, named, column, terms, limit, out, seed)
+    with bars() as (progress, _):
+        found = report(order, progress)
+    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+
+
+def _text(found: Mapping[str, Any]) -> Iterator[str]:
+    from curate.commands.tokens import page
+
+    for part in found["parts"]:
+        yield page.head(part)
+        yield as_table(page.overview(part, found["lengths"]))
+        for model, rows in page.terms(part, SHOWN):
+            yield f"split terms that cost most, {model}"
+            yield as_table(rows)
+        yield ""
+    yield from found["notes"]
+    if found["folder"]:
+        yield f"all figures: {found['folder']}/README.md"

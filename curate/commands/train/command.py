@@ -1,0 +1,77 @@
+"""`curate train`: an embedding model trained on triples, and what it gained on a test set that it never saw."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curate.runs.options import AsJson, Assign, File, Force
+from curate.view.answers import answer
+from curate.view.output_mode import reporting
+from curate.view.text import as_table
+
+Figures = Mapping[str, Any]
+
+
+@reporting
+def train(
+    triples: Annotated[
+        Path, typer.Argument(help="Run or folder of `curate train-set`, or a .jsonl, .parquet or .csv file of triples.")
+    ],
+    base: Annotated[str, typer.Option(help="Model to begin with: a folder, or a name on the hub.")],
+    test: Annotated[Path, typer.Option(help="Run or export whose queries score the base and what was trained.")],
+    recipe: Annotated[
+        str | None, typer.Option(help="contrastive, align, joint, pairs or soft; default: the pipeline's.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Models to train; 3 or more.")] = None,
+    few_seeds: Annotated[bool, typer.Option("--few-seeds", help="Allow fewer than 3 seeds; the card says so.")] = False,
+    legacy: Annotated[
+        list[str] | None, typer.Option(help="Folder or mteb task that shows what the model forgot; may be repeated.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: trained/NAME of the test.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print steps, memory and time; train nothing.")] = False,
+    pipeline: File = None,
+    assign: Assign = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train an embedding model on triples; score it and its base once on a test set, with a paired test."""
+    from curate.commands.train.section import train_settings
+    from curate.commands.train.train import TrainRequest, planned
+    from curate.commands.train.train import train as training
+    from curate.view.progress import bars
+
+    given = {"recipe": recipe, "seeds": seeds}
+    changes = [f"train.{name}={value}" for name, value in given.items() if value is not None]
+    settings = train_settings(pipeline or "train", [*changes, *(assign or [])])
+    order = TrainRequest(
+        triples,
+        base,
+        test,
+        settings,
+        out or Path("trained") / test.resolve().name,
+        [name for each in legacy or [] for name in each.split(",") if name],
+        device,
+        few_seeds,
+        force,
+    )
+    with bars() as (progress, tell):
+        found: Figures = planned(order, progress) if plan else training(order, tell, progress)
+    if plan:
+        rows = [{"what": name, "value": value} for name, value in found.items()]
+        answer({"plan": found}, [as_table(rows)], as_json=as_json)
+        return
+    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+
+
+def _text(found: Figures) -> Iterator[str]:
+    from curate.commands.train.card import shown
+
+    for row in found["test"]:
+        yield f"{row['task']} {row['measure']}, base -> trained, of 100: {shown(row)}"
+    for row in found["legacy"]:
+        yield f"{row['task']} (legacy) {row['measure']}: {shown(row)}"
+    yield from found["notes"]
+    yield f"model: {found['folder']}/model, of seed {found['chosen']}; all figures: {found['folder']}/README.md"

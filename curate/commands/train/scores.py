@@ -1,0 +1,137 @@
+"""Score base and trained models on the test set and on legacy tasks by mteb, and compare them query by query."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curate.commands.evaluate import tasks
+from curate.commands.evaluate.mteb_models import EvaluatedModel
+from curate.commands.evaluate.scoring import Scored, scored
+from curate.commands.evaluate.tasks import EvaluationTask
+from curate.commands.evaluate.text_inputs import probe
+from curate.commands.train.loading import TrainModels
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.core.protocols import Encoder
+from curate.pipeline.stage import home
+from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.stats.bootstrap import averages
+from curate.stats.significance import compare, mean, means
+from curate.stats.tally import Floats
+from curate.system.extras import needed
+
+Foreign = Any
+"""Things of mteb, which have no types here."""
+KINDS = ("Retrieval", "Reranking")
+PER_QUERY = "stock"
+"""Reading whose mean over queries is mteb's score."""
+
+
+def test_tasks(folder: Path) -> list[EvaluationTask]:
+    """Return the tasks of an export that score every query; DataError if there is none or no query has a label."""
+    if not folder.is_dir():
+        raise DataError(
+            f"--test {folder}: there is no such folder; give a run or an export in MTEB layout (a task that mteb knows "
+            "by name is scored beside it with --legacy)"
+        )
+    with needed("curate train"):
+        import datasets
+    datasets.disable_progress_bars()
+    found = [task for task in tasks.in_folder(folder) if task.kind.mteb.type in KINDS]
+    if not found:
+        raise DataError(
+            f"--test {folder}: found no task of retrieval or reranking, expected one; give an export in MTEB layout"
+        )
+    for task in found:
+        if not any(gain > 0 for labels in task.data["relevant_docs"].values() for gain in labels.values()):
+            raise DataError(f"--test {folder}: {task.name} has no qrels above 0, expected labels to score against")
+    return found
+
+
+def asked(task: EvaluationTask) -> list[str]:
+    """Return the texts of a task's queries."""
+    return list(task.data["queries"]["text"])
+
+
+class ModelScores:
+    """Scores of models on some tasks; each task is scored once per model."""
+
+    def __init__(self, models: TrainModels, scoring: Sequence[EvaluationTask]) -> None:
+        self.models, self.tasks = models, scoring
+
+    def of(self, name: str, place: str, *, documents: Encoder | None) -> list[Scored]:
+        """Return what a model does on every task; `documents` are kept vectors that stand for its document side."""
+        config = Config(model=place, max_length=self.models.settings.max_length)
+        revision = DenseEncoder(name, config).revision
+        revision += "-train" if documents is None else f"-{documents.revision}"
+        model = EvaluatedModel(name, revision, lambda: _for_mteb(self.models.load(place), name, documents))
+        return [scored(model, task, home() / "evaluations")[0] for task in self.tasks]
+
+
+def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
+    """Return a model as mteb takes it; where document vectors are kept, it encodes queries alone.
+
+    Tasks of one test set share queries: a text that was encoded before, with the same prompt, is not encoded again.
+    """
+    from mteb.models import SentenceTransformerEncoderWrapper
+    from mteb.models.model_meta import ModelMeta
+
+    known: dict[tuple[str, str], Foreign] = {}
+    with warnings.catch_warnings():  # mteb calls itself and sentence-transformers by old names
+        warnings.simplefilter("ignore")
+        plain = SentenceTransformerEncoderWrapper(model)
+
+    class Kept(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
+        def encode(
+            self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **named: Foreign
+        ) -> Foreign:
+            texts, role = list(inputs.dataset["text"]), getattr(prompt_type, "value", None)
+            if documents is not None and role == "document":
+                return documents.encode(texts, "document")
+            way = str(probe(plain, task_metadata, prompt_type).identity)
+            keys = [(way, text) for text in texts]
+            if any(key not in known for key in keys):
+                rows = super().encode(inputs, task_metadata=task_metadata, prompt_type=prompt_type, **named)
+                known.update(zip(keys, np.asarray(rows), strict=True))
+            return np.stack([known[key] for key in keys])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = Kept(model)
+    made.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
+    return made
+
+
+def compared(base: Scored, trained: Sequence[Scored], task: EvaluationTask, seed: int) -> dict[str, Json]:
+    """Return a task's scores of base and trained models, and their difference by a paired test where queries have one.
+
+    A trained model's score of a query is its mean over the seeds.
+    """
+    found: dict[str, Json] = {
+        "task": task.name,
+        "kind": task.kind.mteb.type,
+        "measure": task.measure,
+        "base": base.main,
+        "trained": float(np.mean([each.main for each in trained])),
+        "seeds": [each.main for each in trained],
+        "rows": len(base.queries),
+    }
+    if task.kind.mteb.type not in KINDS:
+        return {**found, "difference": None, "p": None, "smallest": None}
+    before, after = np.array(base.values[PER_QUERY]), _mean(trained)
+    return {**found, **difference({"base": before, "trained": after}, seed)}
+
+
+def difference(scores: Mapping[str, Floats], seed: int) -> dict[str, Json]:
+    """Return by how much the second of two models is better, with its 95 % interval, p, and what could be shown."""
+    (one, before), (other, after) = scores.items()
+    (figure,) = averages([after - before], seed)
+    (pair,) = compare([one, other], [means(before), means(after)], mean, seed)
+    return {"difference": figure.shown(), "p": round(pair.p, 5), "smallest": round(pair.smallest, 5)}
+
+
+def _mean(trained: Sequence[Scored]) -> Floats:
+    return np.asarray(np.mean([each.values[PER_QUERY] for each in trained], axis=0), dtype=np.float64)

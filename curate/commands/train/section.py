@@ -1,0 +1,18 @@
+"""The section `train` of a pipeline file, checked."""
+
+from collections.abc import Sequence
+
+from curate.commands.train import TrainSettings
+from curate.core import config
+from curate.core.errors import ConfigError
+from curate.pipeline.pipeline import Pipeline, find
+
+
+def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:
+    """Return the settings of `train` in a pipeline file, with `train.key=value` applied; ConfigError lists mistakes."""
+    other = [each for each in assignments if not each.startswith("train.")]
+    if other:
+        raise ConfigError(f"--set {other[0]}: expected a setting of train, for example train.batch=64")
+    path = find(pipeline)
+    found = Pipeline.load(path, assignments)
+    return config.check(TrainSettings, found.head.train, f"{path.name}: train")

@@ -1,1 +1,0 @@
-"""Tables and figures of a run for a paper: CSV, LaTeX and vector PDF."""

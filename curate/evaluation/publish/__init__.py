@@ -1,1 +1,0 @@
-"""What a benchmark needs before it is published: a checklist, statistics, and a folder for the pull request to mteb."""

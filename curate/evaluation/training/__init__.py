@@ -1,1 +1,0 @@
-"""Training of embedding models on labels made here: losses, asymmetric sides, and one door to the trainer."""

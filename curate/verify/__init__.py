@@ -1,1 +1,0 @@
-"""Verification of an export: every label derived again from the ledger."""
