@@ -147,7 +147,7 @@ def test_modules_import_one_another_in_no_circle() -> None:
 
 
 def test_rooms_import_one_another_in_no_circle() -> None:
-    rooms = defaultdict(set)
+    rooms: dict[str, set[str]] = defaultdict(set)
     for name, targets_of in IMPORTS.items():
         for target in targets_of if room(name) else ():
             here, there = (f"commands/{command(each)}" if command(each) else room(each) for each in (name, target))
