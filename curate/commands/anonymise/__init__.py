@@ -7,9 +7,3 @@ script     lines of a text file with their bytes and their encoding
 jsonl, table, plain    lines -> pieces that know their texts and can be written again
 parquet    the same for batches of a Parquet file
 """
-
-from curate.commands.anonymise.done import Done, WithheldError
-from curate.commands.anonymise.masking_file import anonymise
-from curate.commands.anonymise.settings import Fields, MaskRequest
-
-__all__ = ["Done", "Fields", "MaskRequest", "WithheldError", "anonymise"]

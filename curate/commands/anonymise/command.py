@@ -14,7 +14,8 @@ from curate.view.answers import answer
 from curate.view.output_mode import reporting
 
 if TYPE_CHECKING:
-    from curate.commands.anonymise import Done, MaskRequest
+    from curate.commands.anonymise.done import Done
+    from curate.commands.anonymise.settings import MaskRequest
 
 
 Field = Annotated[
@@ -74,8 +75,7 @@ def anonymise(
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; all else in it stays unchanged."""
-    from curate.commands.anonymise import Fields, MaskRequest
-    from curate.commands.anonymise.settings import Format, listed, masking
+    from curate.commands.anonymise.settings import Fields, Format, MaskRequest, listed, masking
     from curate.core.errors import ConfigError
     from curate.tables.readers.encoding import Encoding
 
@@ -109,7 +109,8 @@ def anonymise(
 
 def _mask(order: "MaskRequest", *, context: bool) -> None:
     """Carry a request out, and say on standard error what was masked and what may have been missed."""
-    from curate.commands.anonymise import WithheldError, anonymise
+    from curate.commands.anonymise.done import WithheldError
+    from curate.commands.anonymise.masking_file import anonymise
     from curate.pii.secret import secret
     from curate.pipeline.stage import home
     from curate.view.progress import bars

@@ -12,7 +12,9 @@ from curate.runs.options import Assign, Language
 from curate.system import interrupts
 
 if TYPE_CHECKING:
-    from curate.commands.init import DataSources, Doubt, InitRequest
+    from curate.commands.init.doubts import Doubt
+    from curate.commands.init.looking import DataSources
+    from curate.commands.init.request import InitRequest
 
 
 def init(
@@ -42,7 +44,11 @@ def init(
     file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
-    from curate.commands.init import InitRequest, doubt, draft, lines, look, need_free, write
+    from curate.commands.init.doubts import doubt
+    from curate.commands.init.looking import look
+    from curate.commands.init.request import InitRequest
+    from curate.commands.init.screen import lines
+    from curate.commands.init.writing import draft, need_free, write
     from curate.runs.running import announce_presets
     from curate.view.progress import bars
 

@@ -16,7 +16,8 @@ import polars as pl
 from curate.ask import build, privacy_guard
 from curate.ask.judged_labels import made_by_panel
 from curate.ask.seating import load_rubric
-from curate.commands.train_set import Config, Negatives, mining
+from curate.commands.train_set import mining
+from curate.commands.train_set.settings import Config, Negatives
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark

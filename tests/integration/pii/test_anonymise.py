@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curate.commands.anonymise import Fields, MaskRequest, anonymise
+from curate.commands.anonymise.masking_file import anonymise
 from curate.commands.anonymise.raw_lines import HEAD
-from curate.commands.anonymise.settings import masking
+from curate.commands.anonymise.settings import Fields, MaskRequest, masking
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.pii import RECOGNISERS
 from curate.pii.listing import listing

@@ -10,8 +10,11 @@ import polars as pl
 import pytest
 import yaml
 
-from curate.commands.init import DataSources, InitRequest, PipelineDraft, doubt, draft, look, write
+from curate.commands.init.doubts import doubt
 from curate.commands.init.judges import askable, panel
+from curate.commands.init.looking import DataSources, look
+from curate.commands.init.request import InitRequest
+from curate.commands.init.writing import PipelineDraft, draft, write
 from curate.core.errors import ConfigError, DataError
 from curate.tables.readers import Table
 from tests.support.runs import complaint, curate, ran
