@@ -16,8 +16,10 @@ _CONFIGS = {
     "pool": ("pipeline.configs", "PoolConfig"),
     "judge": ("pipeline.judge_config", "Config"),
     "consensus": ("pipeline.configs", "ConsensusConfig"),
+    "train_set": ("commands.train_set.settings", "Config"),
 }
-"""Stage -> where its settings are, if services read them too; those of the others are its command's own."""
+"""Stage -> where its settings are, if services read them too, or its command is imported without them; those of the
+others are its command's own."""
 _KINDS = ("sts", "label", "paraphrase", "gradient")
 KNOWN = (*NAMES[:3], "queries", *NAMES[3:-2], *_KINDS, *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
