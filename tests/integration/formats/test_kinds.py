@@ -152,7 +152,7 @@ def test_people_check_a_stranger_s_kind(export: Path) -> None:
 
 def test_a_further_kind_touches_four_files_of_ours() -> None:
     """Of sts, which is made like any other: rows in tables, and nothing that asks for its name."""
-    own = ("stages/sts/", "tables/kinds/sts.py")
+    own = ("commands/sts/", "tables/kinds/sts.py")
     naming = {
         place
         for path in sorted((ROOT / "curate").rglob("*.py"))
