@@ -52,6 +52,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def engine(kind: str) -> Engine:
     if KINDS[kind].get("kind") == "ray":
         need(importlib.util.find_spec("ray") is not None, "the package ray")
+    elif "ray" in sys.modules:  # a process that is connected dies with its cluster, whatever else it does
+        sys.modules["ray"].shutdown()
     made = build.engine(replace(context(Path()), engine=KINDS[kind]))
     assert made is not None
     return made
