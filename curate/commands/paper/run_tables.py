@@ -5,7 +5,7 @@ from typing import Any
 
 from curate.commands.paper.evidence import Figures, PaperEvidence
 from curate.commands.paper.table import Cell, PaperTable, Shown
-from curate.tables.kinds.counted import counted
+from curate.tables.kinds import counted
 from curate.view.run_figures import only_heuristics
 
 Words = dict[str, Any]

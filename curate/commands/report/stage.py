@@ -33,7 +33,7 @@ from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
-from curate.tables.kinds.counted import ALWAYS, counted
+from curate.tables.kinds import ALWAYS, counted
 from curate.tables.kinds.lengths import tokeniser
 from curate.view import run_figures
 from curate.view.grade_colours import STATUSES

@@ -24,6 +24,8 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
     },
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
+ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
+"""Stages of relevance that the page counts in every run."""
 
 
 @cache
@@ -46,3 +48,8 @@ def kinds() -> Sequence[BenchmarkKind]:
 def stages() -> tuple[str, ...]:
     """Return the stages that make tables of kinds, each once, in the order of the kinds."""
     return tuple(dict.fromkeys(each.stage for each in kinds() if each.stage))
+
+
+def counted() -> tuple[str, ...]:
+    """Return the stages that the page counts, those of kinds that another package added since among them."""
+    return ("ingest", *ALWAYS, "resolve", *stages(), "export")

@@ -41,8 +41,8 @@ def say(
 ) -> None:
     """Write down what a judge replied about the texts of that name."""
     request = questions.build(QUESTION, *TEXTS[name], thinking_tokens=thinking)
-    known = {"judge_digest": judge, "rubric_digest": QUESTION.digest, "request_digest": request.digest}
-    ledger.append([], replace(CALL, **known, raw=raw, finish=finish, form=form))  # type: ignore[arg-type]
+    known: dict[str, Any] = {"judge_digest": judge, "rubric_digest": QUESTION.digest, "request_digest": request.digest}
+    ledger.append([], replace(CALL, **known, raw=raw, finish=finish, form=form))
 
 
 def test_answers_are_those_of_the_texts_and_none_of_others(ledger: Ledger) -> None:

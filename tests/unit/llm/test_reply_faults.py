@@ -1,5 +1,7 @@
 """What is wrong with a reply is told by the reply, and a sample of it shows nothing of what was asked."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,10 @@ def request(text: str = PROMPT, *, private: bool = False) -> Request:
     return Request((Message("system", "Grade."), Message("user", text)), 10, private=private)
 
 
-def reply(text: str | None, finish: str = "stop", *, thoughts: bool = False) -> Reply:
-    return Reply(text, finish, "m", None, thoughts)  # type: ignore[arg-type]
+def reply(
+    text: str | None, finish: Literal["stop", "length", "refusal", "other"] = "stop", *, thoughts: bool = False
+) -> Reply:
+    return Reply(text, finish, "m", None, thoughts)
 
 
 @pytest.mark.parametrize(
