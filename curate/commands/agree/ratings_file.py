@@ -15,7 +15,7 @@ from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Progress, quiet
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
-from curate.pii.person_names.people import is_name
+from curate.pii.person_names.lexicon import is_name
 from curate.stats.tally import Ints
 from curate.tables.readers import counts, raters
 from curate.tables.readers.cells import header, opened, texts

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from curate.commands.anonymise.settings import PIPE
 from curate.core.errors import RunFailed
-from curate.pii.excerpt import Excerpt, excerpt
 from curate.pii.masking import Masked
-from curate.pii.residual import Residue
+from curate.pii.residual import Excerpt, Residue, excerpt
 
 LISTED = 1_000
 """Places that still look like personal data that are listed, at most; all are counted."""

@@ -15,7 +15,7 @@ import polars as pl
 from curate.core.errors import DataError
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
-from curate.pii.naming import IdNames
+from curate.pii.pseudonyms import IdNames
 from curate.pipeline.stage import home
 from curate.review.desk import graded_desks
 from curate.review.drawing import known

@@ -17,7 +17,7 @@ from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.records import shown
 from curate.core.sampling import generator, shuffled
 from curate.panel import sampling_design
-from curate.pii.kinds import placeholder
+from curate.pii.masking import placeholder
 from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
 from curate.review.answers import checked

@@ -17,10 +17,9 @@ from curate.core import records
 from curate.core.duplicates import Firsts, made_equal
 from curate.core.records import FIELDS
 from curate.pii import residual
-from curate.pii.masking import Masked
-from curate.pii.naming import FIELD
+from curate.pii.masking import Masked, link
+from curate.pii.pseudonyms import FIELD
 from curate.pii.residual import Residue
-from curate.pii.writing import link
 from curate.system.files import Gathered
 
 KEYS = {"queries": "query_id", "corpus": "doc_id"}

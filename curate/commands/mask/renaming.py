@@ -8,7 +8,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.pii import naming, residual
+from curate.pii import pseudonyms, residual
 from curate.pii.masking import Masked, Masker
 from curate.pii.residual import Residue
 from curate.pii.sieve import mask_all
@@ -30,7 +30,7 @@ class RenamedIds:
         """Return what a row is called, by what was found in its id; `masked` is None if nobody looked."""
         if masked is None or not masked.spans:
             return raw
-        self.renamed[raw] = naming.name(self.key, raw)
+        self.renamed[raw] = pseudonyms.name(self.key, raw)
         return self.renamed[raw]
 
     def of(self, column: str) -> pl.Expr:
@@ -91,11 +91,11 @@ def facts(ids: Mapping[str, RenamedIds]) -> dict[str, Json]:
     counts: dict[str, Json] = {f"renamed_{table}": len(own.renamed) for table, own in ids.items()}
     if not any(counts.values()):
         return {}
-    return {**counts, naming.MARK: naming.mark(next(iter(ids.values())).key)}
+    return {**counts, pseudonyms.MARK: pseudonyms.mark(next(iter(ids.values())).key)}
 
 
 def notes(counted: Mapping[str, Json]) -> list[str]:
     """Return what a user should know of it, in a sentence; nothing if none was renamed."""
     of = counted_texts(counted, "renamed")
-    said = f"the ids of {of} look like personal data and are called {naming.PREFIX}... from here on"
+    said = f"the ids of {of} look like personal data and are called {pseudonyms.PREFIX}... from here on"
     return [f"{said}; if they are numbers that identify nobody: mask.ids: keep"] if of else []

@@ -25,13 +25,11 @@ from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
 from curate.core.records import FIELDS, Span
 from curate.llm.budget import CostEstimate
-from curate.pii.masking import Masked, Masker
-from curate.pii.naming import FIELD
-from curate.pii.secret import secret
+from curate.pii.masking import Masked, Masker, link
+from curate.pii.pseudonyms import FIELD, secret
 from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.sieve import mask_all
 from curate.pii.workers import mask_batches
-from curate.pii.writing import link
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system import files
 from curate.system.processes import cores

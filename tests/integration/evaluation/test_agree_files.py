@@ -10,7 +10,7 @@ import pytest
 
 from curate.commands.agree.ratings_file import measure, read
 from curate.core.errors import ConfigError, DataError
-from curate.pii.person_names.people import is_name
+from curate.pii.person_names.lexicon import is_name
 from curate.tables.readers.counts import looks_like_counts
 from curate.tables.readers.raters import Layout, is_person, panel
 from tests.support import machine

@@ -22,8 +22,7 @@ from curate.commands.anonymise.raw_lines import HEAD
 from curate.commands.anonymise.settings import masking
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.pii import RECOGNISERS
-from curate.pii.listing import listing
-from curate.pii.settings import Masking
+from curate.pii.settings import Masking, listing
 from tests.support import machine
 from tests.support.runs import curate
 
