@@ -22,7 +22,7 @@ from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
 from curate.review.answers import checked
 from curate.review.sample import Design, Stratum, name_row
-from curate.review.sheets.cells import LIMIT
+from curate.review.sheets.files import LIMIT
 from curate.system.files import frame, read_json, read_table
 
 SHARE = 0.01
