@@ -17,7 +17,7 @@ from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import between_people, disagreements, people, with_panel
 from curate.review.showing import row as shown_row
 from curate.stats import sample_estimates
-from curate.tables.kinds.kind import BenchmarkKind, ReviewItems
+from curate.tables.kinds.benchmark_kind import BenchmarkKind, ReviewItems
 from curate.view.run_figures import between
 
 Proof = Mapping[str, Any]

@@ -16,7 +16,7 @@ from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.system.files import read_json
 from curate.tables import kinds
-from curate.tables.exporters.contributors import parts
+from curate.tables.exporters.labels import parts
 from curate.view import run_figures, scale_words
 from curate.view.lead_lines import lead_rows
 from curate.view.words import strings

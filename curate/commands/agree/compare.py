@@ -22,7 +22,7 @@ from curate.review.agreement import checked, dependence
 from curate.runs.run_files import rankings
 from curate.runs.runner import Run
 from curate.system.files import read_json, read_scale, read_table
-from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters.labels import Gain, gains
 from curate.view.run_figures import only_heuristics
 
 GRADED = "graded, lower median"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from curate.view.text import as_table, too_few
 
 if TYPE_CHECKING:
-    from curate.tables.readers.raters import Layout
+    from curate.tables.readers.ratings import Layout
 
 COUNTS = {
     "items": "items",

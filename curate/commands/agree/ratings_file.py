@@ -17,9 +17,9 @@ from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
 from curate.pii.person_names.lexicon import is_name
 from curate.stats.tally import Ints
-from curate.tables.readers import counts, raters
-from curate.tables.readers.cells import header, opened, texts
-from curate.tables.readers.raters import Layout, RaterGroups, RatingsLayout
+from curate.tables.readers import ratings
+from curate.tables.readers import ratings as raters
+from curate.tables.readers.ratings import Layout, RaterGroups, RatingsLayout, header, opened, texts
 from curate.view.words import strings
 
 MOST = 50
@@ -119,9 +119,9 @@ def read(path: Path, layout: Layout) -> Ratings:
     plan = raters.planned(str(path), header(source), layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:
-        counts.ask(source, plan)
+        ratings.ask(source, plan)
     if plan.form == "counts":
-        plan, without = counts.categories(source, plan, layout)
+        plan, without = ratings.categories(source, plan, layout)
         notes += without
         cells.labels = {name: at for at, name in enumerate(plan.columns)}
         scale: Level = layout.scale or ("ordinal" if layout.order else "nominal")
@@ -178,7 +178,7 @@ def _given(cells: _Cells, row: Mapping[str, str], plan: RatingsLayout, place: st
     if plan.form == "wide":
         return list(zip(range(len(said)), plan.columns, said, strict=True))
     if plan.form == "counts":
-        times = zip(plan.columns, counts.counted(said, plan.columns, place), strict=True)
+        times = zip(plan.columns, ratings.counted(said, plan.columns, place), strict=True)
         each = [name for name, count in times for _ in range(count)]
         return [(cells.raters.setdefault(str(at), at), name, name) for at, name in enumerate(each)]
     name = row[str(plan.rater)]

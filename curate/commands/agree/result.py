@@ -176,7 +176,7 @@ def agree(
     and what was expected there, ConfigError what does not fit together.
     """
     from curate.commands.agree.ratings_file import measure
-    from curate.tables.readers.raters import Layout
+    from curate.tables.readers.ratings import Layout
 
     layout = Layout(
         item=_names(item),

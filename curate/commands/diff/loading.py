@@ -21,7 +21,7 @@ from curate.runs import graded_labels
 from curate.runs.derive import replaced
 from curate.system.files import batches, read_json, read_table, there
 from curate.tables.exporters import reading
-from curate.tables.exporters.graded import Gain
+from curate.tables.exporters.labels import Gain
 from curate.tables.exporters.reading import ExportContents
 
 READERS = {"mteb": reading.mteb, "beir": reading.beir, "trec": reading.trec}

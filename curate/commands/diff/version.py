@@ -11,7 +11,7 @@ from curate.panel.voting import PAIR
 from curate.pipeline.reckoning import NO_GAIN, NO_POSITIVE
 from curate.pipeline.stage import Context
 from curate.runs import graded_labels
-from curate.tables.exporters.graded import Gain
+from curate.tables.exporters.labels import Gain
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from curate.review.agreement import checked, part, shown
 from curate.review.proof import prove
 from curate.stats.sample_estimates import recall
 from curate.system.files import read_json
-from curate.tables.exporters.contributors import ROLES
+from curate.tables.exporters.labels import ROLES
 
 
 def run_of(folder: Path) -> Path | None:

@@ -13,8 +13,8 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.pipeline.stage import Context
 from curate.system.files import frame
-from curate.tables.exporters.candidates import candidates
 from curate.tables.exporters.ids import PublishedIds
+from curate.tables.exporters.labels import candidates
 
 
 def drawn(

@@ -20,10 +20,9 @@ from curate.core.protocols import Progress, quiet
 from curate.tables.readers import TABLES, Row, Source, Table
 from curate.tables.readers.guess import has_known_name
 from curate.tables.readers.items import LINE, Item, item
-from curate.tables.readers.language import LOOKED, Spoken, language
 from curate.tables.readers.look import TableLook
 from curate.tables.readers.look import look as table_look
-from curate.tables.readers.settings import Sources, sources
+from curate.tables.readers.settings import LOOKED, Sources, Spoken, language, sources
 
 _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
 """Settings by which a reader asks to be told; what they mean is in its sentence."""

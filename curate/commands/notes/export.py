@@ -24,7 +24,7 @@ from curate.system.files import remove, replace_folder, sha256, write_text
 from curate.tables.exporters import mteb_tasks
 from curate.tables.exporters.card import environment, front_matter
 from curate.tables.exporters.mteb import mteb_language
-from curate.tables.readers.language import language
+from curate.tables.readers.settings import language
 
 SHORTEST = 5
 """Characters of a text that can be classified."""

@@ -12,7 +12,7 @@ from curate.core.records import shown
 from curate.core.sampling import generator
 from curate.stats.distribution import spread
 from curate.tables import kinds
-from curate.tables.kinds.lengths import SAMPLE, tokeniser
+from curate.tables.kinds.benchmark_kind import SAMPLE, tokeniser
 
 TEXTS = ("text", "sentences", "sentence1", "sentence2")
 """Columns with texts that models read."""

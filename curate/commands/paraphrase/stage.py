@@ -25,7 +25,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system.files import frame, write_json, write_table
-from curate.tables.exporters.contributors import parts
+from curate.tables.exporters.labels import parts
 
 ASKED = "asked.json"
 

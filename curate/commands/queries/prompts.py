@@ -15,7 +15,7 @@ from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
 from curate.pipeline.stage import Context
 from curate.system import resources
-from curate.tables.readers.language import base
+from curate.tables.readers.settings import base
 
 KEY = "query"
 WRITE, FILTER = "queries-write", "queries-filter"

@@ -13,7 +13,7 @@ from curate.commands.queries.drawing import DrawnDocument
 from curate.commands.queries.prompts import QueryRule
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
-from curate.tables.readers.language import LETTERS, OTHER, base, language
+from curate.tables.readers.settings import LETTERS, OTHER, base, language
 
 SPARE = 4
 """Characters by which a query may always differ from the length asked for."""

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from curate.system.files import write_text
-from curate.tables.exporters.loading import load_task
-from curate.tables.exporters.mteb import quiet
+from curate.tables.exporters.mteb import load_task, quiet
 
 Statistics = Mapping[str, Mapping[str, Any]]
 FOLDER = "mteb/descriptive_stats"

@@ -33,8 +33,8 @@ from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
+from curate.tables.kinds.benchmark_kind import tokeniser
 from curate.tables.kinds.counted import ALWAYS, counted
-from curate.tables.kinds.lengths import tokeniser
 from curate.view import run_figures
 from curate.view.grade_colours import STATUSES
 from curate.view.run_figures import Drop

@@ -11,7 +11,7 @@ from curate.pipeline.foreign_files import is_run
 from curate.tables.readers import Problem, Table, layout
 from curate.tables.readers.file import File, format_of
 from curate.tables.readers.items import LINE, NAMES, Names, item, wanted
-from curate.tables.readers.text import shown_names
+from curate.tables.readers.text_rows import shown_names
 
 BELOW = ("", "retrieval", "beir", "mteb/retrieval", "export/beir", "export/mteb/retrieval")
 """Where in a folder its queries and documents may lie, first choice first."""

