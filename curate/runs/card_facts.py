@@ -18,7 +18,7 @@ from curate.system.files import read_json
 from curate.tables import kinds
 from curate.tables.exporters.labels import parts
 from curate.view import run_figures, scale_words
-from curate.view.lead_lines import lead_rows
+from curate.view.run_figures import lead_rows
 from curate.view.words import strings
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}

@@ -24,8 +24,7 @@ from curate.stats.distribution import spread
 from curate.system import resources
 from curate.view import grade_colours, run_figures, scale_words
 from curate.view.grade_colours import NOT_ASKED, STATUSES
-from curate.view.lead_lines import lead_rows
-from curate.view.run_figures import QueryCounts
+from curate.view.run_figures import QueryCounts, lead_rows
 from curate.view.words import environment, strings
 
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
