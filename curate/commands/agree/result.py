@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import polars as pl
 
-from curate.commands.agree import levels
-from curate.commands.agree.levels import MeasuredLevels
+from curate.commands.agree import lines as levels
+from curate.commands.agree.lines import MeasuredLevels
 from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.view import html
 
