@@ -8,8 +8,7 @@ jsonl, table, plain    lines -> pieces that know their texts and can be written 
 parquet    the same for batches of a Parquet file
 """
 
-from curate.commands.anonymise.done import Done, WithheldError
-from curate.commands.anonymise.masking_file import anonymise
+from curate.commands.anonymise.file import Done, WithheldError, anonymise
 from curate.commands.anonymise.settings import Fields, MaskRequest
 
 __all__ = ["Done", "Fields", "MaskRequest", "WithheldError", "anonymise"]
