@@ -10,15 +10,15 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.commands.diff import changes
 from curate.commands.diff import changes as differing
-from curate.commands.diff import own_tables, systems
-from curate.commands.diff.loading import load_both
-from curate.commands.diff.version import LabelVersion
+from curate.commands.diff.versions import LabelVersion, load_both
 from curate.core.config import Json
 from curate.core.errors import ConfigError, UserError
 from curate.core.records import TABLES
 from curate.panel.voting import PAIR
 from curate.runs import run_files
+from curate.system.files import replacing
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
         "moves": _counted(changed, ["before", "after"]),
         "reasons": _counted(changed, ["reason"]),
         "gains": _gains(table) if graded else None,
-        "kinds": [*own_tables.compared(before, after)],
+        "kinds": [*changes.compared(before, after)],
         "other_votes": differing.other_votes(one, other),
-        "effects": systems.effects(one, other, _files(one, other, asked or DiffOptions()), seed),
+        "effects": changes.effects(one, other, _files(one, other, asked or DiffOptions()), seed),
     }
     return figures, table
 
@@ -105,3 +105,25 @@ def _files(one: LabelVersion, other: LabelVersion, asked: DiffOptions) -> pl.Dat
     if bare := [str(path) for path in asked.runs if run_files.system_name(path) not in known]:
         raise UserError(f"--run-file: found no query of the run in {', '.join(bare)}; give rankings by its query ids")
     return found
+
+
+# Table of changed labels as a file.
+
+FORMS = (".csv", ".parquet")
+
+
+def need_form(path: Path) -> Path:
+    """Return a path; ConfigError unless the file's name ends as one of `FORMS`."""
+    if path.suffix not in FORMS:
+        raise ConfigError(f"--out: found {path.name}; expected a name that ends with {' or '.join(FORMS)}")
+    return path
+
+
+def write(table: pl.DataFrame, path: Path) -> None:
+    """Write the table at once; ids that a spreadsheet would take for formulas are left as they are, as in qrels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as place:
+        if path.suffix == ".csv":
+            table.write_csv(place, include_bom=True)
+        else:
+            table.write_parquet(place)
