@@ -1,19 +1,29 @@
 """What a version of a benchmark has that the earlier one had not, and whether all of its labels were judged alike."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from curate.ask.judged_labels import made_by_panel
+from curate.ask.panel import ASKED
+from curate.commands.export import Config
 from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.core.protocols import Benchmark
 from curate.core.records import VERDICTS
-from curate.panel.voting import PAIR
+from curate.core.scale import Scale
+from curate.panel.agreement_figures import measure
+from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import parent
 from curate.pipeline.parent import CHANGES, ParentVersion
 from curate.pipeline.stage import Context
 from curate.retrieval.grown_pool import holes
-from curate.system.files import read_json, write_text
+from curate.system.files import frame, read_json, write_text
+from curate.tables.exporters.ids import PublishedIds
+from curate.tables.exporters.labels import candidates
+from curate.tables.kinds import kinds
 
 HARMLESS = 0.02
 """Difference of two shares of labels that says nothing."""
@@ -147,3 +157,100 @@ def _section(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _words(counts: Mapping[str, Any]) -> str:
     return ", ".join(f"{counts[name]:,} {name}" for name in VERDICTS if counts[name]) or "none is judged"
+
+
+# What the manifest of an export says of how its labels were made, so that they can be derived again.
+
+
+def made_from(
+    context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, ids: PublishedIds
+) -> dict[str, Json]:
+    """Return what `curate verify` derives the labels from, beside the ledger; `judged` are all verdicts of the run."""
+    experts = benchmark.verdicts.filter(pl.col("policy") == EXPERTS).height
+    return {
+        **made_by_panel(context, benchmark, judged, ids),
+        "experts": experts,
+        **_beyond(context, benchmark),
+        "overridden": ids.of(context.read("resolve", "overrides")).join(benchmark.verdicts, on=PAIR, how="semi").height,
+        **({} if config.gain is None else {"graded": {"labels": config.labels, **config.gain.model_dump()}}),
+        "rerank": config.rerank.model_dump(),
+    }
+
+
+def _beyond(context: Context, benchmark: Benchmark) -> dict[str, Json]:
+    """Return what decided besides the policy: a threshold on the sum of grades (`accept`), a judge (`settle`)."""
+    resolved: Mapping[str, Any] = context.done("resolve").facts
+    found: dict[str, Json] = {}
+    if (accepted := resolved.get("accept")) and accepted["threshold"]:
+        found["accept"] = {**accepted["threshold"], "promised": accepted["wrong"], "confidence": accepted["confidence"]}
+    if settled := resolved.get("settle"):
+        by = pl.col("policy") == SETTLED + settled["judge"]
+        pairs = benchmark.verdicts.filter(by).height
+        found["settle"] = {"name": settled["judge"], **settled["key"], "pairs": pairs}
+    return found
+
+
+def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:
+    """Return `kinds`, kind -> `asked`: which questions its stage has put to which judges; empty if none has asked.
+
+    Judges are named as the pipeline names them. Addresses, keys and prices are in no question and in no digest.
+    """
+    found: dict[str, Json] = {}
+    for each in kinds():
+        path = context.folder(each.stage) / ASKED if each.stage and each.present(benchmark) else None
+        if path is not None and path.is_file() and (asked := read_json(path)):
+            found[each.name] = {"asked": asked}
+    return {"kinds": found} if found else {}
+
+
+# What a reranker is given: its candidates, how the panel agrees on them, and a query set of its own.
+
+
+def drawn(
+    config: Config, context: Context, verdicts: pl.DataFrame, ids: PublishedIds
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for.
+
+    Draws are by the published ids, so that a reader of the export can repeat them.
+    """
+    if not config.rerank.enabled:
+        return frame("qrels"), []
+    pool = ids.of(context.read("pool", "pool"))
+    chosen, short = candidates(ids.of(verdicts), pool, config.rerank, context.seed, context.scale)
+    if ids.key is None:
+        return chosen, short
+    back = PublishedIds.by(ids.key.rename({"old_id": "new_id", "new_id": "old_id"}))
+    return back.of(chosen), back.of(pl.DataFrame({"query_id": short}, {"query_id": pl.String}))["query_id"].to_list()
+
+
+def need_retrieval(benchmark: Benchmark, config: Config, short: Collection[str]) -> None:
+    """Raise DataError if a query set of reranking's own takes every query that has enough negatives for it."""
+    left = benchmark.of_retrieval().queries.filter(~pl.col("query_id").is_in(list(short))).height
+    if benchmark.apart and not left:
+        most = benchmark.candidates["query_id"].n_unique()
+        raise DataError(
+            f"export.rerank.queries: found {most:,} queries with a positive and {config.rerank.negatives} negatives, "
+            f"expected more than {config.rerank.queries:,}, for those of reranking are in no retrieval task; "
+            f"take fewer (half are {most // 2:,}), or let both share their queries: --set export.rerank.queries=null"
+        )
+
+
+def mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, Json]:
+    """Return how many rerank negatives have each best grade, best first, those that occur."""
+    negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
+    given = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
+    best = [min(grades, key=scale.place) for grades in given if grades]
+    return {grade: count for grade in scale.labels if (count := best.count(grade))}
+
+
+def agreement(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
+    """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
+    if chosen.is_empty():
+        return None
+    return measure(
+        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"),
+        panel,
+        context.seed,
+        context.scale,
+        progress=context.progress,
+    )
