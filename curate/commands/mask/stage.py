@@ -15,10 +15,10 @@ from functools import partial
 import polars as pl
 
 from curate.ask import billing, build, residual_decisions
-from curate.commands.mask import Config, llm_pass, renaming
+from curate.commands.mask import Config, llm_pass
+from curate.commands.mask import tables as renaming
 from curate.commands.mask.llm_pass import Spots
-from curate.commands.mask.masked import KEYS, MOST, MaskedTable
-from curate.commands.mask.parts import Known, PartMasker, mask_in_parts
+from curate.commands.mask.tables import KEYS, MOST, Known, MaskedTable, PartMasker, mask_in_parts
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
