@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.commands.notes.measuring import MeasurePlan
-from curate.commands.notes.probing import ProbeSet, halves
+from curate.commands.notes.measuring import MeasurePlan, ProbeSet, halves
 from curate.commands.notes.table import NotesTable
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
