@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from curate.commands.paper.evidence import ExportedTask
-from curate.commands.paper.table import Cell, PaperTable, Shown
+from curate.commands.paper.latex import Cell, PaperTable, Shown
 from curate.core.records import shown
 from curate.core.sampling import generator
 from curate.stats.distribution import spread
