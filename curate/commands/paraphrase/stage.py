@@ -15,7 +15,9 @@ import polars as pl
 from curate.ask import billing
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import asked_facts, refuse_one_family
-from curate.commands.paraphrase import TEMPLATES, Config, figures, neighbours, originals, prompts, templates
+from curate.commands.paraphrase import TEMPLATES, Config, figures, prompts, templates
+from curate.commands.paraphrase import pairs as neighbours
+from curate.commands.paraphrase import pairs as originals
 from curate.commands.paraphrase.figures import SPLITS
 from curate.commands.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
 from curate.commands.paraphrase.pairs import NEIGHBOUR
