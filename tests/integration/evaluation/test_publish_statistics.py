@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from curate.commands.ready import statistics
+from curate.commands.ready import mteb as statistics
 from curate.tables.exporters.mteb import load_task
 from curate.tables.exporters.mteb_tasks import front_matter, task_folders
 from curate.tables.kinds import KINDS
