@@ -56,7 +56,7 @@ def pieces(query: str, passage: str) -> list[tuple[str, bool]]:
 
 def _folded(text: str) -> str:
     """Return the text in lower case and half width, character by character, so that places stay the same."""
-    return "".join(plain if len(plain := unicodedata.normalize("NFKC", one).lower()) == 1 else one for one in text)
+    return "".join(narrow if len(narrow := unicodedata.normalize("NFKC", one).lower()) == 1 else one for one in text)
 
 
 def _words(query: str, passage: str) -> Iterator[tuple[int, int]]:
