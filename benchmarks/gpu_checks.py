@@ -12,8 +12,7 @@ import polars as pl
 from benchmarks import gpu_models, vectors
 from benchmarks.gpu_models import Shape
 from benchmarks.harness import Place, Watch
-from curate.commands.evaluate.batches import FIRST, LARGEST, BatchSizes
-from curate.commands.evaluate.loading import collected
+from curate.commands.evaluate.loading import FIRST, LARGEST, BatchSizes, collected
 from curate.core.protocols import Vectors
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.retrieval.similarity.devices import screen_for_pairs, screen_for_search

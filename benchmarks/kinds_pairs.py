@@ -18,8 +18,9 @@ import numpy as np
 import polars as pl
 
 from curate.ask import build
-from curate.commands.paraphrase import RankWindow, neighbours
-from curate.commands.paraphrase.matching import MatchItem, matched
+from curate.commands.paraphrase import RankWindow
+from curate.commands.paraphrase import pairs as neighbours
+from curate.commands.paraphrase.figures import MatchItem, matched
 from curate.core.protocols import quiet
 from curate.pipeline.stage import Context, home
 from curate.stats.replicated import average_precision

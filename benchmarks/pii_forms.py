@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from curate.pii.masking import Masker
-from curate.pii.person_names.words import lists
+from curate.pii.person_names.lexicon import lists
 from curate.pii.settings import Masking, masker
 
 Draw = random.Random

@@ -19,7 +19,7 @@ import numpy as np
 
 from curate.panel import sampling_design
 from curate.review import planning
-from curate.review.aims import FIGURES, TARGETS, wanted
+from curate.review.planning import FIGURES, TARGETS, wanted
 from curate.stats.sample_estimates import StratumCounts, recall, share
 
 STRATA = (

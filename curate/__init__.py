@@ -37,8 +37,15 @@ if TYPE_CHECKING:
     from curate.pipeline.pipeline import Pipeline
     from curate.runs.runner import Run
     from curate.stats.agreement import Agreement, measure
-    from curate.tables.exporters.loading import load_task, load_tasks
-    from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
+    from curate.tables.exporters.mteb import load_task, load_tasks
+    from curate.tables.kinds.benchmark_kind import (
+        BenchmarkKind,
+        ExportTable,
+        KindCheck,
+        MtebClass,
+        ReviewItems,
+        TaskContent,
+    )
 
 __version__ = "0.2.0"
 
@@ -55,8 +62,8 @@ _NAMES = {
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Document Hit Outcome Query Role Span",
-    "tables.exporters.loading": "load_task load_tasks",
-    "tables.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
+    "tables.exporters.mteb": "load_task load_tasks",
+    "tables.kinds.benchmark_kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
     "pipeline.pipeline": "Pipeline",

@@ -18,7 +18,7 @@ from curate.core.registry import Registry
 from curate.llm.prompts import Rubric
 from curate.llm.providers import PROVIDERS, identity
 from curate.llm.providers.presets import LanguageModel, presets
-from curate.pii.naming import IdNames
+from curate.pii.pseudonyms import IdNames
 from curate.pipeline.stage import Context
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.asymmetric import with_named_sides

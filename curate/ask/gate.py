@@ -22,7 +22,7 @@ from curate.core.scale import Scale
 from curate.panel import adversarial, controls, sanity
 from curate.panel.adversarial import TIMES, AdversarialControl, FamilyResult, Recipe
 from curate.panel.controls import PAIR, Accuracy
-from curate.pii.naming import IdNames
+from curate.pii.pseudonyms import IdNames
 from curate.pipeline.judge_config import Config, Gate
 from curate.pipeline.stage import Context
 from curate.review import drawing

@@ -8,8 +8,7 @@ from curate.core.errors import ConfigError, CurateError
 from curate.llm.prompts import Rubric
 from curate.pipeline.stage import Context
 from curate.system import resources
-from curate.tables.readers.language import OTHER, Spoken, base, spoken
-from curate.tables.readers.settings import Input
+from curate.tables.readers.settings import OTHER, Input, Spoken, base, spoken
 
 
 def rubric_name(language: str) -> str:

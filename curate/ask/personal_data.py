@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from curate.core.config import check
 from curate.pii.masking import Masker
-from curate.pii.secret import secret
+from curate.pii.pseudonyms import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.pipeline import stages

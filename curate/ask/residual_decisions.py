@@ -18,8 +18,8 @@ from filelock import FileLock
 
 from curate.core.errors import DataError
 from curate.core.records import Span
-from curate.pii import naming
-from curate.pii.writing import link
+from curate.pii import pseudonyms
+from curate.pii.masking import link
 
 FILE = Path("checks", "residual.jsonl")
 PERSON = "person"
@@ -131,7 +131,7 @@ class ToMask:
             return
         for place, (field, column) in enumerate(fields.items()):
             for row, (raw, text) in enumerate(zip(batch[key], batch[column], strict=True)):
-                names = (raw, naming.name(self._key, raw))
+                names = (raw, pseudonyms.name(self._key, raw))
                 for each in (found for name in names for found in self._waiting.get((table, name, field), ())):
                     if each.link == text_link(self._key, text):
                         self.applied += 1

@@ -34,7 +34,7 @@ from curate.view.output_mode import reporting
 from curate.view.text import as_table
 
 if TYPE_CHECKING:
-    from curate.commands.export.hub import Upload
+    from curate.commands.export.push import Upload
     from curate.core.config import Json
 
 HELP = {
@@ -246,7 +246,7 @@ def export(
     """Check the benchmark and write it in the formats of the pipeline."""
     folder = go(["export"], pipeline, run, assign or [], force)
     if push is not None:
-        from curate.commands.export import hub
+        from curate.commands.export import push as hub
 
         made = folder / "export" / "mteb"
         sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))

@@ -1,15 +1,55 @@
-"""Mask a text: what recognisers find gives way to something else, until they find nothing more."""
+"""Kinds of personal data, and the placeholders that stand in their place."""
 
+import hashlib
+import hmac
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from operator import itemgetter
-from typing import cast
+from typing import Literal, cast
 
+from curate.core.config import parse_yaml
 from curate.core.records import Span
 from curate.pii import Recogniser
-from curate.pii.text import script
+from curate.pii.text import narrow, script
+from curate.system.resources import data_file
+
+FILLER = "＊"
+"""Fills a placeholder up to the length of what it stands for."""
+GONE = "■"
+"""Stands for a character where there is no room for a word; like a bracket, it is part of no recogniser's pattern."""
+
+
+@cache
+def kinds() -> Mapping[str, Mapping[str, str]]:
+    """Return kind -> language -> its word."""
+    found = parse_yaml(data_file("pii/kinds.yaml").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def placeholder(kind: str, language: str) -> str:
+    """Return what stands in the place of a kind, such as `[电话]`; a kind of a user's own is its own word."""
+    words = kinds().get(kind)
+    return f"[{kind if words is None else words['zh' if language.startswith('zh') else 'en']}]"
+
+
+def tag(kind: str, language: str, length: int) -> str:
+    """Return a placeholder of exactly that length, such as `[电话＊＊＊＊＊＊＊]`; `■` where its word has no room."""
+    whole = placeholder(kind, language)
+    return GONE * length if length < len(whole) else f"{whole[:-1]}{FILLER * (length - len(whole))}]"
+
+
+def placeholders(own: Iterable[str] = ()) -> re.Pattern[str]:
+    """Return the pattern of all placeholders and tags in every language, those of a user's own kinds included."""
+    words = {word for each in kinds().values() for word in each.values()} | set(own)
+    listed = "|".join(sorted(map(re.escape, words), key=lambda word: (-len(word), word)))
+    return re.compile(rf"\[(?:{listed}){FILLER}*\]|{GONE}+")
+
+
+# Mask a text: what recognisers find gives way to something else, until they find nothing more.
 
 Writer = Callable[[str, str], str]
 """(kind, value) -> what is written in its place."""
@@ -200,3 +240,83 @@ def _outside(span: Interval, closed: Sequence[Interval]) -> Iterator[Interval]:
         start = max(start, high)
     if start < end:
         yield start, end
+
+
+# What is written in the place of personal data: a placeholder, a made-up value, or a tag of the same length.
+
+Mode = Literal["placeholder", "pseudonym", "tag"]
+
+_NUMBER = re.compile(r"[+\d\s()./·-]+[xX]?", re.ASCII)
+_SEPARATORS = re.compile(r"[\s()./·-]+")
+_COUNTRY = re.compile(r"^(?:\+86|0086)")
+_PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
+_SURNAMES = "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕"
+_STEMS = "甲乙丙丁戊己庚辛壬癸"
+
+
+def writer(mode: Mode, language: str, key: bytes) -> Writer:
+    """Return what writes in that mode; pseudonyms are drawn by `key`, kinds without any get placeholders."""
+    if mode == "tag":
+        return lambda kind, value: tag(kind, language, len(value))
+    return partial(_pseudonym, language, key) if mode == "pseudonym" else last_resort(language)
+
+
+def last_resort(language: str) -> Writer:
+    """Return what writes placeholders."""
+    return lambda kind, _value: placeholder(kind, language)
+
+
+def link(key: bytes, kind: str, value: str) -> str:
+    """Return 16 hexadecimal digits that are equal for equal values, however written; without the key they say nothing.
+
+    HMAC-SHA-256, cut to 64 bits.
+    """
+    return _draw(key, kind, value)[:16]
+
+
+def _pseudonym(language: str, key: bytes, kind: str, value: str) -> str:
+    make = PSEUDONYMS.get(kind)
+    return placeholder(kind, language) if make is None else make(int(_draw(key, kind, value), 16))
+
+
+def _draw(key: bytes, kind: str, value: str) -> str:
+    same = narrow(value).casefold()
+    if _NUMBER.fullmatch(same):
+        same = _COUNTRY.sub("", _SEPARATORS.sub("", same))
+    return hmac.new(key, f"{kind}\0{same}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def _phone(number: int) -> str:
+    return f"12{number % 10**9:09d}"
+
+
+def _email(number: int) -> str:
+    return f"user{number % 10**9:09d}@mail.invalid"
+
+
+def _id_card(number: int) -> str:
+    year, number = 1950 + number % 60, number // 60
+    month, number = 1 + number % 12, number // 12
+    return f"000000{year}{month:02d}{1 + number % 28:02d}{number // 28 % 10**4:04d}"
+
+
+def _plate(number: int) -> str:
+    letter = "ABCDEFGH"[number // 31 % 8]
+    return f"{_PROVINCES[number % 31]}{letter}I{number // 248 % 10**4:04d}"
+
+
+def _name(number: int) -> str:
+    surname, number = _SURNAMES[number % len(_SURNAMES)], number // len(_SURNAMES)
+    return f"{surname}某{_STEMS[number % 10]}"
+
+
+PSEUDONYMS: dict[str, Callable[[int], str]] = {
+    "phone": _phone,
+    "email": _email,
+    "id_card": _id_card,
+    "plate": _plate,
+    "name": _name,
+}
+"""Kind -> what makes a value that nobody has, and that no recogniser takes for one: numbers from 12 on are no mobile's
+(recommendation of the numbering plan of China), `.invalid` is reserved (RFC 2606), no region is called 000000, plates
+have no letter I, and 某 says that a name is none. Other kinds have no such range and get placeholders."""

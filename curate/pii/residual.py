@@ -1,8 +1,4 @@
-"""Look over masked texts for what may have been missed: long runs of digits, and values beside words such as 电话.
-
-It masks nothing and knows no formats: recognisers are exact, this is suspicious, and quiet enough that people read all
-of it. What doses, laboratory values, dates, ranges and public codes look like stands in residual.yaml.
-"""
+"""A place in a text with what stands around it, to be shown in a terminal."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +11,39 @@ import polars as pl
 from curate.core.config import parse_yaml
 from curate.pii.text import narrow, script
 from curate.system.resources import data_file
+
+AROUND = 30
+"""Code points that are shown on each side."""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What stands before, at and behind a place, on one line."""
+
+    before: str
+    place: str
+    behind: str
+
+    def __str__(self) -> str:
+        return f"{self.before}»{self.place}«{self.behind}"
+
+
+def excerpt(text: str, start: int, end: int) -> Excerpt:
+    """Return a place with `AROUND` code points on each side; … stands where the text goes on."""
+    before, behind = max(start - AROUND, 0), end + AROUND
+    return Excerpt(
+        "…" * (before > 0) + _line(text[before:start]),
+        _line(text[start:end]),
+        _line(text[end:behind]) + "…" * (behind < len(text)),
+    )
+
+
+def _line(text: str) -> str:
+    """Return a text as one line that gives no orders to a terminal."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+# Look over masked texts for what may have been missed: long runs of digits, and values beside words such as 电话.
 
 FEWEST = 7
 """Digits of a run that is suspicious by itself."""

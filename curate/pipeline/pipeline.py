@@ -17,8 +17,7 @@ from curate.pipeline import stages
 from curate.pipeline.folder import SETTINGS
 from curate.pipeline.foreign_files import is_run
 from curate.system import resources, sealed_values
-from curate.tables.readers.language import OTHER, spoken
-from curate.tables.readers.settings import Input
+from curate.tables.readers.settings import OTHER, Input, spoken
 
 _OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
 

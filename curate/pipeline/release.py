@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from curate.pii.naming import IdNames
+from curate.pii.pseudonyms import IdNames
 from curate.pipeline.mark import ID_TABLES, TEXT_TABLES, Mark
 from curate.pipeline.stage import home
 from curate.system.files import write_json

@@ -16,7 +16,7 @@ from curate.core.records import STOPPED
 from curate.panel import grade_sums, sampling_design
 from curate.panel.voting import PAIR
 from curate.review import planning
-from curate.review.checked_rows import checked
+from curate.review.agreement import checked
 from curate.review.desk import graded_desks, relevance_desks
 from curate.review.drawing import SampleOptions, frozen
 from curate.review.sample import Sample, Stratum

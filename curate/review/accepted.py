@@ -18,7 +18,7 @@ from curate.panel import sampling_design
 from curate.panel.grade_sums import FRAME
 from curate.panel.voting import PAIR
 from curate.review.acceptance_plan import OF, stratum
-from curate.review.checked_rows import CheckedRow, checked
+from curate.review.agreement import CheckedRow, checked
 from curate.review.desk import Desk
 from curate.stats import acceptance, acceptance_plan
 from curate.stats.acceptance import AcceptedSum

@@ -1,9 +1,6 @@
-"""Draw the sample of pairs that experts check: who reads what, in which order, with which controls.
+"""The texts of a run, as judges and people see them."""
 
-A row shows no judge, grade, verdict or stratum, and a planted control looks like any other row.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,19 +9,41 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.records import TABLES
+from curate.core.records import TABLES, shown
 from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE, Scale
 from curate.panel import audit_design, sampling_design
 from curate.panel.voting import PAIR
 from curate.review import planning
-from curate.review.aims import of_scores, wanted
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.desk import relevance_desks
+from curate.review.planning import of_scores, wanted
 from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
-from curate.review.sheets.cells import fold
-from curate.review.texts import texts
+from curate.review.sheets.files import fold
 from curate.system.files import read_meanings, read_positives, read_scale, read_table
+
+
+def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the queries of a run, and the passages of some documents; only these are read into memory."""
+    return _texts(run / "diversify", doc_ids)
+
+
+def _texts(kept: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    queries = dict(read_table(kept, "queries").select("query_id", "text").iter_rows())
+    wanted = pl.Series(sorted(set(doc_ids)), dtype=pl.String)
+    corpus = pl.scan_parquet(kept / "corpus.parquet").filter(pl.col("doc_id").is_in(wanted.implode()))
+    rows = corpus.select("doc_id", "title", "text").collect().iter_rows()
+    return queries, {doc_id: shown(title, text) for doc_id, title, text in rows}
+
+
+def outdated(sample: Sample, kept: Path) -> set[tuple[str, str]]:
+    """Return the pairs of a sample whose texts are not those that people read; `kept` is the folder of diversify."""
+    rows = [(*ids, *read) for ids, read in sample.survey.select("ids", "texts").iter_rows()]
+    queries, passages = _texts(kept, (row[1] for row in rows))
+    return {(query, doc) for query, doc, *read in rows if [queries.get(query), passages.get(doc)] != read}
+
+
+# Draw the sample of pairs that experts check: who reads what, in which order, with which controls.
 
 CONTROLS = 0.02
 """Planted controls for each row of a sample, if a user says nothing."""

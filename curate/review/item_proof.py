@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json
-from curate.review import kappas
+from curate.review import agreement
+from curate.review.agreement import CheckedRow, checked, part, shown
 from curate.review.answers import ADJUDICATED
-from curate.review.checked_rows import CheckedRow, checked, part, shown
 from curate.review.desk import Desk
 from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import between_people, disagreements, people, with_panel
 from curate.review.showing import row as shown_row
 from curate.stats import sample_estimates
-from curate.tables.kinds.kind import BenchmarkKind, ReviewItems
+from curate.tables.kinds.benchmark_kind import BenchmarkKind, ReviewItems
 from curate.view.run_figures import between
 
 Proof = Mapping[str, Any]
@@ -53,8 +53,8 @@ def prove(desk: Desk, items: ReviewItems) -> dict[str, Json]:
         "outdated": outdated,
         "precision": shown(sample_estimates.share(list(parts.values()))),
         "strata": strata,
-        "kappa": {"published": _kappa(used, sizes, desk), "people": kappas.between(desk, used, sum(sizes.values()))},
-        "alpha": kappas.alpha(desk, used),
+        "kappa": {"published": _kappa(used, sizes, desk), "people": agreement.between(desk, used, sum(sizes.values()))},
+        "alpha": agreement.alpha(desk, used),
         "people": people(desk),
         "adjudicated": sum(ADJUDICATED in row.said for row in rows),
         "disagreements": len(open_rows),
@@ -66,7 +66,7 @@ def prove(desk: Desk, items: ReviewItems) -> dict[str, Json]:
 def _kappa(read: Sequence[CheckedRow], sizes: Mapping[str, int], desk: Desk) -> Json:
     """Return Cohen's kappa of published labels and people; None while a stratum was not read."""
     pairs = [(row.stratum, row.verdict, row.settled) for row in read]
-    return kappas.of_grades(pairs, sizes, desk.sample.scale)
+    return agreement.of_grades(pairs, sizes, desk.sample.scale)
 
 
 def heading(proof: Proof) -> Iterator[str]:

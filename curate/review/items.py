@@ -22,7 +22,7 @@ from curate.review.sample import ITEM_FORMS, Design, Sample, Stratum, name_row
 from curate.stats.sample_estimates import LEVEL, StratumCounts, share
 from curate.system.files import read_table
 from curate.tables.kinds import kinds
-from curate.tables.kinds.kind import BenchmarkKind, ReviewItems
+from curate.tables.kinds.benchmark_kind import BenchmarkKind, ReviewItems
 
 GUESS = 0.1
 """Anticipated share of items whose published label people do not confirm."""

@@ -9,7 +9,7 @@ from curate.core.errors import ConfigError, DataError, UserError, suggestion
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
-from curate.review.guide import html
+from curate.review.forms import html
 from curate.review.proof import disagreements
 from curate.review.sample import Sample
 from curate.review.sheets import Returned, SheetEntry, SheetProblem, check, read, signed_by, to_csv, to_xlsx

@@ -11,9 +11,9 @@ from typing import cast
 from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
-from curate.review import kappas
+from curate.review import agreement
+from curate.review.agreement import CheckedRow, checked, part, shown
 from curate.review.answers import ADJUDICATED
-from curate.review.checked_rows import CheckedRow, checked, part, shown
 from curate.review.desk import Desk
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
@@ -60,8 +60,8 @@ def prove(desk: Desk) -> dict[str, Json]:
         "plain": figure(sample_estimates.wilson(agreeing, len(decided))),
         "strata": [each | {"share": figure(share)} for each, share in _strata(sizes, verdict_of, read)],
         "scale": scale.to_json(),
-        "kappa": kappas.with_people(desk, read, sizes),
-        "alpha": kappas.alpha(desk, read),
+        "kappa": agreement.with_people(desk, read, sizes),
+        "alpha": agreement.alpha(desk, read),
         "people": people(desk),
         "adjudicated": sum(ADJUDICATED in row.said for row in rows),
         "disagreements": len(open_rows := disagreements(desk)),

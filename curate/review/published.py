@@ -18,7 +18,7 @@ from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR
-from curate.review.checked_rows import CheckedRow, checked, part, shown
+from curate.review.agreement import CheckedRow, checked, part, shown
 from curate.review.desk import relevance_desks
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts

@@ -12,7 +12,7 @@ import polars as pl
 from curate.core.config import Json, canonical
 from curate.core.errors import DataError, NotFound, UserError, suggestion
 from curate.core.scale import FIVE, Scale
-from curate.review import guide
+from curate.review import forms as guide
 from curate.review.forms import Form, explained, form
 from curate.system import resources
 from curate.system.files import read_json, read_table, write_json, write_table

@@ -6,7 +6,7 @@ from curate.core.config import Json, check
 from curate.core.errors import ConfigError, suggestion
 from curate.pipeline.configs import AcceptConfig, ConsensusConfig
 from curate.pipeline.stage import Context
-from curate.review import Desk, Sample, acceptance_plan, accepted, texts
+from curate.review import Desk, Sample, acceptance_plan, accepted, drawing
 from curate.review.accepted import HalfAnsweredError, ProvedThreshold
 
 
@@ -45,7 +45,7 @@ def proved(context: Context) -> ProvedThreshold | None:
     if desk is None or not any(answer for _, _, answer in desk.answered()):
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
     frame = acceptance_plan.frame_of(context.folder("judge"), context.folder("consensus"))
-    old = frozenset(texts.outdated(desk.sample, context.folder("diversify")))
+    old = frozenset(drawing.outdated(desk.sample, context.folder("diversify")))
     try:
         return accepted.judged(desk, frame, asked.wrong, asked.confidence, context.scale, old)
     except HalfAnsweredError as lacking:

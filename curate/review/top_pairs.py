@@ -18,7 +18,7 @@ from curate.core.errors import ConfigError
 from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
-from curate.review.aims import SCORES
+from curate.review.planning import SCORES
 from curate.stats.corrected_scores import AnticipatedScore, Frame, weights
 from curate.stats.tally import Floats
 

@@ -11,14 +11,14 @@ from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.pipeline import circularity, legacy, looked_up, synthetic_queries
 from curate.pipeline.stage import Context
-from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
+from curate.review import accepted_wording, agreement, item_proof, items, relevance_desks
 from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.system.files import read_json
 from curate.tables import kinds
-from curate.tables.exporters.contributors import parts
+from curate.tables.exporters.labels import parts
 from curate.view import run_figures, scale_words
-from curate.view.lead_lines import lead_rows
+from curate.view.run_figures import lead_rows
 from curate.view.words import strings
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
@@ -48,7 +48,7 @@ TOLD = (
 
 def dependence(context: Context) -> dict[str, Json]:
     """Return what the judges of the run have in common, with warnings in English; see `judge_errors.dependence`."""
-    return judge_errors.dependence(
+    return agreement.dependence(
         context.run, context.seed, context.definitions.get("judges", {}), judged=context.folder("judge")
     )
 

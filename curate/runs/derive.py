@@ -18,11 +18,10 @@ from curate.ledger import Ledger
 from curate.panel import grade_sums, voting
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.runs.differences import names
-from curate.tables.exporters import candidates as reranking
-from curate.tables.exporters.candidates import Rerank
-from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters import labels as reranking
+from curate.tables.exporters.labels import Gain, Rerank, gains
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES
-from curate.tables.kinds.checks import listed
+from curate.tables.kinds.benchmark_kind import listed
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")
 """Kinds of tables that may hold graded labels, those that hold nothing else first."""

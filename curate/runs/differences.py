@@ -6,7 +6,7 @@ import polars as pl
 
 from curate.core.config import text_digest
 from curate.panel.voting import PAIR
-from curate.tables.kinds.checks import SHOWN, listed
+from curate.tables.kinds.benchmark_kind import SHOWN, listed
 
 
 def differences(place: str, found: pl.DataFrame, wanted: pl.DataFrame) -> Iterator[str]:

@@ -14,7 +14,7 @@ from curate.core.protocols import Benchmark
 from curate.panel import grade_sums
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.stage import Context
-from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters.labels import Gain, gains
 
 
 class GradedConfig(Protocol):

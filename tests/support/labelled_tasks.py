@@ -8,7 +8,7 @@ import polars as pl
 import yaml
 
 from curate.system.files import sha256
-from curate.tables.kinds.kind import MtebClass
+from curate.tables.kinds.benchmark_kind import MtebClass
 from tests.support.toy_kind import Fever
 
 SCORERS = "curate.commands.evaluate"

@@ -12,7 +12,7 @@ from curate.runs.running import open_run
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
-    from curate.tables.readers.raters import Layout
+    from curate.tables.readers.ratings import Layout
 
 Blank = Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")]
 Cluster = Annotated[str | None, typer.Option(help="Column whose values the intervals resample, such as query_id.")]
@@ -66,7 +66,7 @@ def agree(
 ) -> None:
     """Measure agreement of raters with intervals; for a run, compare all consensus policies as well."""
     from curate.core.errors import ConfigError
-    from curate.tables.readers.raters import Layout
+    from curate.tables.readers.ratings import Layout
 
     layout = Layout(
         item=_names(item),

@@ -18,12 +18,11 @@ from curate.panel.rules import ConsensusRule
 from curate.panel.voting import EXPERTS, PAIR, Policy
 from curate.pipeline.configs import ConsensusConfig
 from curate.review import Desk, Sample, published
-from curate.review.checked_rows import checked
-from curate.review.judge_errors import dependence
+from curate.review.agreement import checked, dependence
 from curate.runs.run_files import rankings
 from curate.runs.runner import Run
 from curate.system.files import read_json, read_scale, read_table
-from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters.labels import Gain, gains
 from curate.view.run_figures import only_heuristics
 
 GRADED = "graded, lower median"

@@ -1,13 +1,44 @@
-"""What `curate agree` prints of its figures, to people."""
+"""The levels that agreement is measured at, by the words that people read: all ratings, and the cut of the scale."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from curate.core.scale import Scale
 from curate.view.text import as_table, too_few
 
+Figures = Mapping[str, Any]
+
+
+class MeasuredLevels(NamedTuple):
+    """Agreement at several levels."""
+
+    figures: dict[str, Figures]
+    """Level -> `agreement_figures.figures`."""
+    labels: dict[str, Sequence[str]]
+    """Level -> what its categories stand for, in the order of the scale."""
+
+
+def of_ratings(found: Figures, positive: Sequence[str]) -> MeasuredLevels:
+    """Return the levels of `ratings_file.measure`: all ratings, and the cut if ratings were named as positive."""
+    levels = {"all ratings": found["ratings"], **({"cut": found["cut"]} if found["cut"] else {})}
+    return MeasuredLevels(levels, {"all ratings": found["labels"], "cut": [" ".join(positive), "others"]})
+
+
+def of_comparison(found: Figures, scale: Scale) -> MeasuredLevels:
+    """Return the levels of `compare`: grades and cut, of all pairs, and of the top 50 where pools are deeper."""
+    agreed, sides = found["agreement"], {"all_grades": "grades", "cut": "cut"}
+    levels = {name: agreed[side] for side, name in sides.items()}
+    for side, name in sides.items() if agreed["top_50"] else ():
+        levels[f"{name}, top 50"] = agreed["top_50"][side]
+    cut = [" ".join(scale.positives), " ".join(scale.labels[len(scale.positives) :])]
+    return MeasuredLevels(levels, {"grades": scale.labels, "cut": cut})
+
+
+# What `curate agree` prints of its figures, to people.
+
 if TYPE_CHECKING:
-    from curate.tables.readers.raters import Layout
+    from curate.tables.readers.ratings import Layout
 
 COUNTS = {
     "items": "items",
@@ -24,7 +55,7 @@ MANY = 190
 
 def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was measured on a file of ratings."""
-    from curate.commands.agree.levels import of_ratings
+    from curate.commands.agree.lines import of_ratings
 
     who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
     what = f"items by {', '.join(figures['item']) or 'row'}; {who}"
@@ -37,7 +68,7 @@ def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterato
 
 def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
     """Yield what was measured in a run folder."""
-    from curate.commands.agree.levels import of_comparison
+    from curate.commands.agree.lines import of_comparison
     from curate.system.files import read_scale
 
     yield f"panel: {', '.join(figures['panel'])}"

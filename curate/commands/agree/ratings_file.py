@@ -1,26 +1,82 @@
-"""Agreement of raters from a file of ratings: a column per rater or a row per rating, numbers or words."""
+"""Ratings of a file that look like slips: values that a rater hardly uses, and numbers beyond a gap in the scale.
+
+A model that was to answer 0 to 3 and once said 10 adds a category to the scale, and moves every ordinal figure.
+"""
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from curate.commands.agree import suspect_ratings
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.protocols import Progress, quiet
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
-from curate.pii.person_names.people import is_name
+from curate.pii.person_names.lexicon import is_name
 from curate.stats.tally import Ints
-from curate.tables.readers import counts, raters
-from curate.tables.readers.cells import header, opened, texts
-from curate.tables.readers.raters import Layout, RaterGroups, RatingsLayout
+from curate.tables.readers import ratings
+from curate.tables.readers import ratings as raters
+from curate.tables.readers.ratings import Layout, RaterGroups, RatingsLayout, header, opened, texts
 from curate.view.words import strings
+
+RARE = 0.001
+"""Share of a rater's ratings below which a value is named."""
+
+Counts = Mapping[str, Counter[str]]
+"""Rater -> rating -> how often."""
+
+
+def warnings(counts: Counts, order: Sequence[str], places: Mapping[str, str]) -> list[str]:
+    """Return a sentence per rating that a rater gives rarely, and one for numbers beyond a gap; none if all is well.
+
+    `order` are all ratings in their order, `places` rating -> where it stands first.
+    """
+    rare = [
+        (rater, rating, number, said.total())
+        for rater, said in counts.items()
+        for rating, number in said.items()
+        if number < RARE * said.total()
+    ]
+    beyond = _beyond_gaps(sum(counts.values(), Counter[str]()), order)
+    left = [rating for rating in order if rating not in {*beyond, *(rating for _, rating, _, _ in rare)}]
+    remedy = f"--order {','.join(left)} refuses what is not on the scale, --order {','.join(order)} says that all is"
+    found = [
+        f"WARNING: {rater} rates {number:,} of {whole:,} items {rating}, first at {places[rating]}; {remedy}"
+        for rater, rating, number, whole in rare
+    ]
+    if beyond:
+        named = ", ".join(f"{rating} (first at {places[rating]})" for rating in beyond)
+        found.append(f"WARNING: the ratings {', '.join(order)} leave a gap, with {named} beyond it; {remedy}")
+    return found
+
+
+def _beyond_gaps(counts: Counter[str], order: Sequence[str]) -> list[str]:
+    """Return the whole numbers that stand apart from the run of consecutive ones with the most ratings."""
+    numbers = {rating: int(rating) for rating in order if rating.removeprefix("-").isdecimal()}
+    if len(numbers) < len(order) or not order:
+        return []
+    runs = list(_runs(sorted(order, key=numbers.__getitem__), numbers))
+    main = max(runs, key=lambda run: sum(counts[rating] for rating in run))
+    return [rating for run in runs if run is not main for rating in run]
+
+
+def _runs(order: Sequence[str], numbers: Mapping[str, int]) -> Iterator[list[str]]:
+    run = [order[0]]
+    for one, other in pairwise(order):
+        if numbers[other] > numbers[one] + 1:
+            yield run
+            run = []
+        run.append(other)
+    yield run
+
+
+# Agreement of raters from a file of ratings: a column per rater or a row per rating, numbers or words.
 
 MOST = 50
 """Different ratings that a scale may have; a column with more holds something else."""
@@ -119,9 +175,9 @@ def read(path: Path, layout: Layout) -> Ratings:
     plan = raters.planned(str(path), header(source), layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:
-        counts.ask(source, plan)
+        ratings.ask(source, plan)
     if plan.form == "counts":
-        plan, without = counts.categories(source, plan, layout)
+        plan, without = ratings.categories(source, plan, layout)
         notes += without
         cells.labels = {name: at for at, name in enumerate(plan.columns)}
         scale: Level = layout.scale or ("ordinal" if layout.order else "nominal")
@@ -178,7 +234,7 @@ def _given(cells: _Cells, row: Mapping[str, str], plan: RatingsLayout, place: st
     if plan.form == "wide":
         return list(zip(range(len(said)), plan.columns, said, strict=True))
     if plan.form == "counts":
-        times = zip(plan.columns, counts.counted(said, plan.columns, place), strict=True)
+        times = zip(plan.columns, ratings.counted(said, plan.columns, place), strict=True)
         each = [name for name, count in times for _ in range(count)]
         return [(cells.raters.setdefault(str(at), at), name, name) for at, name in enumerate(each)]
     name = row[str(plan.rater)]
@@ -257,7 +313,7 @@ def _suspect(cells: _Cells, who: RaterGroups, order: Sequence[str], layout: Layo
     for (_, rater), label in cells.said.items():
         if rater in names and label >= 0:
             said[names[rater]][texts_[label]] += 1
-    return suspect_ratings.warnings(said, order, dict(zip(texts_, cells.places, strict=False)))
+    return warnings(said, order, dict(zip(texts_, cells.places, strict=False)))
 
 
 def _odd(labels: Sequence[str], layout: Layout) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import polars as pl
 
-from curate.commands.agree import levels
-from curate.commands.agree.levels import MeasuredLevels
+from curate.commands.agree import lines as levels
+from curate.commands.agree.lines import MeasuredLevels
 from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.view import html
 
@@ -176,7 +176,7 @@ def agree(
     and what was expected there, ConfigError what does not fit together.
     """
     from curate.commands.agree.ratings_file import measure
-    from curate.tables.readers.raters import Layout
+    from curate.tables.readers.ratings import Layout
 
     layout = Layout(
         item=_names(item),

@@ -14,7 +14,7 @@ from curate.view.answers import answer
 from curate.view.output_mode import reporting
 
 if TYPE_CHECKING:
-    from curate.commands.anonymise.done import Done
+    from curate.commands.anonymise.file import Done
     from curate.commands.anonymise.settings import MaskRequest
 
 
@@ -109,9 +109,8 @@ def anonymise(
 
 def _mask(order: "MaskRequest", *, context: bool) -> None:
     """Carry a request out, and say on standard error what was masked and what may have been missed."""
-    from curate.commands.anonymise.done import WithheldError
-    from curate.commands.anonymise.masking_file import anonymise
-    from curate.pii.secret import secret
+    from curate.commands.anonymise.file import WithheldError, anonymise
+    from curate.pii.pseudonyms import secret
     from curate.pipeline.stage import home
     from curate.view.progress import bars
 
@@ -156,7 +155,7 @@ def _said(done: "Done") -> str:
 
 def recognisers(as_json: AsJson = False) -> None:
     """List the recognisers of personal data: their names, their kinds, and what each of them matches."""
-    from curate.pii.listing import listing
+    from curate.pii.settings import listing
 
     rows = listing()
     widths = [max(len(row[column]) for row in rows) for column in ("recogniser", "kind")]

@@ -13,9 +13,8 @@ from curate.commands.anonymise.settings import Fields
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.tables.readers import Problem
-from curate.tables.readers.csv_rows import unquoted
 from curate.tables.readers.encoding import OLD_MAC
-from curate.tables.readers.text import shown_names
+from curate.tables.readers.text_rows import shown_names, unquoted
 
 DELIMITERS = {"csv": (",", ";", "\t", "|"), "tsv": ("\t",)}
 """What may stand between the cells; of several the one under which the header has the fields."""

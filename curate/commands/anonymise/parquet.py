@@ -10,7 +10,7 @@ from curate.commands.anonymise.settings import Fields
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
 from curate.system.files import BATCH
-from curate.tables.readers.text import shown_names
+from curate.tables.readers.text_rows import shown_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -78,7 +78,7 @@ def anonymise(
     Unlike the command nothing is withheld: look at `residual` before the texts go anywhere. DataError names the first
     value that is no text, ConfigError a setting.
     """
-    from curate.pii.secret import secret
+    from curate.pii.pseudonyms import secret
     from curate.pii.settings import Masking
     from curate.pii.texts import mask_texts
     from curate.pipeline.stage import home

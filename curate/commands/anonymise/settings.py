@@ -6,8 +6,7 @@ from typing import Literal, get_args
 
 from curate.core.config import check, read_yaml
 from curate.core.errors import ConfigError, DataError, UserError, suggestion
-from curate.pii.custom import CustomWords
-from curate.pii.settings import Masking
+from curate.pii.settings import CustomWords, Masking
 from curate.tables.readers.encoding import Encoding
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]

@@ -6,7 +6,7 @@ import polars as pl
 
 from curate.commands.audit import correction
 from curate.core.config import Json
-from curate.review.checked_rows import checked
+from curate.review.agreement import checked
 from curate.review.desk import Desk
 from curate.stats.sample_estimates import Bounded
 

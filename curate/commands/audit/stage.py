@@ -1,24 +1,17 @@
-"""Audit: compare the labels that a set came with to what the panel says of the documents retrieved for its queries.
+"""Effects of corrected labels on a comparison of systems: scores and ranks under both, and their correlation."""
 
-In: queries, corpus and qrels of `diversify` (which must have dropped nothing), what `mask` dropped, pool, ratings,
-verdicts, and what people answered to samples of the audit. Out: `compared` (every judged pair and every label with its
-kind), `audited` (counts of every query), audit.json (means, intervals, what it does to systems), `patch` and repaired
-qrels, both as TSV too, `mteb/` (the repaired set), and audit.html. Nothing is judged here.
-
-Where `ingest.relevant_from` is given, labels below that score are no positives, and stay in the repaired qrels as they
-are. What is added has that score, the weakest that means relevant; what is removed has no row, for that no judge finds
-it relevant says nothing of a place below the cut.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
 from curate.ask import build, seating
-from curate.commands.audit import Config, effects, page
+from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
 from curate.commands.audit.correcting import correct
+from curate.commands.audit.labels import mean
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
@@ -35,11 +28,127 @@ from curate.retrieval import ranking
 from curate.review import Desk
 from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
+from curate.stats import rank_correlation
 from curate.stats.bootstrap import FEW
+from curate.stats.tally import Floats
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
 from curate.tables.exporters import EXPORTERS, manifest
 from curate.view import run_figures
+
+TOP = 10
+DIGITS = 5
+Labels = Mapping[str, Collection[str]]
+"""Query -> its relevant documents."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One system under the old and the new labels: means over the queries that have a positive under both."""
+
+    system: str
+    ndcg_old: float
+    ndcg_new: float
+    change: float
+    low: float | None
+    """Bounds of the 95 % interval of the change of nDCG@10, which resamples queries."""
+    high: float | None
+    recall_old: float
+    recall_new: float
+    judged: float | None
+    """Share of its first ten documents that the panel judged: what was not counts as not relevant."""
+    rank_old: int = 0
+    rank_new: int = 0
+    circular: bool = False
+    """Whether its encoder is also a judge: the new labels are then its own, and its score proves nothing."""
+
+
+def compare(
+    rankings: pl.DataFrame,
+    old: pl.DataFrame,
+    new: pl.DataFrame,
+    judged: pl.DataFrame,
+    *,
+    depth: int,
+    seed: int,
+    judges: Collection[str] = (),
+) -> dict[str, Json]:
+    """Return `queries` (how many are compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
+
+    `rankings` is a table of that name; recall is at `depth`, which stands in its keys: `recall_at_50_old`. The
+    orders are those by nDCG@10. `judges` are the encoders that are judges.
+    """
+    before, after, seen = _by_query(old), _by_query(new), _by_query(judged)
+    queries = sorted(before.keys() & after.keys())
+    found = []
+    for (system,), part in rankings.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
+        lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in part.group_by("query_id", maintain_order=True)}
+        if queries:
+            ranked = {query: lists.get(query, []) for query in queries}
+            found.append(_effect(str(system), ranked, before, after, seen, depth, seed))
+    ranks = [_ranks([each.ndcg_old for each in found]), _ranks([each.ndcg_new for each in found])]
+    placed = [
+        replace(each, rank_old=one, rank_new=two, circular=each.system in judges)
+        for each, one, two in zip(found, *ranks, strict=True)
+    ]
+    scores = [{each.system: getattr(each, side) for each in found} for side in ("ndcg_old", "ndcg_new")]
+    return {
+        "queries": len(queries),
+        "recall_depth": depth,
+        "systems": [_named(each, depth) for each in sorted(placed, key=lambda each: (each.rank_new, each.system))],
+        "tau_b": rank_correlation.tau_b(*scores),
+    }
+
+
+def _named(effect: Effect, depth: int) -> dict[str, Json]:
+    """Return an effect with the depth of recall in its keys."""
+    return {name.replace("recall_", f"recall_at_{depth}_"): value for name, value in asdict(effect).items()}
+
+
+def _effect(
+    system: str, ranked: Mapping[str, Sequence[str]], old: Labels, new: Labels, seen: Labels, depth: int, seed: int
+) -> Effect:
+    """Return what the labels do to one system, its ranks left out."""
+    before, after = (_each(ranked, labels) for labels in (old, new))
+    change, low, high = mean(after - before, seed)
+    shown = [doc in seen.get(query, ()) for query, docs in ranked.items() for doc in docs[:TOP]]
+    return Effect(
+        system=system,
+        ndcg_old=_rounded(before.mean()),
+        ndcg_new=_rounded(after.mean()),
+        change=_rounded(change),
+        low=None if low is None else _rounded(low),
+        high=None if high is None else _rounded(high),
+        recall_old=_rounded(np.mean([recall(docs, old[query], depth) for query, docs in ranked.items()])),
+        recall_new=_rounded(np.mean([recall(docs, new[query], depth) for query, docs in ranked.items()])),
+        judged=_rounded(np.mean(shown)) if shown else None,
+    )
+
+
+def _each(ranked: Mapping[str, Sequence[str]], labels: Labels) -> Floats:
+    """Return the nDCG@10 of every query."""
+    return np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()])
+
+
+def recall(docs: Sequence[str], relevant: Collection[str], depth: int) -> float:
+    """Return the share of the relevant documents among the first `depth` of a ranking; `relevant` is not empty."""
+    return len(set(docs[:depth]) & set(relevant)) / len(relevant)
+
+
+def _ranks(scores: Sequence[float]) -> list[int]:
+    """Return the rank of every score, 1 for the highest; equal scores share the better one."""
+    return [1 + sum(other > score for other in scores) for score in scores]
+
+
+def _rounded(figure: float | np.floating) -> float:
+    return round(float(figure), DIGITS)
+
+
+def _by_query(pairs: pl.DataFrame) -> dict[str, set[str]]:
+    return {str(key[0]): set(part["doc_id"]) for key, part in pairs.group_by("query_id")}
+
+
+# Audit: compare the labels that a set came with to what the panel says of the documents retrieved for its queries.
 
 NAMED = 20
 """Labels of unknown texts that are named."""
@@ -83,7 +192,7 @@ def run(config: Config, context: Context) -> Report:
             "corrected": [
                 correct(desk, strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
             ],
-            "systems": effects.compare(
+            "systems": compare(
                 rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
             ),
         }

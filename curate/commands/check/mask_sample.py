@@ -17,12 +17,12 @@ from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.records import shown
 from curate.core.sampling import generator, shuffled
 from curate.panel import sampling_design
-from curate.pii.kinds import placeholder
+from curate.pii.masking import placeholder
 from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
 from curate.review.answers import checked
 from curate.review.sample import Design, Stratum, name_row
-from curate.review.sheets.cells import LIMIT
+from curate.review.sheets.files import LIMIT
 from curate.system.files import frame, read_json, read_table
 
 SHARE = 0.01

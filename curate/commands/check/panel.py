@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.scale import Scale
 from curate.panel import position_bias, voting
 from curate.panel.controls import PAIR
-from curate.review.judge_errors import in_common
+from curate.review.agreement import in_common
 from curate.stats import agreement
 from curate.stats.ratios import mean, numbered
 from curate.stats.sample_estimates import Estimate, wilson

@@ -11,7 +11,7 @@ from typing import cast
 
 import polars as pl
 
-from curate.commands.check import below_cut, capture_recapture
+from curate.commands.check import missed
 from curate.core.config import Json, plain
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
@@ -78,9 +78,9 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
             plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers + unranked
         ],
         "capture": plain(
-            capture_recapture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
+            missed.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
         ),
-        "below": [plain(each) for each in below_cut.estimates(run, wanted.below, pool, rankings, qrels)],
+        "below": [plain(each) for each in missed.estimates(run, wanted.below, pool, rankings, qrels)],
         **_by_depth(run, coverage.ranked(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }

@@ -18,8 +18,8 @@ from curate.ask import privacy_guard, residual_decisions
 from curate.ask.residual_decisions import Decision
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
-from curate.pii.excerpt import Excerpt, excerpt
-from curate.pii.naming import FIELD
+from curate.pii.pseudonyms import FIELD
+from curate.pii.residual import Excerpt, excerpt
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
 from curate.system.files import read_table

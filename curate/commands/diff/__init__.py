@@ -30,9 +30,8 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Explain every label that differs between two versions of a benchmark, and what that does to systems."""
-    from curate.commands.diff.differences import DiffOptions
-    from curate.commands.diff.differences import diff as compare
-    from curate.commands.diff.written import need_form, write
+    from curate.commands.diff.diff import DiffOptions, need_form, write
+    from curate.commands.diff.diff import diff as compare
     from curate.runs.outputs import free_place
 
     if out is not None:

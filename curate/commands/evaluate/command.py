@@ -72,8 +72,8 @@ def evaluate(
     On graded labels nDCG@10 is given with linear and with exponential gain, and with the mean of the judges' gains.
     """
     from curate.commands.evaluate import evaluation as evaluating
-    from curate.commands.evaluate.comparison import ComparisonOptions
-    from curate.commands.evaluate.rounds import widths_of
+    from curate.commands.evaluate.averages import ComparisonOptions
+    from curate.commands.evaluate.scoring import widths_of
     from curate.view.progress import bars
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]

@@ -19,7 +19,7 @@ from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.scoring import Scored
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.review.checked_rows import checked
+from curate.review.agreement import checked
 from curate.review.desk import Desk, graded_desks
 from curate.review.sample import Sample
 from curate.review.top_pairs import state

@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from curate.commands.evaluate import (
+    averages,
     circular,
-    comparison,
     corrected,
     figures,
     mteb_results,
     origin,
     page,
-    passes,
     query_sources,
     tasks,
 )
+from curate.commands.evaluate import speed as passes
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.floors import floors
 from curate.commands.evaluate.leads import lead
 from curate.commands.evaluate.mteb_models import BASELINES, EvaluatedModel, named
-from curate.commands.evaluate.rounds import score_all
+from curate.commands.evaluate.scoring import score_all
 from curate.commands.evaluate.tasks import EvaluationTask, imported
 from curate.core.config import Json
 from curate.core.errors import UserError
@@ -55,7 +55,7 @@ class EvaluationOptions:
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
-    compared: comparison.ComparisonOptions = field(default_factory=comparison.ComparisonOptions)
+    compared: averages.ComparisonOptions = field(default_factory=averages.ComparisonOptions)
     dtype: str = "auto"
     """Precision that weights are loaded in."""
     dims: Sequence[int] = ()
@@ -83,7 +83,7 @@ def evaluate(
     asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
-    compared = comparison.prepared(order.compared, asked, [*new, *old], order.dims)
+    compared = averages.prepared(order.compared, asked, [*new, *old], order.dims)
     kinds = {task.kind.mteb.type for task in new}
     every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
     done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
@@ -106,14 +106,14 @@ def evaluate(
         }
         kind_of = {task.name: task.kind.mteb.type for task in new}
         boards = [*known, *(board for board in before if board.scored)]
-        found |= comparison.figures(compared, names, boards, kind_of, order.seed)
+        found |= averages.figures(compared, names, boards, kind_of, order.seed)
     whole = [model for model in models if model.width is None]  # widths are cut out of kept vectors: no speed
     speeds = passes.of_tasks(whole, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
     found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
     found["notes"] += [
-        *comparison.notes(compared, found, models),
+        *averages.notes(compared, found, models),
         *(note for each in speeds.values() for note in passes.notes(each)),
         *done.notes,
     ]

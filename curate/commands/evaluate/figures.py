@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.commands.evaluate import comparison, corrected, distinctness, leads, query_sources
+from curate.commands.evaluate import averages, corrected, leads, query_sources
 from curate.commands.evaluate.against_floors import against_floors
+from curate.commands.evaluate.averages import BenchmarkScores
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.corrected import ScoreReview
-from curate.commands.evaluate.distinctness import BenchmarkScores
 from curate.commands.evaluate.item_scores import READINGS
 from curate.commands.evaluate.mteb_models import BM25
 from curate.commands.evaluate.scoring import Scored, point
@@ -59,7 +59,7 @@ def of_task(
         "against_floors": against_floors(board),
         "exchanged": task.scorer.exchanged,
         "pairs": pairs,
-        **comparison.of_pairs(pairs, board.items, against),
+        **averages.of_pairs(pairs, board.items, against),
         "enough": _enough(board, pairs),
         "headroom": _headroom(board),
         "difficulty": _hardness(board, seed),
@@ -217,7 +217,7 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
     """Return how alike two tasks of one kind order the models, and every model's two scores."""
     sides = [BenchmarkScores(board.scores(board.scored, board.lead), board.items) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
-    found = distinctness.compare(sides[0], sides[1], seed, same_queries=same)
+    found = averages.compare(sides[0], sides[1], seed, same_queries=same)
     both = zip(new.scored, old.scored, strict=True)
     return {
         "new": new.task.name,
@@ -226,7 +226,7 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
         "kind": new.task.kind.mteb.type,
         "same_queries": same,
         **asdict(found),
-        "fewest": distinctness.FEWEST,
+        "fewest": averages.FEWEST,
         "leads": [new.lead, old.lead],
         "scores": [
             {"model": one.model, "new": round(new.led(one), DIGITS), "old": round(old.led(other), DIGITS)}

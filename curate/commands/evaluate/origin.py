@@ -10,11 +10,11 @@ from curate.panel.sampling_design import verdict_of
 from curate.pipeline.pipeline import Pipeline
 from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
-from curate.review.checked_rows import checked, part, shown
+from curate.review.agreement import checked, part, shown
 from curate.review.proof import prove
 from curate.stats.sample_estimates import recall
 from curate.system.files import read_json
-from curate.tables.exporters.contributors import ROLES
+from curate.tables.exporters.labels import ROLES
 
 
 def run_of(folder: Path) -> Path | None:

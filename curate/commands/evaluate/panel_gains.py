@@ -7,7 +7,7 @@ import polars as pl
 
 from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
-from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters.labels import Gain, gains
 
 
 def scale_of(said: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:

@@ -10,7 +10,7 @@ from curate.commands.evaluate import item_scores
 from curate.stats.replicated import Replicated, of_sums
 from curate.stats.significance import Statistic, mean, means, pearson, products
 from curate.stats.tally import Floats
-from curate.tables.kinds.kind import BenchmarkKind
+from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 Values = Mapping[str, list[float]]
 

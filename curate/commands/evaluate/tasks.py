@@ -16,11 +16,10 @@ from curate.core.errors import DataError, UserError
 from curate.system.extras import needed
 from curate.system.files import read_json, sha256
 from curate.tables.exporters import manifest, mteb_tasks
-from curate.tables.exporters.contributors import ROLES
-from curate.tables.exporters.graded import LABELLED
-from curate.tables.exporters.loading import load_task
+from curate.tables.exporters.labels import LABELLED, ROLES
+from curate.tables.exporters.mteb import load_task
 from curate.tables.kinds import kinds, of_type
-from curate.tables.kinds.kind import BenchmarkKind
+from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask

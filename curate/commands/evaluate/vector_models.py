@@ -11,7 +11,7 @@ from time import monotonic
 
 import numpy as np
 
-from curate.commands.evaluate.batches import BatchSizes
+from curate.commands.evaluate.loading import BatchSizes
 from curate.commands.evaluate.tasks import Foreign
 from curate.commands.evaluate.text_inputs import ROLES, ModelInput, SeenTexts, probe, seen_texts
 from curate.core.config import digest

@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.tables.exporters.candidates import Rerank
-from curate.tables.exporters.graded import Gain, Labels
+from curate.tables.exporters.labels import Gain, Labels, Rerank
 from curate.tables.exporters.task_metadata import MtebMetadata
 
 

@@ -19,7 +19,7 @@ from curate.pipeline.stage import Context
 from curate.system.files import frame
 from curate.tables.kinds import kind as named
 from curate.tables.kinds import kinds
-from curate.tables.kinds.kind import BenchmarkKind
+from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 TABLE = "found"
 SOURCES = (("queries", "text"), ("corpus", "title"), ("corpus", "text"))

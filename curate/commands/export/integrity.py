@@ -12,7 +12,7 @@ from curate.core.config import text_digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.tables.kinds import kinds
-from curate.tables.kinds.checks import sentence
+from curate.tables.kinds.benchmark_kind import sentence
 
 _KEYS = ["query_id", "doc_id"]
 

@@ -9,7 +9,7 @@ from curate.commands.export import Config
 from curate.pipeline.stage import Context
 from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
-from curate.tables.readers import irds
+from curate.tables.readers import public_datasets
 
 TELLING = r"\d{5}"
 """Digits that may be a number of a person; ids in which recognisers find something have new names since `mask`."""
@@ -44,4 +44,4 @@ def _harmless(context: Context) -> bool:
     ingest, mask = (each if isinstance(each, dict) else {} for each in sections)
     source = str(ingest.get("source") or "")
     named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
-    return named or source.startswith(irds.PREFIX) or mask.get("ids") == "keep"
+    return named or source.startswith(public_datasets.PREFIX) or mask.get("ids") == "keep"

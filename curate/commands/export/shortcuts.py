@@ -21,7 +21,7 @@ from curate.stats.shortcut_scores import Encode, ShortcutScores, of_classes, of_
 from curate.stats.tally import Floats
 from curate.system.extras import installed
 from curate.tables.kinds import kinds
-from curate.tables.kinds.kind import COLUMNS, TEST, BenchmarkKind
+from curate.tables.kinds.benchmark_kind import COLUMNS, TEST, BenchmarkKind
 
 TRAIN = "train"
 DIGITS = 6

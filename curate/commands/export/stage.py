@@ -13,8 +13,10 @@ from typing import Any
 import polars as pl
 
 from curate.ask import privacy_guard
-from curate.commands.export import Config, filled, gate, growth, integrity, published_ids, reranking, shortcuts
-from curate.commands.export.provenance import made_from, made_of_kinds
+from curate.commands.export import Config, filled, gate, integrity, published_ids, shortcuts
+from curate.commands.export import labels as growth
+from curate.commands.export import labels as reranking
+from curate.commands.export.labels import made_from, made_of_kinds
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel

@@ -14,7 +14,7 @@ from curate.system.files import frame, write_table
 from curate.tables.readers import Problem, Source
 from curate.tables.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted
 from curate.tables.readers.settings import LabelsFile, Sources, files_of
-from curate.tables.readers.text import shown_names
+from curate.tables.readers.text_rows import shown_names
 
 
 def sources(section: LabelsFile, config: Config, texts: Sources) -> list[Source]:

@@ -14,7 +14,7 @@ from curate.tables.readers import Problem, Source
 from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import LabelledPair, shown
 from curate.tables.readers.settings import Sources
-from curate.tables.readers.text import FIX
+from curate.tables.readers.text_rows import FIX
 
 PAIR = ("query_id", "doc_id")
 _COLUMNS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32, "line": pl.Int64, "source": pl.Int64}

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from curate.tables.readers.items import integer_form, shown
-from curate.tables.readers.text import FIX
+from curate.tables.readers.text_rows import FIX
 
 WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus": "document"}
 

@@ -33,9 +33,8 @@ from curate.system import files
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import BINARY, File
 from curate.tables.readers.items import Item, LabelledPair, check_header, integer_form, item, pair, shown, wanted
-from curate.tables.readers.language import spoken
-from curate.tables.readers.settings import Sources, sources
-from curate.tables.readers.text import FIX
+from curate.tables.readers.settings import Sources, sources, spoken
+from curate.tables.readers.text_rows import FIX
 
 _EVERY = 2_000
 

@@ -20,7 +20,7 @@ from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pipeline import Head, Pipeline
 from curate.system.resources import template
 from curate.tables.readers import Table
-from curate.tables.readers.language import OTHER
+from curate.tables.readers.settings import OTHER
 
 TRIAL = 50
 """Queries of a first trial, where there are more than twice as many."""

@@ -1,10 +1,7 @@
-"""Judge: every judge of the panel grades every pair of the pool; what the ledger holds is not asked again.
+"""First look: the panel judges a few whole queries, and signs of trouble are shown before the rest is paid.
 
-In: queries, corpus of `diversify`, pool. Out: `ratings`, one row per pair and judge: a snapshot of the ledger,
-which replayed grades, known by id, do not pass through; `samples`, in a cascade the pairs that everybody rated; and
-panel.json (judge -> what changes its grades). The stage is done only when no rating is `failed`: failed ones are tried
-again on the next run. Refused and unparsed ones were answered and paid, so they are asked again only if the user
-consents to retry. In a cascade a pair that a judge was not asked for is `stopped`.
+In batches, whose answers come within a day, and in a cascade, whose judges are asked one after the other, there is no
+first look: the ratings are looked at in the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,22 +16,55 @@ from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, PanelState, described
 from curate.ask.seating import check_language, seated
 from curate.ask.validation import validated
-from curate.commands.judge import first_look
 from curate.core.config import Json
-from curate.core.errors import ConfigError, CurateError
+from curate.core.errors import ConfigError, CurateError, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import STATUSES, STOPPED
-from curate.core.scale import FIVE
+from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger, default_path
 from curate.llm import client
 from curate.llm.client.canary import CANARY, CUT
 from curate.llm.providers import provider
 from curate.panel import cascade, sanity, voting
 from curate.panel.controls import Accuracy
+from curate.panel.sanity import Sanity
 from curate.panel.voting import PAIR
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system.files import frame, sha256, write_json, write_scale, write_table
+
+
+def taken(run: PanelRun) -> PanelRun:
+    """Have the panel rate a first part of the pool and tell what it shows; return the run with what is left to rate.
+
+    UserError if fewer than a tenth of the queries would have a positive, and `sanity.stop` is set.
+    """
+    table, config = run.table, run.config
+    pairs = sanity.first(table.pool.pairs, config.sanity.ratings, run.context.seed)
+    if pairs.is_empty() or config.cascade or run.context.consent.batch or not run.asked():
+        return run
+    collection.rate(run.of(pairs))
+    _look(run.ratings().join(pairs, on=voting.PAIR, how="semi"), config.sanity, run.context, table.rubric.scale)
+    return run.of(table.pool.pairs)
+
+
+def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale) -> None:
+    names = ratings["judge"].unique().sort().to_list()
+    verdicts = voting.decide(ratings, names, context.policy, scale)
+    kept = verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique()
+    few = sanity.surely_few(kept, verdicts["query_id"].n_unique())
+    if few and limits.stop:
+        raise UserError(
+            f"judge: {few}, of those judged first; every answer is kept. Look at the pool and the rubric, or go on "
+            "with --set judge.sanity.stop=false"
+        )
+    least = min(sanity.LEAST, limits.ratings)
+    signs = [*sanity.judges(ratings, scale, least), *sanity.panel(ratings, names, scale, least)]
+    for line in (*signs, *([few] if few else [])):
+        context.tell(f"judge: after {len(verdicts):,} pairs: {line}")
+
+
+# Judge: every judge of the panel grades every pair of the pool; what the ledger holds is not asked again.
 
 
 def run(config: Config, context: Context) -> Report:
@@ -57,7 +87,7 @@ def run(config: Config, context: Context) -> Report:
         passed, before = None, _calls(panel)
         try:
             passed = gate.passed(tried)
-            panel = first_look.taken(panel)
+            panel = taken(panel)
             wanted = collection.collect(panel)
         except CurateError as error:
             if _calls(panel) != before:  # what was paid is kept as far as it goes

@@ -13,7 +13,7 @@ import polars as pl
 from curate.ask import billing
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, ask_panel, asked_facts, verdict
-from curate.commands.label import Config, asking, figures, texts
+from curate.commands.label import Config, asking, building, figures
 from curate.commands.label.building import LabelSet, build
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
@@ -69,7 +69,7 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 
 def _made(config: Config, context: Context) -> tuple[LabelSet, Question, list[AskedModel]]:
     with waiting(context.progress, StepLabel("grouping and splitting labelled texts")):
-        made = build(texts.read(context, config.leak), config, context.seed)
+        made = build(building.read(context, config.leak), config, context.seed)
     question = asking.of_classes(asking.template(context), made.classes, config.classes)
     return made, question, asking.panel(config.panel, context)
 
@@ -120,7 +120,7 @@ def _notes(made: LabelSet, facts: Mapping[str, Json]) -> list[str]:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Check who is asked and what the labels are; return what lies outside of the run."""
-    texts.need_labels(context, config.leak)
+    building.need_labels(context, config.leak)
     models = asking.panel(config.panel, context)
     if not models:
         return None

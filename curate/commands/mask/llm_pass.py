@@ -27,7 +27,7 @@ from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
 from curate.llm.token_rate import token_rate
-from curate.pii.secret import secret
+from curate.pii.pseudonyms import secret
 from curate.pipeline.stage import Context
 from curate.system import http, resources
 from curate.system.egress import outside

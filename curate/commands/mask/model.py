@@ -18,7 +18,7 @@ from curate.core.records import Span
 from curate.core.scale import plain
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
-from curate.pii.kinds import kinds
+from curate.pii.masking import kinds
 from curate.pii.residual import is_measure
 
 LAYOUT = 1

@@ -15,23 +15,21 @@ from functools import partial
 import polars as pl
 
 from curate.ask import billing, build, residual_decisions
-from curate.commands.mask import Config, llm_pass, renaming
+from curate.commands.mask import Config, llm_pass
+from curate.commands.mask import tables as renaming
 from curate.commands.mask.llm_pass import Spots
-from curate.commands.mask.masked import KEYS, MOST, MaskedTable
-from curate.commands.mask.parts import Known, PartMasker, mask_in_parts
+from curate.commands.mask.tables import KEYS, MOST, Known, MaskedTable, PartMasker, mask_in_parts
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
 from curate.core.records import FIELDS, Span
 from curate.llm.budget import CostEstimate
-from curate.pii.masking import Masked, Masker
-from curate.pii.naming import FIELD
-from curate.pii.secret import secret
+from curate.pii.masking import Masked, Masker, link
+from curate.pii.pseudonyms import FIELD, secret
 from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.sieve import mask_all
 from curate.pii.workers import mask_batches
-from curate.pii.writing import link
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system import files
 from curate.system.processes import cores

@@ -74,17 +74,17 @@ def notes(
 
 
 def _text(found: Mapping[str, Any]) -> Iterator[str]:
-    from curate.commands.notes import page
+    from curate.commands.notes import figures
 
-    yield page.head(found)
+    yield figures.head(found)
     if found["figures"]:
         yield "\nRecall, AUROC and silhouettes, with 95 % intervals over groups; floors with ties by chance"
-        yield as_table(page.overview(found))
+        yield as_table(figures.overview(found))
     if found["differences"]:
-        yield "\nDifferences between models\n" + as_table(page.apart(found))
+        yield "\nDifferences between models\n" + as_table(figures.apart(found))
     yield ""
-    yield from page.undefined(found)
+    yield from figures.undefined(found)
     yield from found["notes"]
-    yield from page.exported(found)
+    yield from figures.exported(found)
     if found["folder"]:
         yield f"all figures: {found['folder']}/README.md"

@@ -9,7 +9,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from curate.commands.notes import encoders, export, figures, page
+from curate.commands.notes import encoders, export, figures
+from curate.commands.notes import figures as page
 from curate.commands.notes.encoders import NoteEncoder
 from curate.commands.notes.measuring import MeasurePlan, feasible, measured
 from curate.commands.notes.table import NotesLayout, NotesTable, read

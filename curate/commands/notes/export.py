@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate.commands.notes.measuring import MeasurePlan
-from curate.commands.notes.probing import ProbeSet, halves
+from curate.commands.notes.measuring import MeasurePlan, ProbeSet, halves
 from curate.commands.notes.table import NotesTable
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
@@ -24,7 +23,7 @@ from curate.system.files import remove, replace_folder, sha256, write_text
 from curate.tables.exporters import mteb_tasks
 from curate.tables.exporters.card import environment, front_matter
 from curate.tables.exporters.mteb import mteb_language
-from curate.tables.readers.language import language
+from curate.tables.readers.settings import language
 
 SHORTEST = 5
 """Characters of a text that can be classified."""

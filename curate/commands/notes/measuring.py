@@ -1,18 +1,127 @@
-"""One encoder's figures as sums per group, from which any resample of groups follows, and its probes."""
+"""How well a linear probe reads the label from vectors: AUROC on texts of groups that it was not fitted on.
+
+Logistic regression of scikit-learn, C = 1, on unit vectors. Random folds stand beside: texts of one group then lie on
+both sides, and what the probe gains by that is the leak.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from curate.commands.notes import probing
-from curate.commands.notes.probing import Fold, ProbeSet
 from curate.commands.notes.table import NotesTable
+from curate.core.errors import DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Progress, Vectors
+from curate.stats.auroc import macro_auroc, mean_of_defined
 from curate.stats.neighbour_recall import PROTOCOLS, queries, ranks
 from curate.stats.silhouette import silhouettes
 from curate.stats.tally import Floats, Ints
+from curate.system.extras import needed
+
+STEPS = 1_000
+"""Most iterations of a fit."""
+FOLDINGS = ("disjoint", "random")
+
+
+@dataclass(frozen=True)
+class ProbeSet:
+    """The texts that a probe is fitted and measured on."""
+
+    texts: Ints
+    """Their places among all texts."""
+    labels: Ints
+    """From 0, without gaps."""
+    names: Sequence[str]
+    group: Ints
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold's probabilities."""
+
+    texts: Ints
+    """Places among all texts."""
+    labels: Ints
+    scores: Floats
+    """Shape (texts, labels)."""
+
+
+def chosen(names: Sequence[str], codes: Ints, group: Ints, folds: int) -> tuple[ProbeSet | None, list[str], str]:
+    """Return what can be probed, the labels that are left out for too few groups, and why nothing can be, or "".
+
+    A label needs as many groups as there are folds, so that each fold is fitted on some.
+    """
+    with_label = codes >= 0
+    pairs = np.unique(np.stack([codes[with_label], group[with_label]]), axis=1)
+    groups = np.bincount(pairs[0], minlength=len(names))
+    kept = np.flatnonzero(groups >= folds)
+    few = [names[int(at)] for at in np.flatnonzero(groups < folds)]
+    if len(kept) < 2:
+        found = "one label" if len(names) == 1 else f"{len(names)} labels, {len(kept)} of them in {folds} groups"
+        return None, few, f"found {found}, expected two that stand in {folds} groups each"
+    places = np.flatnonzero(np.isin(codes, kept))
+    return (
+        ProbeSet(places, np.searchsorted(kept, codes[places]), [names[int(at)] for at in kept], group[places]),
+        few,
+        "",
+    )
+
+
+def fitted(
+    vectors: Vectors, probe: ProbeSet, folds: int, seeds: Sequence[int], told: Callable[[], None]
+) -> dict[str, list[list[Fold]]]:
+    """Return folding -> seed -> folds; `told` hears of every fit that is done."""
+    rows = vectors[probe.texts]
+    found: dict[str, list[list[Fold]]] = {}
+    for folding in FOLDINGS:
+        found[folding] = []
+        for seed in seeds:
+            found[folding].append([])
+            for train, test in _folds(folding, probe, folds, seed):
+                scores = _scores(rows[train], probe.labels[train], rows[test], len(probe.names))
+                found[folding][-1].append(Fold(probe.texts[test], probe.labels[test], scores))
+                told()
+    return found
+
+
+def areas(seeds: Sequence[Sequence[Fold]], weights: Floats) -> Floats:
+    """Return the mean over folds and seeds of the macro AUROC, under each row of weights of all texts."""
+    found = [macro_auroc(fold.scores, fold.labels, weights[:, fold.texts]) for folds in seeds for fold in folds]
+    return mean_of_defined(np.stack(found))
+
+
+def halves(probe: ProbeSet, parts: int) -> tuple[Ints, Ints]:
+    """Return the rows to train on and those to test on, one of so many parts; no group is on both sides."""
+    pairs = np.unique(np.stack([probe.labels, probe.group]), axis=1)
+    return _folds("disjoint", probe, min(parts, int(np.bincount(pairs[0]).min())), 0)[0]
+
+
+def _folds(folding: str, probe: ProbeSet, folds: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """Return (train, test) of every fold, as places in the probe; DataError if one would be fitted without a label."""
+    with needed("the probe of labels"):
+        from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+    splitter = StratifiedGroupKFold if folding == "disjoint" else StratifiedKFold
+    groups = probe.group if folding == "disjoint" else None
+    found = list(splitter(folds, shuffle=True, random_state=seed).split(probe.labels, probe.labels, groups))
+    for train, _ in found:
+        if len(np.unique(probe.labels[train])) < len(probe.names):
+            raise DataError(
+                f"seed {seed}: found a fold that holds all texts of a label, so that none is left to fit on; give "
+                "fewer --folds, or leave the rarest label empty"
+            )
+    return found
+
+
+def _scores(train: Vectors, labels: Ints, test: Vectors, count: int) -> Floats:
+    from sklearn.linear_model import LogisticRegression
+
+    found: Floats = LogisticRegression(max_iter=STEPS).fit(train, labels).predict_proba(test)
+    assert found.shape[1] == count, "every label is in every training part"
+    return found.astype(np.float64)
+
+
+# One encoder's figures as sums per group, from which any resample of groups follows, and its probes.
 
 DEPTHS = (1, 5, 10)
 LABELLINGS = ("label", "style")
@@ -71,7 +180,7 @@ def feasible(table: NotesTable, folds: int, seeds: Sequence[int]) -> MeasurePlan
     undefined, notes = _without_chains(table), list[str]()
     probe = None
     if "label" in table.labels:
-        probe, few, why = probing.chosen(*table.codes("label"), table.chains.group, folds)
+        probe, few, why = chosen(*table.codes("label"), table.chains.group, folds)
         notes += [f"labels in fewer than {folds} groups, left out of the AUROC: {', '.join(few)}"] if few else []
         undefined |= {f"auroc_{each}": why for each in ("disjoint", "random", "leak") if why}
         if not why and len(np.unique(table.chains.group)) == len(table.texts):
@@ -131,8 +240,8 @@ def measured(asked: MeasurePlan, vectors: Vectors, name: str, progress: Progress
             strict[Measure(f"silhouette_{labelling}")] = chance[Measure(f"silhouette_{labelling}")] = found
     probes: Mapping[str, Sequence[Sequence[Fold]]] = {}
     if asked.probe is not None:
-        told = _counted(progress, f"probing, {name}", "fits", len(probing.FOLDINGS) * asked.folds * len(asked.seeds))
-        probes = probing.fitted(vectors, asked.probe, asked.folds, asked.seeds, told)
+        told = _counted(progress, f"probing, {name}", "fits", len(FOLDINGS) * asked.folds * len(asked.seeds))
+        probes = fitted(vectors, asked.probe, asked.folds, asked.seeds, told)
     return EncoderResult(strict, chance, probes)
 
 

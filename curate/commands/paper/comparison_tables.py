@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from curate.commands.paper.evidence import Figures
+from curate.commands.paper.latex import Cell, PaperTable, Shown
 from curate.commands.paper.score_tables import POINTS, circular, marked, named
-from curate.commands.paper.table import Cell, PaperTable, Shown
 from curate.stats.difficulty import NAMES
 
 Words = dict[str, Any]

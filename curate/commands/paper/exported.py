@@ -7,12 +7,12 @@ from typing import Any
 import polars as pl
 
 from curate.commands.paper.evidence import ExportedTask
-from curate.commands.paper.table import Cell, PaperTable, Shown
+from curate.commands.paper.latex import Cell, PaperTable, Shown
 from curate.core.records import shown
 from curate.core.sampling import generator
 from curate.stats.distribution import spread
 from curate.tables import kinds
-from curate.tables.kinds.lengths import SAMPLE, tokeniser
+from curate.tables.kinds.benchmark_kind import SAMPLE, tokeniser
 
 TEXTS = ("text", "sentences", "sentence1", "sentence2")
 """Columns with texts that models read."""

@@ -9,8 +9,7 @@ from typing import Any
 from curate.commands.paper import comparison_tables, exported, run_tables, score_tables
 from curate.commands.paper.evidence import LANGUAGES, Figures, PaperEvidence, words
 from curate.commands.paper.figures import PaperFigures
-from curate.commands.paper.latex import document, fragment
-from curate.commands.paper.table import PaperTable
+from curate.commands.paper.latex import PaperTable, document, fragment
 from curate.core.errors import MissingExtra, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet

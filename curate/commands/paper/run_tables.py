@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curate.commands.paper.evidence import Figures, PaperEvidence
-from curate.commands.paper.table import Cell, PaperTable, Shown
+from curate.commands.paper.latex import Cell, PaperTable, Shown
 from curate.tables.kinds import counted
 from curate.view.run_figures import only_heuristics
 

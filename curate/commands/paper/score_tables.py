@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curate.commands.paper.evidence import Figures
-from curate.commands.paper.table import Cell, PaperTable, Shown
+from curate.commands.paper.latex import Cell, PaperTable, Shown
 
 Words = dict[str, Any]
 POINTS = 100.0

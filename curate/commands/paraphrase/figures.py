@@ -1,19 +1,170 @@
-"""What a set of paraphrases came to, in tables and figures."""
+"""What needs no meaning, measured on the pairs: how far overlap, length or the words of a sentence give the label away.
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+Average precision, .5 by chance where half of the pairs are positive. A model that is not above the best of these has
+shown nothing on the set.
+"""
 
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+import numpy as np
 import polars as pl
 
 from curate.ask.edits.confirmation import CHANGED
-from curate.commands.paraphrase.floors import floors, overlap_alone
 from curate.commands.paraphrase.making import ParaphraseResult
-from curate.commands.paraphrase.matching import MatchItem, matched, paired
 from curate.commands.paraphrase.pairs import EDIT, NO, PARAPHRASE, YES, CandidatePair
-from curate.core.config import Json
+from curate.core.config import Json, text_digest
+from curate.core.sampling import shuffled
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
+from curate.stats.replicated import average_precision
+from curate.stats.shortcuts import alike_in_length, grams
 from curate.system.files import frame
+
+FOLDS = 5
+Marks = Sequence[frozenset[str]]
+
+
+def overlap_alone(pairs: Sequence[CandidatePair]) -> float | None:
+    """Return the average precision of the overlap of characters; None without both labels."""
+    return _precision([each.overlap for each in pairs], pairs)
+
+
+def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
+    """Return the average precision of every shortcut, None where it is not defined.
+
+    `overlap` of characters; `length`, how alike it is; `sentence2`, the words of the second sentence alone; `edits`,
+    the words that stand in one sentence of the pair only. Words vote by naive Bayes, learnt on the pairs of other
+    queries.
+    """
+    one, two = (grams([getattr(each, name) for each in pairs]) for name in ("sentence1", "sentence2"))
+    changed = [
+        frozenset(f"+{gram}" for gram in b - a) | {f"-{gram}" for gram in a - b} for a, b in zip(one, two, strict=True)
+    ]
+    return {
+        "overlap": overlap_alone(pairs),
+        "length": _precision([alike_in_length(each.sentence1, each.sentence2) for each in pairs], pairs),
+        "sentence2": _learnt(two, pairs),
+        "edits": _learnt(changed, pairs),
+    }
+
+
+def _precision(scores: Sequence[float], pairs: Sequence[CandidatePair]) -> float | None:
+    labels = [each.label for each in pairs]
+    if len(set(labels)) < 2:
+        return None
+    found = average_precision(np.array(scores, dtype=np.float64), np.array(labels, dtype=np.float64))
+    return round(float(found(np.ones((1, len(pairs))))[0]), 4)
+
+
+def _learnt(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
+    """Return the average precision of what marks tell, each fifth of the queries scored by what the others teach."""
+    if len({each.query_id for each in pairs}) < FOLDS or len({each.label for each in pairs}) < 2:
+        return None
+    fold = [int(text_digest(each.query_id)[:8], 16) % FOLDS for each in pairs]
+    rules = {
+        held: _bayes(
+            [(mark, each.label) for at, (mark, each) in enumerate(zip(marks, pairs, strict=True)) if fold[at] != held]
+        )
+        for held in set(fold)
+    }
+    return _precision([rules[at](mark) for at, mark in zip(fold, marks, strict=True)], pairs)
+
+
+def _bayes(taught: Sequence[tuple[frozenset[str], int]]) -> Callable[[frozenset[str]], float]:
+    """Return the log odds of label 1 by the marks that are there: naive Bayes with Laplace's one more of each."""
+    sizes = Counter(label for _, label in taught)
+    there: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for marks, label in taught:
+        for mark in marks:
+            there[mark][label] += 1
+    odds = {
+        mark: math.log((counts[1] + 1) / (sizes[1] + 2)) - math.log((counts[0] + 1) / (sizes[0] + 2))
+        for mark, counts in there.items()
+    }
+    return lambda marks: round(sum(sorted(odds.get(mark, 0.0) for mark in marks)), 9)
+
+
+# Choice of pairs: as many negatives as positives of each class of overlap, so that shared characters tell nothing.
+
+
+@dataclass(frozen=True)
+class MatchItem:
+    """A pair as far as choosing it is concerned."""
+
+    pair_id: str
+    source: str
+    label: int
+    family: str
+    """Of its kind: the kinds of negatives of one class are taken in turn."""
+    overlap: float
+
+
+def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purpose: str) -> set[str]:
+    """Return the ids of at most `most` pairs, half of them positive in every class of overlap.
+
+    Classes lie between quantiles of the overlap of all items; a quantile that items have is a class of its own.
+    """
+    place = dict(zip((each.pair_id for each in items), _classes(items, classes), strict=True))
+    mixed = shuffled(sorted(items, key=lambda each: each.pair_id), seed, "match", purpose)
+    positives, negatives = ([each for each in mixed if each.label == label] for label in (1, 0))
+    sides = _by_class(positives, place), _by_class(_in_turn(negatives), place)
+    sizes = {at: min(len(found), len(sides[1][at])) for at, found in sides[0].items() if at in sides[1]}
+    slots = shuffled([at for at, size in sorted(sizes.items()) for _ in range(size)], seed, "slots", purpose)
+    wanted = {at: slots[: most // 2].count(at) for at in sizes}
+    sources = [{each.source for each in side} for side in (positives, negatives)]
+    first = _taken(sides[1], wanted, sources[0])
+    chosen = _taken(sides[0], wanted, {each.source for each in first}, sources[1])
+    second = _taken(sides[1], wanted, {each.source for each in chosen})
+    return {each.pair_id for each in (*chosen, *second)}
+
+
+def paired(items: Sequence[MatchItem]) -> int:
+    """Return how many sources have both a positive and a negative."""
+    labels: defaultdict[str, set[int]] = defaultdict(set)
+    for each in items:
+        labels[each.source].add(each.label)
+    return sum(len(each) == 2 for each in labels.values())
+
+
+def _classes(items: Sequence[MatchItem], classes: int) -> list[int]:
+    overlaps = np.array([each.overlap for each in items])
+    if not len(overlaps):
+        return []
+    edges = np.quantile(overlaps, np.arange(1, classes) / classes)
+    below, at = (np.searchsorted(edges, overlaps, side=side) for side in ("left", "right"))
+    found: list[int] = (below + at).tolist()
+    return found
+
+
+def _by_class(items: Sequence[MatchItem], place: Mapping[str, int]) -> dict[int, list[MatchItem]]:
+    found: defaultdict[int, list[MatchItem]] = defaultdict(list)
+    for each in items:
+        found[place[each.pair_id]].append(each)
+    return dict(found)
+
+
+def _in_turn(items: Sequence[MatchItem]) -> list[MatchItem]:
+    """Return the items so that families take turns: of each as many as there are while others last."""
+    families: defaultdict[str, list[MatchItem]] = defaultdict(list)
+    for each in items:
+        families[each.family].append(each)
+    rounds = zip_longest(*(families[name] for name in sorted(families)))
+    return [each for each in chain.from_iterable(rounds) if each is not None]
+
+
+def _taken(side: Mapping[int, Sequence[MatchItem]], wanted: Mapping[int, int], *preferred: set[str]) -> list[MatchItem]:
+    """Return so many of each class, those of the most preferred sources first, and in the order given among equals."""
+    found: list[MatchItem] = []
+    for at, number in wanted.items():
+        found += sorted(side[at], key=lambda each: [each.source not in sources for sources in preferred])[:number]
+    return found
+
+
+# What a set of paraphrases came to, in tables and figures.
 
 SPLITS = ("test", "train")
 UNMATCHED = "not drawn when overlap was matched"

@@ -1,6 +1,7 @@
-"""How a set of paraphrases comes to be: queries chosen, neighbours drawn, sentences written, all put to a panel."""
+"""Splits of queries: near-duplicates stay together, so that no text of one split stands nearly so in the other."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -9,16 +10,76 @@ from curate.ask.edits.confirmation import edit_questions
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.personal_data import PersonalData
-from curate.commands.paraphrase import TEMPLATES, Config, neighbours, originals, prompts, splits, templates
-from curate.commands.paraphrase.neighbours import Neighbour
-from curate.commands.paraphrase.originals import JudgedOriginal
-from curate.commands.paraphrase.pairs import PARAPHRASE, SENTENCES, CandidatePair, confirm, edited, near, written
+from curate.commands.paraphrase import TEMPLATES, Config, prompts, templates
+from curate.commands.paraphrase import pairs as neighbours
+from curate.commands.paraphrase import pairs as originals
+from curate.commands.paraphrase.pairs import (
+    PARAPHRASE,
+    SENTENCES,
+    CandidatePair,
+    JudgedOriginal,
+    Neighbour,
+    confirm,
+    edited,
+    near,
+    written,
+)
 from curate.commands.paraphrase.writing import ParaphraseWriter
 from curate.core.protocols import Retriever
 from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
+from curate.stats.shortcuts import overlap
+
+ALIKE = 0.9
+"""Overlap of characters from which on two queries are near-duplicates."""
+
+
+def near_duplicates(
+    texts: Mapping[str, str], lists: Iterable[Mapping[str, Sequence[str]]], deep: int = 10
+) -> list[tuple[str, str]]:
+    """Return the pairs of queries that share nearly all characters, of those that a retriever ranks near each other."""
+    close = {
+        (min(query, other), max(query, other))
+        for each in lists
+        for query, others in each.items()
+        for other in others[:deep]
+    }
+    return sorted(pair for pair in close if overlap(texts[pair[0]], texts[pair[1]]) >= ALIKE)
+
+
+def grouped(ids: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return id -> the first id of its group: those that pairs join."""
+    root = {each: each for each in ids}
+
+    def top(name: str) -> str:
+        while root[name] != name:
+            root[name] = root[root[name]]
+            name = root[name]
+        return name
+
+    for one, other in pairs:
+        first, second = sorted((top(one), top(other)))
+        root[second] = first
+    return {name: top(name) for name in root}
+
+
+def sides(group: Mapping[str, str], wanted: Mapping[str, int], seed: int) -> dict[str, str]:
+    """Return query -> split: whole groups, in an order by seed, each to the split that is furthest from its share."""
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for name, first in group.items():
+        members[first].append(name)
+    held = {name: 0 for name, number in wanted.items() if number}
+    found: dict[str, str] = {}
+    for first in shuffled(sorted(members), seed, "sides"):
+        split = min(held, key=lambda name: (held[name] / wanted[name], name))
+        held[split] += len(members[first])
+        found |= dict.fromkeys(members[first], split)
+    return found
+
+
+# How a set of paraphrases comes to be: queries chosen, neighbours drawn, sentences written, all put to a panel.
 
 PURPOSE = "paraphrase"
 SHORTEST = 5
@@ -65,8 +126,8 @@ def draw(config: Config, context: Context, queries: Sequence[tuple[str, str]]) -
     miners, wanted = neighbours.chosen(config, context), {"test": config.test, "train": config.train}
     asked = {query_id: texts[query_id] for query_id in (order if all(wanted.values()) else sources)}
     lists = {each.name: neighbours.nearest(each, texts, asked, config.window.last, context.progress) for each in miners}
-    group = splits.grouped(texts, splits.near_duplicates(texts, lists.values()))
-    side = splits.sides(group, wanted, context.seed)
+    group = grouped(texts, near_duplicates(texts, lists.values()))
+    side = sides(group, wanted, context.seed)
     found = neighbours.draw(lists, sources, side, config.window, config.neighbours, context.seed)
     left_out |= dict.fromkeys(order[most:], "beyond the number of queries")
     return DrawnQueries(texts, left_out, sources, group, side, found, miners, templates.lexer(config, context))

@@ -15,7 +15,9 @@ import polars as pl
 from curate.ask import billing
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import asked_facts, refuse_one_family
-from curate.commands.paraphrase import TEMPLATES, Config, figures, neighbours, originals, prompts, templates
+from curate.commands.paraphrase import TEMPLATES, Config, figures, prompts, templates
+from curate.commands.paraphrase import pairs as neighbours
+from curate.commands.paraphrase import pairs as originals
 from curate.commands.paraphrase.figures import SPLITS
 from curate.commands.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
 from curate.commands.paraphrase.pairs import NEIGHBOUR
@@ -25,7 +27,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system.files import frame, write_json, write_table
-from curate.tables.exporters.contributors import parts
+from curate.tables.exporters.labels import parts
 
 ASKED = "asked.json"
 

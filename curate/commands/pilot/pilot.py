@@ -27,8 +27,8 @@ from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pipeline_edit import Changes
 from curate.pipeline.stage import Context
 from curate.review import Desk, Sample
+from curate.review.drawing import outdated
 from curate.review.sample import PILOT
-from curate.review.texts import outdated
 from curate.runs.runner import Run
 from curate.stats.vote_rules import LEAST
 from curate.system.files import write_json

@@ -5,9 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from curate.commands.ready import folder
-from curate.commands.ready.difficulty import scored
-from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
+from curate.commands.ready import pull_request
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.commands.ready.points import POINTS
 from curate.runs.runner import Run
 
@@ -25,7 +24,7 @@ def checklist(run: Run, out: Path | None = None) -> dict[str, Any]:
     """
     known = ReadyEvidence(run)
     found = points(known)
-    written = None if out is None else folder.write(known, found, out)
+    written = None if out is None else pull_request.write(known, found, out)
     found += written.points if written else []
     states = Counter(each.state for each in found)
     return {

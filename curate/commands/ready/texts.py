@@ -7,7 +7,7 @@ from statistics import fmean
 import polars as pl
 
 from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
-from curate.tables.kinds.kind import COLUMNS
+from curate.tables.kinds.benchmark_kind import COLUMNS
 
 RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
 """Configurations of a task that retrieves -> columns of which no two rows are to be equal."""

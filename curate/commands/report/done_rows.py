@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from curate.commands.report.shown import Shown
+from curate.commands.report.figures import Shown
 from curate.commands.report.verdict import percents
 from curate.view import run_figures
 

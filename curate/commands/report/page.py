@@ -1,32 +1,201 @@
-"""The report page: figures of a run in, one HTML file out, in the words of a language.
-
-Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
-The one script is named by its digest in the page's policy, so that no script in a text can run.
-"""
+"""Sections of the report page that kinds of benchmark bring with them, in words of their own."""
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
 from curate.commands.report.done_rows import done_rows
-from curate.commands.report.kind_sections import sections, with_kinds
-from curate.commands.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
-from curate.commands.report.shown import Shown
+from curate.commands.report.figures import Labels, Shown, ShownKind
 from curate.commands.report.verdict import sentence, verdict
-from curate.core.config import Json
+from curate.core.config import Json, parse_yaml
+from curate.core.records import VERDICTS
 from curate.panel import judge_dependence
+from curate.panel.sampling_design import DECIDED
 from curate.stats.bootstrap import FEW
-from curate.stats.distribution import spread
+from curate.stats.distribution import Spread, spread
 from curate.system import resources
-from curate.view import grade_colours, run_figures, scale_words
+from curate.view import charts, grade_colours, run_figures, scale_words
+from curate.view.bins import histogram
 from curate.view.grade_colours import NOT_ASKED, STATUSES
-from curate.view.lead_lines import lead_rows
-from curate.view.run_figures import QueryCounts
+from curate.view.run_figures import Overlap, QueryCounts, lead_rows
 from curate.view.words import environment, strings
+
+_BEHIND = "lengths"
+"""The section of the page behind which those of kinds stand."""
+
+
+@dataclass(frozen=True)
+class KindSection:
+    """The section of a kind in one language, as the page's template takes it."""
+
+    kind: ShownKind
+    words: Mapping[str, Any]
+    """Of the page; `kind` are those of the section."""
+    first: bool
+    """Whether it is the first section of its stage, which says what became of the stage's items."""
+
+
+def sections(shown: Shown, words: Mapping[str, Any], language: str) -> list[KindSection]:
+    """Return the sections of the kinds that a run has made, in the order of the kinds."""
+    stages = [each.stage for each in shown.kinds]
+    return [
+        KindSection(each, {**words, "kind": _words(each, language)}, each.stage not in stages[:place])
+        for place, each in enumerate(shown.kinds)
+    ]
+
+
+def with_kinds(words: Mapping[str, Any], shown: Shown, language: str) -> dict[str, Any]:
+    """Return the words of the page with those of the kinds: sections, and their stages, tables and reasons.
+
+    A stage that no words name is called as users type it.
+    """
+    own = {each.name: _words(each, language) for each in shown.kinds}
+    stages = {each.stage: own[each.name] for each in reversed(shown.kinds)}
+    named = {name: {"stage": name, "unit": "", **stages.get(name, {})} for name in shown.steps}
+    titles = {name: each["section"] for name, each in own.items()}
+    found = {**words, "sections": _behind(words["sections"], titles)}
+    for what, one in (("stages", "stage"), ("units", "unit")):
+        found[what] = {**{name: each[one] for name, each in named.items()}, **words[what]}
+    for what in ("tables", "reasons"):
+        found[what] = {
+            **words[what],
+            **{key: said for each in own.values() for key, said in each.get(what, {}).items()},
+        }
+    return found
+
+
+def _behind(titles: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    place = list(titles).index(_BEHIND) + 1
+    rows = list(titles.items())
+    return dict([*rows[:place], *more.items(), *rows[place:]])
+
+
+def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
+    """Return the words of a kind's section; English, or the first of its languages, where it has none of this one."""
+    known: dict[str, dict[str, Any]] = parse_yaml(resources.template(kind.words))
+    return known.get(language.partition("-")[0]) or known.get("en") or next(iter(known.values()))
+
+
+# The charts of the report page, as SVG.
+
+GROUPS = 12
+"""Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
+Levels = list[tuple[str, Mapping[str, Any]]]
+"""What agreement was measured on, in words, and its figures."""
+
+
+def sets(shown: Shown) -> dict[str, Labels]:
+    """Return the labels that are counted by name: the panel's, and the published ones where experts changed some."""
+    panel = {"panel": Labels(shown.agreed["counts"], shown.overlap, shown.queries)}
+    return panel | ({"published": shown.published} if shown.published else {})
+
+
+def labelled(shown: Shown, words: Mapping[str, Any], what: str, labels: str) -> str:
+    """Return what is counted, and of which labels where there are two kinds."""
+    return str(words["labelled"]).format(what, words["labels"][labels]) if shown.published else what
+
+
+def tallies(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return the columns of the table of queries, head, labels and the verdict's place: two where they differ."""
+    last = shown.published.queries if shown.published else shown.queries
+    moved = {
+        place
+        for one, two in zip(shown.queries, last, strict=True)
+        for place, counts in enumerate(zip(one.verdicts, two.verdicts, strict=True))
+        if counts[0] != counts[1]
+    }
+    heads = [words["verdicts"][verdict] for verdict in verdicts(shown)]
+    return [
+        (labelled(shown, words, head, name) if at in moved else head, name, at)
+        for at, head in enumerate(heads)
+        for name in (sets(shown) if at in moved else ["panel"])
+    ]
+
+
+def drawn(shown: Shown, positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
+    """Return the charts by name, as SVG."""
+    titles, axes = words["charts"], words["axes"]
+    colours = grade_colours.classes(shown.scale)
+    votes = {name: colours[name] for name in (*shown.scale.labels, *STATUSES)}
+    found = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
+    kinds = verdict_classes(shown)
+    decided = [
+        (labelled(shown, words, words["all_pairs"], name), {verdict: each.counts[verdict] for verdict in kinds})
+        for name, each in sets(shown).items()
+    ]
+    return {
+        "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
+        "pairs": charts.funnel(titles["pairs"], list(_pairs(shown, words))),
+        "grades": charts.stacked(titles["grades"], list(shown.agreed["grades"].items()), votes, words["grades"]),
+        "verdicts": charts.stacked(titles["verdicts"], decided, kinds, words["verdicts"]),
+        "agreement": _forest(levels[:2], words),
+        "overlap": charts.upset(titles["overlap"], found, _together(shown.overlap)),
+        **{
+            f"positives {name}": histogram(titles["positives"], spread.bins, axes["positives"])
+            for name, spread in positives.items()
+        },
+        "queries": histogram(titles["queries"], shown.lengths["queries"].bins, axes["queries"]),
+        "corpus": histogram(titles["corpus"], shown.lengths["corpus"].bins, axes["corpus"]),
+    }
+
+
+def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return how many queries and documents each stage left."""
+    export = shown.steps.get("export")
+    return [
+        (names["read"], shown.steps["ingest"].rows_in),
+        *((names[name], shown.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
+        *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
+    ]
+
+
+def _pairs(shown: Shown, words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield how many pairs of query and document were found, chosen, decided and relevant."""
+    pool, names = shown.steps["pool"], words["funnel"]
+    yield names["retrieved"], pool.count("retrieved_pairs")
+    yield names["pool"], pool.rows_out
+    for word, counted in (("decided", DECIDED), ("relevant", ("relevant",))):
+        for name, each in sets(shown).items():
+            yield labelled(shown, words, names[word], name), sum(each.counts[verdict] for verdict in counted)
+
+
+def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
+    return [(group.retrievers, group.pairs) for group in overlap.together[:GROUPS]]
+
+
+def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
+    """Return the measures of agreement as a chart, with one line per level."""
+    rows = [
+        (title, [(level, *_entry(agreed, name, words)) for level, agreed in levels])
+        for name, title in words["measures"].items()
+    ]
+    return charts.forest(words["charts"]["agreement"], rows)
+
+
+def _entry(
+    agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
+) -> tuple[float | None, Sequence[float] | None, str]:
+    """Return a measure, its interval and what is written beside it; what is 1 by definition is not drawn."""
+    if agreed.get("one_category") and agreed[name] is not None:
+        return None, None, str(words["one_category"])
+    return agreed[name], agreed["intervals"][name], run_figures.stated(agreed, name, words)
+
+
+def verdicts(shown: Shown) -> tuple[str, ...]:
+    """Return the verdicts that the page counts; the last one is known only after a cascade."""
+    return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
+
+
+def verdict_classes(shown: Shown) -> dict[str, str]:
+    """Return verdict -> the class that colours it."""
+    return {name: f"v-{name.replace(' ', '-')}" for name in verdicts(shown)}
+
+
+# The report page: figures of a run in, one HTML file out, in the words of a language.
 
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""

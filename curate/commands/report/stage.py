@@ -15,9 +15,9 @@ import polars as pl
 import yaml
 
 from curate.ask import privacy_guard
-from curate.commands.report import Config, beside
+from curate.commands.report import Config, figures
+from curate.commands.report.figures import Labels, Shown, ShownKind, ShownPair, Step
 from curate.commands.report.page import page
-from curate.commands.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
@@ -34,7 +34,7 @@ from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
 from curate.tables.kinds import ALWAYS, counted
-from curate.tables.kinds.lengths import tokeniser
+from curate.tables.kinds.benchmark_kind import tokeniser
 from curate.view import run_figures
 from curate.view.grade_colours import STATUSES
 from curate.view.run_figures import Drop
@@ -113,7 +113,7 @@ def gather(config: Config, context: Context) -> Shown:
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
         asked=_asked(context),
-        beside=beside.beside(context),
+        beside=figures.beside(context),
     )
 
 
@@ -133,7 +133,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "experts": card_facts.experts(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
-        "beside": beside.identity(context),
+        "beside": figures.identity(context),
     }
 
 

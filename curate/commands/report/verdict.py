@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curate.commands.report.shown import Shown
+from curate.commands.report.figures import Shown
 from curate.stats.bootstrap import FEW
 from curate.view import run_figures
 

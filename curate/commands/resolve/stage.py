@@ -27,7 +27,7 @@ from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import legacy
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
-from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts, threshold
+from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, drawing, threshold
 from curate.review.accepted import ProvedThreshold
 from curate.system.files import frame, write_table
 
@@ -152,7 +152,7 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
     """Return what people said of this run's texts, and the number of pairs whose texts are others by now."""
     tables, outdated = [frame("reviews")], 0
     for desk in desks:
-        said, old = desk.reviews(), texts.outdated(desk.sample, context.folder("diversify"))
+        said, old = desk.reviews(), drawing.outdated(desk.sample, context.folder("diversify"))
         gone = pl.DataFrame(sorted(old), dict.fromkeys(PAIR, pl.String), orient="row")
         kept = said.join(gone, on=PAIR, how="anti", maintain_order="left")
         outdated += said.select(PAIR).n_unique() - kept.select(PAIR).n_unique()

@@ -152,7 +152,7 @@ def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> 
     """Draw a sample, or print its plan and return None."""
     from curate.commands.review import scores_sample
     from curate.review import drawing, items
-    from curate.review.aims import purpose
+    from curate.review.planning import purpose
 
     module = scores_sample if order.results else items if order.of_items else drawing
     if plan:
@@ -265,7 +265,7 @@ def adjudicate(
 
 def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
     """Yield how many pairs, or items, are drawn of each stratum, and the half widths of the intervals that follow."""
-    from curate.review.aims import purpose
+    from curate.review.planning import purpose
 
     drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
     yield f"{drawn:,} of {pairs:,} {unit}; half widths are those of {planned.level:.0%} intervals"

@@ -97,7 +97,7 @@ def _planned(found: "AcceptancePlan", size: int) -> Iterator[str]:
 
 def report(desk: "Desk", *, as_json: bool) -> None:
     """Print how far such a sample was read, and what people said by stratum; it tells nothing of other pairs."""
-    from curate.review.checked_rows import checked
+    from curate.review.agreement import checked
 
     rows = checked(desk)
     read = [row for row in rows if row.settled]

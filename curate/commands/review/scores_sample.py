@@ -7,9 +7,8 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
-from curate.review.aims import SCORES, of_scores
 from curate.review.drawing import SampleOptions, frozen
-from curate.review.planning import Planned, SamplePlan
+from curate.review.planning import SCORES, Planned, SamplePlan, of_scores
 from curate.review.sample import Sample, Stratum
 from curate.review.top_pairs import GUESSES, TopPairs, state, strata
 from curate.stats.corrected_scores import LEVEL

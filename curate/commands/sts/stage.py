@@ -21,11 +21,11 @@ from curate.ask.edits.synonyms import Entry
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
 from curate.ask.personal_data import PersonalData
-from curate.commands.sts import TEMPLATES, Config, figures, materials, quotas
-from curate.commands.sts import sentences as making
+from curate.commands.sts import TEMPLATES, Config, figures, quotas
+from curate.commands.sts import task as making
+from curate.commands.sts import task as materials
 from curate.commands.sts.figures import SPLITS, StsResult
-from curate.commands.sts.llm_rewriting import KINDS, Rules, bare
-from curate.commands.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
+from curate.commands.sts.task import KINDS, YES, Rules, Sentence, SentenceWriter, bare, choose, confirm, confirmed
 from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path

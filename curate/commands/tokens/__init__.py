@@ -47,7 +47,7 @@ def tokens(
 
 
 def _text(found: Mapping[str, Any]) -> Iterator[str]:
-    from curate.commands.tokens import page
+    from curate.commands.tokens import report as page
 
     for part in found["parts"]:
         yield page.head(part)

@@ -1,6 +1,8 @@
-"""Train: fit models of several seeds on triples, choose steps by dev queries, score the test set once per seed."""
+"""What a training will cost: steps, examples, memory, and time by a sample that is encoded now."""
 
+import math
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,17 +11,160 @@ from typing import Any
 
 from curate.commands.evaluate import tasks
 from curate.commands.evaluate.scoring import Scored
-from curate.commands.train import FEWEST_SEEDS, TrainSettings, card, plan, provenance, scores, seeds, splitting, triples
-from curate.commands.train.fitting import explained
+from curate.commands.train import FEWEST_SEEDS, TrainSettings, card, scores, splitting, triples
+from curate.commands.train import card as provenance
+from curate.commands.train.fitting import FitOptions, Fitted, explained, fit
 from curate.commands.train.loading import TrainModels
-from curate.commands.train.recipes import RecipeData
+from curate.commands.train.recipes import RecipeData, Trainee
 from curate.commands.train.scores import ModelScores
 from curate.core.config import Json, digest
-from curate.core.errors import ConfigError
+from curate.core.errors import ConfigError, RunFailed
 from curate.core.protocols import Progress, quiet
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.runs.outputs import free_place
-from curate.system.files import read_json, write_json, write_text
+from curate.system.files import read_json, sha256, write_json, write_text
+
+SAMPLE = 16
+"""Texts of each side that are encoded to estimate time."""
+TIMES = 3
+"""A step costs about three encodings of its texts: forward, and twice that backward."""
+WEIGHT, TRAINED = 4, 16
+"""Bytes of a weight in float32, and of one that is trained: weight, gradient, and AdamW's two moments."""
+
+
+def steps(settings: TrainSettings, examples: int) -> int:
+    """Return the steps of a seed: those given, or the epochs' worth."""
+    return settings.steps or max(math.ceil(settings.epochs * examples / settings.batch), 1)
+
+
+def plan(data: RecipeData) -> dict[str, Json]:
+    """Return what would be trained, on how much, and what that takes; nothing is trained."""
+    settings = data.settings
+    query = data.models.load(data.models.query)
+    per_text = _seconds(data, query)
+    count = steps(settings, data.count)
+    columns = 1 if settings.frozen else 2 + settings.listed
+    step = 0.0 if settings.part == "map" else TIMES * settings.batch * columns * per_text
+    fixed = len(data.triples.documents) * per_text if settings.frozen else 0.0
+    dev = len(data.held.dev) + (0 if settings.frozen else len(data.held.documents))
+    rounds = count // every(settings, count) + 2
+    seeds = settings.seeds * (count * step + rounds * dev * (0 if settings.part == "map" else per_text))
+    return {
+        "recipe": settings.recipe,
+        "base": data.models.base,
+        "documents_by": data.models.document,
+        "queries": len(data.held.train),
+        "dev_queries": len(data.held.dev),
+        "documents": len(data.triples.documents),
+        "examples": data.count,
+        "steps": count,
+        "seeds": settings.seeds,
+        "weights": _weights(query),
+        "trained_weights": _trained(query, settings),
+        "memory_bytes": _memory(query, settings),
+        "seconds": round(fixed + seeds, 1),
+    }
+
+
+def every(settings: TrainSettings, count: int) -> int:
+    """Return how many steps lie between two dev scores."""
+    return min(settings.eval_every or max(count // 10, 1), count)
+
+
+def _seconds(data: RecipeData, model: Any) -> float:  # noqa: ANN401 - a model has no type here
+    """Return the seconds that a text takes, measured on some documents."""
+    texts = list(data.triples.documents[:SAMPLE])
+    model.encode(texts[:2], show_progress_bar=False)
+    began = time.perf_counter()
+    model.encode(texts, show_progress_bar=False)
+    return (time.perf_counter() - began) / len(texts)
+
+
+def _weights(model: Any) -> int:  # noqa: ANN401
+    return sum(each.numel() for each in model.parameters())
+
+
+def _trained(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
+    if settings.part == "map":
+        return int(model.get_embedding_dimension()) ** 2
+    if settings.lora.rank:  # r x (in + out) of every matrix inside the transformer
+        layers = (each for name, each in model.named_parameters() if each.ndim == 2 and "embeddings" not in name)
+        return sum(settings.lora.rank * sum(each.shape) for each in layers)
+    sides = 2 if settings.recipe == "joint" and not settings.frozen else 1
+    return sides * _weights(model)
+
+
+def _memory(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
+    """Return bytes of weights, gradients and moments; what activations take comes on top, and grows with the batch."""
+    return WEIGHT * _weights(model) + TRAINED * _trained(model, settings)
+
+
+# One seed of a training: fit, check that the best step was read back, and write its model.
+
+SEED, NEAR = "seed.json", 1e-4
+"""Mark of a finished seed; how near a dev score comes back."""
+
+
+def trained(data: RecipeData, seed: int, folder: Path, progress: Progress) -> dict[str, Any]:
+    """Train the model of a seed, or return what was found when it was trained before.
+
+    RunFailed if the best step's weights cannot be read back: the trainer would go on with the last ones.
+    """
+    if (folder / SEED).is_file():
+        return read_json(folder / SEED)
+    trainee = data.trainee()
+    fitted = _fitted(data, trainee, seed, folder / "fit", progress)
+    values, after = dict(fitted.dev), trainee.dev(trainee.model)
+    if abs(after - values[fitted.best_step]) > NEAR:
+        raise RunFailed(
+            f"{folder}: the model of step {fitted.best_step} has the dev score {after:.5f}, expected "
+            f"{values[fitted.best_step]:.5f}: its checkpoint was not read back; repeat with --force"
+        )
+    shutil.rmtree(folder / "model", ignore_errors=True)
+    with explained(folder):
+        trainee.save(folder / "model")
+    found = {
+        "seed": seed,
+        "best_step": fitted.best_step,
+        "dev_before": values.get(0, after),
+        "dev_after": values[fitted.best_step],
+        "loss": [list(each) for each in fitted.loss],
+        "dev": [list(each) for each in fitted.dev],
+        "seconds": round(fitted.seconds, 2),
+        "resumed_from": fitted.resumed_from,
+        "weights": digest(_digests(folder / "model")),
+    }
+    write_json(folder / SEED, found)
+    shutil.rmtree(folder / "fit", ignore_errors=True)  # its checkpoints
+    return found
+
+
+def _fitted(data: RecipeData, trainee: Trainee, seed: int, folder: Path, progress: Progress) -> Fitted:
+    settings = data.settings
+    count = steps(settings, len(trainee.rows))
+    options = FitOptions(
+        steps=count,
+        batch=settings.batch,
+        rate=settings.rate,
+        seed=seed,
+        warm_up=settings.warm_up,
+        weight_decay=settings.weight_decay,
+        eval_every=every(settings, count),
+        bf16=settings.bf16,
+        no_duplicates=True,
+        routes=trainee.routes,
+        more={"prompts": dict(trainee.prompts)} if any(trainee.prompts.values()) else {},
+    )
+    rows = data.data_set(trainee.rows)
+    return fit(trainee.model, rows, trainee.loss, options, folder, progress, trainee.dev)
+
+
+def _digests(folder: Path) -> list[list[str]]:
+    paths = sorted(folder.rglob("*.safetensors"))
+    return [[path.relative_to(folder).as_posix(), sha256(path)] for path in paths]
+
+
+# Train: fit models of several seeds on triples, choose steps by dev queries, score the test set once per seed.
 
 BEGUN = "begun.json"
 VERSION = 2
@@ -66,7 +211,7 @@ class _Work:
 
 def planned(order: TrainRequest, progress: Progress = quiet) -> dict[str, Json]:
     """Return what a training would do and take; nothing is trained or written."""
-    return plan.plan(_prepared(order, progress).data)
+    return plan(_prepared(order, progress).data)
 
 
 def train(
@@ -149,7 +294,7 @@ def _begin(work: _Work) -> None:
 
 def _seed(work: _Work, seed: int, progress: Progress) -> dict[str, Any]:
     """Return what the training of a seed found; one that is finished is not done again."""
-    return seeds.trained(work.data, seed, work.order.out / "seeds" / str(seed), progress)
+    return trained(work.data, seed, work.order.out / "seeds" / str(seed), progress)
 
 
 def _scored(

@@ -1,10 +1,4 @@
-"""Train set: graded candidates become triples to train on, without what a test set knows.
-
-In: queries, corpus of `diversify`, pool, ratings, and another run or folder: the test set. Out: `leaks` (queries and
-pairs that resemble the test set's), `dropped` (queries that were left out, with the reason), `verdicts`, `qrels` (what
-was chosen: positives 1, negatives 0), train_set.json (counts and figures), and `triples/`, to train on. Nothing is
-judged here.
-"""
+"""Hard-negative mining figures: the best grade per pair, and how wrong ungraded negatives would be."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -16,7 +10,6 @@ import polars as pl
 from curate.ask import build, privacy_guard
 from curate.ask.judged_labels import made_by_panel
 from curate.ask.seating import load_rubric
-from curate.commands.train_set import mining
 from curate.commands.train_set.settings import Config, Negatives
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
@@ -29,10 +22,59 @@ from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import leaks as splits
 from curate.runs.leaks import compare, counts
+from curate.stats import ratios
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables.exporters import manifest, triples
 from curate.view import run_figures
+
+BAND = 10
+"""Positions of the pool per reported share of relevant candidates."""
+
+
+def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> list[dict[str, Json]]:
+    """Return how many negatives mined without a judge would be wrong, by ten positions of the pool, then in all.
+
+    Mined are the judged candidates of a query that the source does not label as its positives. The share of them that
+    the judge found relevant has a 95 % interval that resamples queries; None without a pair.
+    """
+    known = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"]))
+    pairs = known.join(labels, on=PAIR, how="anti").join(pool.select(*PAIR, "position"), on=PAIR)
+    pairs = pairs.with_columns(band=(pl.col("position") - 1) // BAND).sort("band", "query_id", "doc_id")
+    bands = [
+        {"positions": f"{part['band'][0] * BAND + 1}-{part['band'][0] * BAND + BAND}", **_turned(part, seed)}
+        for part in pairs.partition_by("band", maintain_order=True)
+    ]
+    return [*bands, {"positions": "all", **_turned(pairs, seed)}]
+
+
+def _turned(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
+    relevant = pairs["verdict"] == "relevant"
+    found = ratios.mean(relevant.to_numpy(), ratios.numbered(pairs["query_id"]), seed)
+    bounds = (found.value, found.low, found.high) if found else (None, None, None)
+    rounded = (None if each is None else round(each, 5) for each in bounds)
+    return {
+        "pairs": len(pairs),
+        "relevant": int(relevant.sum()),
+        **dict(zip(("share", "low", "high"), rounded, strict=True)),
+    }
+
+
+def best(scale: Scale) -> pl.Expr:
+    """Return the place of a pair's best grade on the scale, 0 for the best there is; null without a grade."""
+    places = {label: place for place, label in enumerate(scale.labels)}
+    graded = pl.element().struct.field("grade").replace_strict(places, default=None, return_dtype=pl.Int64)
+    return pl.col("votes").list.eval(graded).list.min()
+
+
+def by_grade(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, int]:
+    """Return how many negatives have each best grade, those that occur."""
+    negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=PAIR, how="semi")
+    counted = negatives.select(best=best(scale))["best"].value_counts().sort("best")
+    return {scale.labels[at]: count for at, count in counted.iter_rows()}
+
+
+# Train set: graded candidates become triples to train on, without what a test set knows.
 
 UNCHECKED = "none"
 """In place of a test set: there is none."""
@@ -47,7 +89,7 @@ def train_set(
     with a grade that is asked for (by default any below the cut); of several judges the best grade counts. What is
     contested, or a judge failed to grade, is neither.
     """
-    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=mining.best(scale))
+    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=best(scale))
     grades = below_cut(scale) if negatives.grades is None else negatives.grades
     wanted = pl.col("best").is_in([scale.place(grade) for grade in grades])
     order = ["position", "best"] if negatives.draw == "by_rank" else ["best", "position"]
@@ -97,8 +139,8 @@ def run(config: Config, context: Context) -> Report:
         "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
         "positives": int((chosen["score"] == 1).sum()),
         "negatives": int((chosen["score"] == 0).sum()),
-        "negatives_by_grade": mining.by_grade(chosen, verdicts, context.scale),
-        "mined": mining.mined(verdicts, pool, labels, context.seed),
+        "negatives_by_grade": by_grade(chosen, verdicts, context.scale),
+        "mined": mined(verdicts, pool, labels, context.seed),
     }
     lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
     if chosen.is_empty():

@@ -18,7 +18,7 @@ from curate.tables.exporters import triples
 from curate.tables.exporters.card import Table, form, told
 from curate.tables.exporters.reading import ExportContents
 from curate.tables.exporters.triples import TriplesContent
-from curate.tables.kinds.checks import listed
+from curate.tables.kinds.benchmark_kind import listed
 
 CHOICE = "which of the judged pairs became triples, for that follows from the pool and from what the test set knows"
 OTHER_FORM = "the README, for another version of curate wrote it; write the set again with this one"

@@ -19,10 +19,10 @@ from curate.runs.derive import Votes, candidates, expected, graded
 from curate.runs.differences import content, differences
 from curate.system.files import read_table
 from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
-from curate.tables.exporters.layout import foreign
+from curate.tables.exporters.manifest import foreign
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES, ExportContents
 from curate.tables.kinds import kind
-from curate.tables.kinds.checks import listed
+from curate.tables.kinds.benchmark_kind import listed
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
 """What is raised where a file holds something else than its name says."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from curate.pii.person_names.words import WordList, known, lists
+from curate.pii.person_names.lexicon import WordList, known, lists
 from curate.pii.words import words
 
 LISTS = words("name_evidence")

@@ -3,8 +3,7 @@
 import re
 
 from curate.core.records import Span
-from curate.pii.person_names.names import CJK, Trust, is_chinese, name_at
-from curate.pii.person_names.words import known, lists
+from curate.pii.person_names.lexicon import CJK, Trust, is_chinese, known, lists, name_at
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 

@@ -6,9 +6,19 @@ from collections.abc import Iterator
 from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS
 from curate.pii.person_names.foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
-from curate.pii.person_names.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
+from curate.pii.person_names.lexicon import (
+    AGED,
+    CALLED,
+    CJK,
+    LOOSE,
+    bounded,
+    known,
+    lists,
+    name_at,
+    name_before,
+    surnames,
+)
 from curate.pii.person_names.sought import GIVEN
-from curate.pii.person_names.words import known, lists, surnames
 from curate.pii.spans import in_order
 from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either

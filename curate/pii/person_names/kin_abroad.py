@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from curate.pii.person_names.people import given_names
+from curate.pii.person_names.lexicon import given_names
 from curate.pii.words import one_of, words
 
 _LISTS = words("kin_abroad")

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.person_names.foreign import DOT, LETTER, any_name_at
-from curate.pii.person_names.names import CJK, COLON, FIELD, LOOSE, Trust, name_at
-from curate.pii.person_names.words import known, lists, surnames
+from curate.pii.person_names.lexicon import CJK, COLON, FIELD, LOOSE, Trust, known, lists, name_at, surnames
 from curate.pii.spans import in_order
 from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either

@@ -9,7 +9,7 @@ from math import log
 from pathlib import Path
 
 from curate.pii.person_names.evidence import ordinary, scarce
-from curate.pii.person_names.words import known
+from curate.pii.person_names.lexicon import known
 from curate.pii.recognisers.places import fold
 
 _TOTAL = 6e7

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.person_names import kin_abroad
-from curate.pii.person_names.people import given_names
+from curate.pii.person_names.lexicon import given_names
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either, one_of, raw, words

@@ -7,10 +7,9 @@ from functools import cache
 from curate.core.records import Span
 from curate.pii.person_names.evidence import around
 from curate.pii.person_names.lattice import lattice
-from curate.pii.person_names.names import CJK
+from curate.pii.person_names.lexicon import CJK, WordList, lists
 from curate.pii.person_names.sought import SEPARATED, SEPARATOR
 from curate.pii.person_names.weights import begins, behind, front, run_at
-from curate.pii.person_names.words import WordList, lists
 from curate.pii.recognisers.places import fold
 from curate.pii.spans import in_order
 from curate.pii.text import CHINESE, trigger

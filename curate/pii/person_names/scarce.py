@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.person_names.names import is_chinese
+from curate.pii.person_names.lexicon import is_chinese, known, surnames
 from curate.pii.person_names.sought import BEFORE_SCARCE, SCARCE
 from curate.pii.person_names.weights import full
-from curate.pii.person_names.words import known, surnames
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import CHINESE, narrow, trigger
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.person_names.names import CJK, COLON, LOOSE, name_at, name_before
-from curate.pii.person_names.words import surnames
+from curate.pii.person_names.lexicon import CJK, COLON, LOOSE, name_at, name_before, surnames
 from curate.pii.spans import in_order
 from curate.pii.text import CHINESE, RAW_DASH, narrow, trigger
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from curate.pii.person_names.evidence import LISTS, characters, groups, never, scarce, weight
-from curate.pii.person_names.names import CJK
-from curate.pii.person_names.words import known, titles
+from curate.pii.person_names.lexicon import CJK, known, titles
 from curate.pii.words import either
 
 LEADS = 3.5

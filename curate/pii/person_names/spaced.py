@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.person_names.lattice import lattice, single
-from curate.pii.person_names.names import CJK, is_chinese
+from curate.pii.person_names.lexicon import CJK, is_chinese, surnames
 from curate.pii.person_names.sought import SEPARATED
 from curate.pii.person_names.weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
-from curate.pii.person_names.words import surnames
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import CHINESE, narrow, trigger
 

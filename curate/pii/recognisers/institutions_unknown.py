@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from curate.pii.recognisers.institutions_evidence import behind, in_front
+from curate.pii.recognisers.institutions_short import behind, in_front
 from curate.pii.recognisers.places import NUMBER, place
 from curate.pii.words import compiled, one_of, words
 

@@ -1,21 +1,92 @@
-"""Identity, tax, insurance and account numbers of the United States, the United Kingdom and Europe.
-
-Those with a shape or a check digit of their own are found anywhere, the others beside their word. Behind its own word a
-number is found with any check digit: people mistype them.
-"""
+"""Check digits of national numbers: whether a number without its separators, in capitals, is as its issuer makes it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from curate.core.records import Span
 from curate.pii.digits import DECIMAL, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
-from curate.pii.recognisers import check_digits as right
 from curate.pii.recognisers.bank_card import luhn
 from curate.pii.recognisers.phone import named
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of, words
+
+_DNI = "TRWAGMYFPDXBNJZSQVHLCKE"
+_HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
+_CF_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)
+_CF_LETTERS = (*_CF_DIGITS, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+_CF_ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", _CF_DIGITS + _CF_LETTERS, strict=True))
+"""Worth of a sign at an odd place of a codice fiscale."""
+
+
+def weighted(number: str, weights: Sequence[int], modulus: int) -> bool:
+    """Say whether the sum of digit times weight divides by the modulus."""
+    return sum(int(digit) * weight for digit, weight in zip(number, weights, strict=True)) % modulus == 0
+
+
+def nhs(number: str) -> bool:
+    """Modulus 11 with the weights 10 to 1 (NHS number, England and Wales)."""
+    return weighted(number, range(10, 0, -1), 11)
+
+
+def iban(number: str) -> bool:
+    """ISO 13616: with the first four signs behind the others and letters as 10 to 35 it is 1 modulo 97."""
+    return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
+
+
+def nir(number: str) -> bool:
+    """French social security: the key is 97 less the number modulo 97; 2A and 2B of Corsica count as 19 and 18."""
+    body, key = number[:13].replace("2A", "19").replace("2B", "18"), number[13:]
+    return 97 - int(body) % 97 == int(key)
+
+
+def dni(number: str) -> bool:
+    """Spanish DNI and NIE: the letter at the number modulo 23; X, Y, Z in front count as 0, 1, 2."""
+    return (
+        _DNI[int(str("XYZ".find(number[0])) + number[1:-1] if number[0] in "XYZ" else number[:-1]) % 23] == number[-1]
+    )
+
+
+def codice_fiscale(number: str) -> bool:
+    """Italian codice fiscale: the last letter is the sum of all others modulo 26, those at odd places by a table."""
+    even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in number[1:15:2])
+    return chr(ord("A") + (even + sum(_CF_ODD[sign] for sign in number[0:15:2])) % 26) == number[15]
+
+
+def pension_de(number: str) -> bool:
+    """German Rentenversicherungsnummer: digit sums of digit times weight; the letter counts as its two digits."""
+    digits = f"{number[:8]}{ord(number[8]) - ord('A') + 1:02d}{number[9:11]}"
+    products = (int(digit) * weight for digit, weight in zip(digits, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
+    return sum(sum(divmod(product, 10)) for product in products) % 10 == int(number[11])
+
+
+def national_be(number: str) -> bool:
+    """Belgian national number: 97 less the first nine digits modulo 97, with a 2 in front for births from 2000 on."""
+    return int(number[9:]) in (97 - int(number[:9]) % 97, 97 - int(f"2{number[:9]}") % 97)
+
+
+def hetu(number: str) -> bool:
+    """Finnish henkilötunnus: the sign at date and serial number together modulo 31."""
+    return _HETU[int(number[:6] + number[-4:-1]) % 31] == number[-1]
+
+
+def ahv(number: str) -> bool:
+    """Swiss AHV number: EAN-13."""
+    return weighted(number, (1, 3) * 6 + (1,), 10)
+
+
+def is_day(day: str, month: str) -> bool:
+    """Say whether there is such a day in a leap year."""
+    try:
+        date(2000, int(month), int(day))
+    except ValueError:
+        return False
+    return True
+
+
+# Identity, tax, insurance and account numbers of the United States, the United Kingdom and Europe.
 
 _LISTS = words("western_numbers")
 _S = f"[{SPACE}./-]{{0,2}}"
@@ -47,11 +118,11 @@ class NumberShape:
 
 
 def _swedish(number: str) -> bool:
-    return luhn(number[-10:]) and right.is_day(number[-6:-4], number[-8:-6])
+    return luhn(number[-10:]) and is_day(number[-6:-4], number[-8:-6])
 
 
 def _pension(number: str) -> bool:
-    return right.pension_de(number) and right.is_day(number[2:4], number[4:6])
+    return pension_de(number) and is_day(number[2:4], number[4:6])
 
 
 _NINO = rf"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]{_S}\d\d{_S}\d\d{_S}\d\d{_S}[A-D]"
@@ -66,40 +137,38 @@ FORMS: dict[str, NumberShape] = {
     "ssn": NumberShape(_INSURED, rf"\d{{3}}{_S}\d\d{_S}\d{{4}}", r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}"),
     "itin": NumberShape(_INSURED, rf"9\d\d{_S}\d\d{_S}\d{{4}}", r"9\d\d-(?:5\d|6[0-5]|7\d|8[0-8]|9[0-24-9])-\d{4}"),
     "mbi": NumberShape(_INSURED, _MBI, _MBI),
-    "nhs": NumberShape(_INSURED, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{4}}", r"\d{3} \d{3} \d{4}", right.nhs),
+    "nhs": NumberShape(_INSURED, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{4}}", r"\d{3} \d{3} \d{4}", nhs),
     "nino": NumberShape(_INSURED, rf"[A-Z]{{2}}{_S}\d\d{_S}\d\d{_S}\d\d(?:{_S}[A-D])?", _NINO),
-    "iban": NumberShape("bank_account", _IBAN, _IBAN, right.iban, small=True),
+    "iban": NumberShape("bank_account", _IBAN, _IBAN, iban, small=True),
     "steuer_id": NumberShape(_PERSON, rf"\d\d{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
     "pension_de": NumberShape(
         _INSURED, rf"\d\d{_S}{_DAY}\d\d{_S}[A-Z]{_S}\d\d{_S}\d", rf"\d\d ?{_DAY}\d\d ?[A-Z] ?\d\d ?\d", _pension
     ),
     "health_de": NumberShape(_INSURED, rf"[A-Z]{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
-    "nir": NumberShape(_INSURED, rf"[1-478]{_NIR}(?:{_S}\d\d)?", rf"[12]{_NIR}{_S}\d\d", right.nir),
+    "nir": NumberShape(_INSURED, rf"[1-478]{_NIR}(?:{_S}\d\d)?", rf"[12]{_NIR}{_S}\d\d", nir),
     "dni": NumberShape(
         _PERSON,
         rf"(?:\d{{2}}{_S}\d{{3}}{_S}\d{{3}}|[XYZ]{_S}\d{{7}}){_S}[A-Z]",
         r"(?:\d{8}|[XYZ]-?\d{7})-?[A-Z]",
-        right.dni,
+        dni,
     ),
     "codice_fiscale": NumberShape(
         _PERSON,
         rf"[A-Z]{{3}}{_S}[A-Z]{{3}}{_S}\d\d[A-Z]\d\d{_S}[A-Z]\d{{3}}{_S}[A-Z]",
         _CF,
-        right.codice_fiscale,
+        codice_fiscale,
         small=True,
     ),
     "bsn": NumberShape(_PERSON, rf"\d{{4}}{_S}\d\d{_S}\d{{3}}|\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
     "pesel": NumberShape(_PERSON, r"\d{11}"),
     "national_be": NumberShape(
-        _PERSON, rf"\d\d{_S}\d\d{_S}\d\d{_S}\d{{3}}{_S}\d\d", r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", right.national_be
+        _PERSON, rf"\d\d{_S}\d\d{_S}\d\d{_S}\d{{3}}{_S}\d\d", r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", national_be
     ),
     "personnummer": NumberShape(_PERSON, rf"{_SWEDISH}[-+ ]?\d{{4}}", rf"{_SWEDISH}-\d{{4}}", _swedish),
     "cpr": NumberShape(_PERSON, rf"{_DAY}\d\d[- ]?\d{{4}}"),
     "fodselsnummer": NumberShape(_PERSON, r"[0-7]\d[01]\d\d\d ?\d{5}"),
-    "hetu": NumberShape(
-        _PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", right.hetu
-    ),
-    "ahv": NumberShape(_INSURED, _AHV, _AHV, right.ahv),
+    "hetu": NumberShape(_PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", hetu),
+    "ahv": NumberShape(_INSURED, _AHV, _AHV, ahv),
     "svnr_at": NumberShape(_INSURED, rf"\d{{4}}{_S}{_DAY}\d\d"),
     "nif_pt": NumberShape(_PERSON, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
     "pps": NumberShape(_INSURED, r"\d{7} ?[A-W][A-IW]?"),

@@ -6,8 +6,7 @@ check              a sheet -> its answers, and all its problems with their rows
 """
 
 from curate.review.sheets.check import Returned, SheetEntry, SheetProblem, check, signed_by
+from curate.review.sheets.files import to_csv, to_xlsx
 from curate.review.sheets.sheet import Sheet, read
-from curate.review.sheets.text import to_csv
-from curate.review.sheets.workbook import to_xlsx
 
 __all__ = ["Returned", "Sheet", "SheetEntry", "SheetProblem", "check", "read", "signed_by", "to_csv", "to_xlsx"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from curate.core.scale import folded
 from curate.review.forms import Form
-from curate.review.sheets.cells import canonical, defused, difference, fold, like_value, plain, seen
+from curate.review.sheets.files import canonical, defused, difference, fold, like_value, plain, seen
 from curate.review.sheets.sheet import Sheet, SheetLine
 
 _SHOWN = 24

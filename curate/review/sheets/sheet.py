@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from curate.core.errors import DataError
 from curate.review.forms import Form
-from curate.review.sheets import text, workbook
-from curate.review.sheets.cells import canonical, fold
-from curate.review.sheets.text import Record
+from curate.review.sheets import files
+from curate.review.sheets.files import Record, canonical, fold
 
 NEEDED = ("row_id", "answer")
 _RESTORE = "put back the first row of the sheet as it was handed out"
@@ -40,20 +39,20 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
     Columns may stand in any order among others; their headers may be in any language of the form. DataError, which
     begins with `name`, if the file is no sheet of this form.
     """
-    if content.startswith(workbook.OLD):
+    if content.startswith(files.OLD):
         raise DataError(f"{name}: found an .xls or a file with a password, expected .xlsx or CSV; save it as .xlsx")
-    if content.startswith(workbook.ZIP):
-        tables = [iter(page) for page in workbook.pages(content, name)]
+    if content.startswith(files.ZIP):
+        tables = [iter(page) for page in files.pages(content, name)]
     else:
-        decoded = text.decoded(content, name)
-        tables = [text.records(decoded, separator, name) for separator in text.SEPARATORS]
+        decoded = files.decoded(content, name)
+        tables = [files.records(decoded, separator, name) for separator in files.SEPARATORS]
     heads = [_head(table) for table in tables]
     if not any(cells for _, cells in heads):
         raise DataError(f"{name}: found no header in it, expected the sheet as it was handed out; choose another file")
     best = max(range(len(heads)), key=lambda at: (len(_columns(heads[at][1], form)), len(heads[at][1])))
     number, header = heads[best]
     columns = _checked(header, f"{name}, row {number}", form)
-    width = None if content.startswith(workbook.ZIP) else len(header)
+    width = None if content.startswith(files.ZIP) else len(header)
     lines = [_line(record, columns, width) for record in tables[best] if not _blank(record[1])]
     return Sheet({column: header[at].strip() for column, at in columns.items()}, lines)
 

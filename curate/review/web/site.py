@@ -1,7 +1,15 @@
-"""The pages: choose a name, read a row and answer, the end, the guide. Nothing is kept here but through the desk."""
+"""Highlighting of the parts of a passage that the query contains too.
 
-from collections.abc import Callable
+Chinese has no blanks, so runs of at least two of its characters are compared; other scripts are compared word by word.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from threading import RLock
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -16,13 +24,153 @@ from starlette.routing import Route
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, UserError
-from curate.core.scale import FIVE
-from curate.review import Answer, Desk, guide
+from curate.core.scale import FIVE, plain
+from curate.review import Answer, Desk, SampleRow
+from curate.review import forms as guide
 from curate.review.web.guard import HEADERS, Guard, proven
-from curate.review.web.highlight import pieces
-from curate.review.web.reading import SOURCE, ReadingOrder, keys, mark, noted
 from curate.system import resources
+from curate.system.resources import template
 from curate.view import grade_colours
+
+SHORTEST = 2
+"""Characters of the shortest match: single characters of Chinese are in every passage."""
+_DENSE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_RUN = re.compile(f"[{_DENSE}]{{{SHORTEST},}}")
+_WORD = re.compile(f"[^\\W_{_DENSE}]+")
+
+
+def pieces(query: str, passage: str) -> list[tuple[str, bool]]:
+    """Return the passage in pieces, each with whether it matches the query; together they are the passage.
+
+    Case and full width do not matter. Matches that touch are one piece.
+    """
+    folded = _folded(passage)
+    marked = [False] * len(passage)
+    for start, end in (*_words(_folded(query), folded), *_runs(_folded(query), folded)):
+        marked[start:end] = [True] * (end - start)
+    return [
+        ("".join(letter for letter, _ in part), match)
+        for match, part in groupby(zip(passage, marked, strict=True), key=lambda each: each[1])
+    ]
+
+
+def _folded(text: str) -> str:
+    """Return the text in lower case and half width, character by character, so that places stay the same."""
+    return "".join(narrow if len(narrow := unicodedata.normalize("NFKC", one).lower()) == 1 else one for one in text)
+
+
+def _words(query: str, passage: str) -> Iterator[tuple[int, int]]:
+    wanted = {word for word in _WORD.findall(query) if len(word) >= SHORTEST} - set(_lists()["words"])
+    return (word.span() for word in _WORD.finditer(passage) if word[0] in wanted)
+
+
+def _runs(query: str, passage: str) -> Iterator[tuple[int, int]]:
+    """Yield the longest match at every place of the passage where one begins."""
+    parted = re.sub("|".join(sorted(_lists()["parting"], key=len, reverse=True)), " ", query)
+    source = " ".join(_RUN.findall(parted))
+    begins = {source[place : place + SHORTEST] for place in range(len(source) - SHORTEST + 1)}
+    for run in _RUN.finditer(passage):
+        for start in range(run.start(), run.end() - SHORTEST + 1):
+            end = start + SHORTEST
+            if passage[start:end] in begins:
+                while end < run.end() and passage[start : end + 1] in source:
+                    end += 1
+                yield start, end
+
+
+@cache
+def _lists() -> dict[str, list[str]]:
+    found = parse_yaml(template("review/web/highlight.yaml"))
+    assert isinstance(found, dict)
+    return found
+
+
+# Position of an assessor in a sample: rows answered, the next open row, the last answer.
+
+SOURCE = "page"
+"""What answers say that were given here."""
+
+
+@dataclass(frozen=True)
+class ReadingProgress:
+    """How far a person is."""
+
+    total: int
+    graded: int
+    noted: int
+    """Rows that have a note and no answer: the person could not decide."""
+
+    @property
+    def left(self) -> int:
+        """Return how many rows nothing was said of yet."""
+        return self.total - self.graded - self.noted
+
+
+@dataclass(frozen=True)
+class ReadingOrder:
+    """The rows of a person in reading order, and what was said of them, the last answer last."""
+
+    rows: Sequence[SampleRow]
+    said: Mapping[str, Answer]
+
+    @classmethod
+    def of(cls, desk: Desk, person: str) -> "ReadingOrder":
+        """Return where a person is now."""
+        return cls(desk.rows(person), desk.said(person))
+
+    @property
+    def progress(self) -> ReadingProgress:
+        """Return how far the person is."""
+        mine = [self.said[row.row_id] for row in self.rows if row.row_id in self.said]
+        graded = sum(answer.answer is not None for answer in mine)
+        return ReadingProgress(len(self.rows), graded, len(mine) - graded)
+
+    def place(self, row_id: str) -> int | None:
+        """Return where a row stands, from 0; None if it is not the person's."""
+        return next((place for place, row in enumerate(self.rows) if row.row_id == row_id), None)
+
+    def open_after(self, place: int) -> str | None:
+        """Return the next row of which nothing was said, after the end from the beginning; None if there is none."""
+        around = (*self.rows[place + 1 :], *self.rows[: place + 1])
+        return next((row.row_id for row in around if row.row_id not in self.said), None)
+
+    @property
+    def last(self) -> Answer | None:
+        """Return the latest answer given on the page, which is the one to take back."""
+        given = reversed(list(self.said.values()))
+        return next((answer for answer in given if answer.answer and answer.source == SOURCE), None)
+
+
+def keys(answers: Sequence[str], taken: str = "UN") -> dict[str, str]:
+    """Return answer -> the key that gives it: its own letter or digit if each has one that is free.
+
+    Else a digit: an answer that is one keeps it, the others get what is left of 1 to 9 and 0, in their order. An answer
+    beyond the tenth has none.
+    """
+    own = {answer: sign for answer in answers if len(sign := plain(answer)) == 1 and sign.isascii() and sign.isalnum()}
+    if len(own) == len(answers) and not {*own.values()} & {*taken}:
+        return own
+    digits = {answer: sign for answer, sign in own.items() if sign.isdecimal()}
+    left = (digit for digit in "1234567890" if digit not in digits.values())
+    rest = dict(zip((answer for answer in answers if answer not in digits), left, strict=False))
+    return {answer: (digits | rest)[answer] for answer in answers if answer in digits or answer in rest}
+
+
+def mark(note: str) -> str:
+    """Return a short mark of a note, by which a form says which note it began with."""
+    return hashlib.sha256(note.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def noted(typed: str, began: str, stored: str) -> str:
+    """Return the note to keep: what was typed, or what is stored if nothing was changed in this form.
+
+    So a page that was opened before a note came, from another tab or a spreadsheet, does not wipe it out.
+    """
+    text = typed.replace("\r\n", "\n").strip()
+    return stored if mark(text) == began else text
+
+
+# The pages: choose a name, read a row and answer, the end, the guide. Nothing is kept here but through the desk.
 
 LARGEST = 64 * 1024
 """Bytes of the largest form that is read: a note of thousands of characters."""

@@ -35,8 +35,8 @@ from curate.core.protocols import Benchmark
 from curate.panel.voting import ACCEPTED, EXPERTS, SETTLED, by_policy
 from curate.system.resources import template
 from curate.tables.exporters import task_metadata
-from curate.tables.kinds import kinds, words
-from curate.tables.kinds.kind import BenchmarkKind
+from curate.tables.kinds import benchmark_kind, kinds
+from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -130,7 +130,7 @@ def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS, task_metadata.FILE)
+    shared = (*BASE, OVERVIEW, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
     texts = map(template, (*shared, *(kind.card for kind in kinds())))
     # Where templates lie is no part of it: exports of before the move keep their form.
     return digest([version("curate-ir"), *(_MOVED.sub("formats/kinds/templates/", text) for text in texts)])

@@ -4,19 +4,19 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from curate.core.registry import Registry
-from curate.tables.kinds.kind import BenchmarkKind
+from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
     "kind",
     {
-        "retrieval": "curate.tables.kinds.retrieval:Retrieval",
-        "graded": "curate.tables.kinds.retrieval:Graded",
-        "reranking": "curate.tables.kinds.reranking:Reranking",
+        "retrieval": "curate.tables.kinds.documents:Retrieval",
+        "graded": "curate.tables.kinds.documents:Graded",
+        "reranking": "curate.tables.kinds.documents:Reranking",
         "sts": "curate.tables.kinds.sts:Sts",
-        "classification": "curate.tables.kinds.classification:Classification",
-        "classification-confirmed": "curate.tables.kinds.classification:ConfirmedClassification",
-        "clustering": "curate.tables.kinds.clustering:Clustering",
-        "clustering-confirmed": "curate.tables.kinds.clustering:ConfirmedClustering",
+        "classification": "curate.tables.kinds.labelled:Classification",
+        "classification-confirmed": "curate.tables.kinds.labelled:ConfirmedClassification",
+        "clustering": "curate.tables.kinds.labelled:Clustering",
+        "clustering-confirmed": "curate.tables.kinds.labelled:ConfirmedClustering",
         "paraphrase": "curate.tables.kinds.paraphrase:Paraphrase",
         "sentence-retrieval": "curate.tables.kinds.sentence_retrieval:SentenceRetrieval",
         "gradient-edit": "curate.tables.kinds.gradient:GradientEdit",

@@ -1,13 +1,32 @@
-"""Items that a panel confirmed, held against the ledger: a kind says what was asked of each and what was wanted."""
+"""What people are asked of pairs of sentences: whether both mean the same."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from curate.core.config import Json
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import NONE, Answers, Verdict, verdict, votes
-from curate.tables.kinds.checks import listed
+from curate.tables.kinds import benchmark_kind
+from curate.tables.kinds.benchmark_kind import ReviewItems, listed
+
+
+def of_pairs(table: pl.DataFrame) -> ReviewItems:
+    """Return the pairs of a table with the label 1 for the same meaning; a stratum per split and kind."""
+    label = pl.when(pl.col("label") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    stratum = pl.concat_str("split", "kind", separator=", ")
+    said = {language: benchmark_kind.of(language)["same"] for language in ("en", "zh")}
+    return ReviewItems(
+        table.select(item_id="pair_id", text1="sentence1", text2="sentence2", label=label, stratum=stratum),
+        ("yes", "no"),
+        {language: each["question"] for language, each in said.items()},
+        {language: each["answers"] for language, each in said.items()},
+    )
+
+
+# Items that a panel confirmed, held against the ledger: a kind says what was asked of each and what was wanted.
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,16 @@ from curate.core.protocols import Benchmark, Corpus
 from curate.core.records import Document
 from curate.core.scale import FIVE
 from curate.system.files import BATCH
-from curate.tables.kinds import words
-from curate.tables.kinds.kind import BenchmarkKind, ExportTable, TaskContent
-from curate.tables.kinds.lengths import SAMPLE, Lengths, rounded
+from curate.tables.kinds import benchmark_kind as words
+from curate.tables.kinds.benchmark_kind import (
+    SAMPLE,
+    BenchmarkKind,
+    ExportTable,
+    Lengths,
+    MtebClass,
+    TaskContent,
+    rounded,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,3 +179,89 @@ def counts(content: Content, lengths: Lengths) -> dict[str, Json]:
 def documents(corpus: Corpus) -> Iterator[Document]:
     """Yield every document of a corpus."""
     return chain.from_iterable(corpus.batches())
+
+
+# Reranking: per query positives and drawn negatives to be put in order.
+
+
+class Reranking(OfDocuments):
+    """Candidates of queries, scored by MAP@10."""
+
+    name = title = "reranking"
+    mteb = MtebClass("Reranking", "retrieval.AbsTaskRetrieval", "map_at_10", "MAP@10", "text-ranking")
+    card = "tables/kinds/reranking.md.j2"
+    scorer = "curate.commands.evaluate.scorers:RerankingScorer"
+
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether any query has candidates."""
+        return bool(benchmark.candidates.height)
+
+    def chosen(self, benchmark: Benchmark) -> Content:
+        """Return the candidates, their documents and queries, and every judged pair of these queries."""
+        qrels = benchmark.candidates
+        wanted = set(qrels["doc_id"])
+        # Sorted by id: the order in which a reranker is given its candidates must not tell which are positives.
+        ranked = qrels.sort("query_id", "doc_id").group_by("query_id", maintain_order=True).agg("doc_id")
+        return Content(
+            queries=benchmark.queries.join(qrels, on="query_id", how="semi", maintain_order="left"),
+            documents=(item for item in documents(benchmark.corpus) if item.doc_id in wanted),
+            size=len(wanted),
+            qrels=qrels,
+            ranked=ranked,
+            verdicts=benchmark.verdicts.join(qrels, on="query_id", how="semi"),
+        )
+
+
+# Retrieval: the whole corpus, and the positives of every query; with graded labels in their place, or beside.
+
+TASK = MtebClass("Retrieval", "retrieval.AbsTaskRetrieval", "ndcg_at_10", "nDCG@10", "text-retrieval")
+
+
+class Retrieval(OfDocuments):
+    """Documents of a corpus for queries, scored by nDCG@10."""
+
+    name = title = "retrieval"
+    mteb = TASK
+    card = "tables/kinds/retrieval.md.j2"
+    scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
+
+    def present(self, _benchmark: Benchmark) -> bool:
+        """Return True: without a positive there is no benchmark."""
+        return True
+
+    def is_graded(self, benchmark: Benchmark) -> bool:
+        """Return whether graded labels stand in the place of the positives."""
+        return benchmark.replaced
+
+    def chosen(self, benchmark: Benchmark) -> Content:
+        """Return the whole corpus, the queries, the positives or the graded labels, and every judged pair."""
+        return _content(benchmark, graded=benchmark.replaced)
+
+
+class Graded(OfDocuments):
+    """The same queries and documents as retrieval, with graded labels: gains for nDCG."""
+
+    name = title = "graded"
+    mteb = TASK
+    card = "tables/kinds/retrieval.md.j2"
+    scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
+
+    def present(self, benchmark: Benchmark) -> bool:
+        """Return whether there are graded labels beside the binary ones."""
+        return benchmark.graded is not None and not benchmark.replaced
+
+    def is_graded(self, _benchmark: Benchmark) -> bool:
+        """Return True."""
+        return True
+
+    def chosen(self, benchmark: Benchmark) -> Content:
+        """Return the whole corpus, the queries, the graded labels, and every judged pair."""
+        return _content(benchmark, graded=True)
+
+
+def _content(whole: Benchmark, *, graded: bool) -> Content:
+    benchmark = whole.of_retrieval()
+    corpus, qrels = benchmark.corpus, benchmark.gains if graded else benchmark.qrels
+    doubtful = benchmark.graded.filter(pl.col("contested")) if graded and benchmark.graded is not None else None
+    least = 1 if graded else benchmark.relevant_from
+    return Content(benchmark.queries, documents(corpus), len(corpus), qrels, None, benchmark.verdicts, doubtful, least)

@@ -10,11 +10,22 @@ from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
 from curate.system.files import frame
-from curate.tables.kinds import words
-from curate.tables.kinds.checks import empty, listed, repeated, sentence
+from curate.tables.kinds import benchmark_kind as words
+from curate.tables.kinds.benchmark_kind import (
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    Lengths,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    empty,
+    listed,
+    repeated,
+    rounded,
+    sentence,
+)
 from curate.tables.kinds.confirmed import PublishedItem, otherwise
-from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
-from curate.tables.kinds.lengths import Lengths, rounded
 from curate.tables.kinds.mixing import FEWEST, LEVELS, MIX, MixPair, level, partners, rows
 
 if TYPE_CHECKING:

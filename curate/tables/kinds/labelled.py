@@ -11,11 +11,23 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
-from curate.tables.kinds import words
-from curate.tables.kinds.checks import empty, listed, repeated, sentence
+from curate.tables.kinds import benchmark_kind as words
+from curate.tables.kinds.benchmark_kind import (
+    TEST,
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    Lengths,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    empty,
+    listed,
+    repeated,
+    rounded,
+    sentence,
+)
 from curate.tables.kinds.confirmed import PublishedItem, otherwise
-from curate.tables.kinds.kind import TEST, BenchmarkKind, KindCheck, ReviewItems
-from curate.tables.kinds.lengths import Lengths, rounded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,3 +201,85 @@ class OfClasses(BenchmarkKind):
         ):
             if ids:
                 yield f"{self.name}: {len(ids):,} {what}, for example {listed(ids)}"
+
+
+# Classification: texts with one class each, for a classifier over an encoder's vectors.
+
+_TASK = MtebClass(
+    "Classification",
+    "classification.AbsTaskClassification",
+    "f1",
+    "macro-F1",
+    "text-classification",
+    {"samples_per_label": 8, "n_experiments": 10},
+)
+
+
+class Classification(OfClasses):
+    """All labels as they are given."""
+
+    name = "classification"
+    title = "classification"
+    mteb = _TASK
+    splits = (TEST, "train")
+    scorer = "curate.commands.evaluate.scorers_labels:ClassificationScorer"
+    section = "tables/kinds/labelled_section.html.j2"
+    section_words = "tables/kinds/labelled.yaml"
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return the texts of both splits."""
+        rows = self.rows(benchmark)
+        parts = {split: self.written(rows.filter(pl.col("split") == split)) for split in self.splits}
+        return TaskContent(
+            [ExportTable("texts", [part], split) for split, part in parts.items()], lambda: self.counts(rows)
+        )
+
+
+class ConfirmedClassification(Classification):
+    """The labels that all judges confirmed."""
+
+    name = "classification-confirmed"
+    title = "classification (confirmed labels)"
+    only_confirmed = True
+    section = section_words = ""
+
+
+# Clustering: the same texts as in classification, both splits together, for nothing is trained on them.
+
+MOST = 2_048
+"""Texts that are embedded, at most."""
+
+
+class Clustering(OfClasses):
+    """All labels as they are given."""
+
+    name = "clustering"
+    title = "clustering"
+    mteb = MtebClass(
+        "Clustering",
+        "clustering.AbsTaskClustering",
+        "v_measure",
+        "V-measure",
+        "text-classification",
+        # mteb embeds 4 % of the texts unless it is told otherwise.
+        {"max_fraction_of_documents_to_embed": None, "max_document_to_embed": MOST},
+    )
+    shown, labelled = "sentences", "labels"
+    scorer = "curate.commands.evaluate.scorers_labels:ClusteringScorer"
+
+    def attributes(self, benchmark: Benchmark) -> Mapping[str, Json]:
+        """Return what mteb embeds: everything, and as many texts in each draw, with replacement, as there are."""
+        return {**self.mteb.attributes, "max_documents_per_cluster": min(self.rows(benchmark).height, MOST)}
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return all texts as one split."""
+        rows = self.rows(benchmark)
+        return TaskContent([ExportTable("texts", [self.written(rows)])], lambda: self.counts(rows))
+
+
+class ConfirmedClustering(Clustering):
+    """The labels that all judges confirmed."""
+
+    name = "clustering-confirmed"
+    title = "clustering (confirmed labels)"
+    only_confirmed = True

@@ -10,21 +10,24 @@ from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import Verdict
 from curate.stats.shortcuts import overlap
-from curate.tables.kinds import words
-from curate.tables.kinds.checks import empty, listed, repeated, sentence
-from curate.tables.kinds.confirmed import PublishedItem, otherwise
-from curate.tables.kinds.kind import (
+from curate.tables.kinds import benchmark_kind as words
+from curate.tables.kinds.benchmark_kind import (
     TEST,
     BenchmarkKind,
     ExportTable,
     KindCheck,
+    Lengths,
     MtebClass,
     ReviewItems,
     TaskContent,
     configured,
+    empty,
+    listed,
+    repeated,
+    rounded,
+    sentence,
 )
-from curate.tables.kinds.lengths import Lengths, rounded
-from curate.tables.kinds.reviewing import of_pairs
+from curate.tables.kinds.confirmed import PublishedItem, of_pairs, otherwise
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,13 +9,21 @@ from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import Verdict
-from curate.tables.kinds import words
-from curate.tables.kinds.checks import empty, listed, sentence
+from curate.tables.kinds import benchmark_kind as words
+from curate.tables.kinds.benchmark_kind import (
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    Lengths,
+    TaskContent,
+    empty,
+    listed,
+    rounded,
+    sentence,
+)
 from curate.tables.kinds.confirmed import PublishedItem, otherwise
-from curate.tables.kinds.kind import BenchmarkKind, ExportTable, KindCheck, TaskContent
-from curate.tables.kinds.lengths import Lengths, rounded
+from curate.tables.kinds.documents import TASK
 from curate.tables.kinds.paraphrase import answers, contributors
-from curate.tables.kinds.retrieval import TASK
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.tables.readers import Problem, Row
-from curate.tables.readers.csv_rows import column_names, numbered
-from curate.tables.readers.text import FIX
+from curate.tables.readers.text_rows import FIX, column_names, numbered
 
 if TYPE_CHECKING:
     from openpyxl import Workbook

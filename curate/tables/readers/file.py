@@ -9,11 +9,12 @@ from typing import Literal
 from curate.core.config import digest
 from curate.core.errors import ConfigError, DataError
 from curate.system.files import sha256
-from curate.tables.readers import Problem, Row, Table, csv_rows, delimiter, packed, text, trec, written_marks
-from curate.tables.readers.csv_rows import Dialect
+from curate.tables.readers import Problem, Row, Table, packed, text_rows, trec, written_marks
+from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.encoding import Encoding, detect
 from curate.tables.readers.excel import Worksheet
 from curate.tables.readers.parquet import Columnar
+from curate.tables.readers.text_rows import Dialect
 
 Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"]
 ENDINGS: dict[str, Format] = {
@@ -126,13 +127,13 @@ class File:
             case "jsonl":
                 return None
             case "txt":
-                return [text.COLUMN]
+                return [text_rows.COLUMN]
             case "trec":
                 return [*trec.COLUMNS]
             case "xlsx":
                 return self.workbook.columns()
             case _:
-                return csv_rows.header(self.path, self.text_encoding, self.dialect)
+                return text_rows.header(self.path, self.text_encoding, self.dialect)
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
@@ -146,16 +147,16 @@ class File:
     def _rows(self) -> Iterator[Row | Problem]:
         match self.kind:
             case "jsonl":
-                whole = packed.ending(self.path)[0] == ".json" and text.is_list(self.path, self.text_encoding)
-                return (text.json_list if whole else text.jsonl)(self.path, self.text_encoding)
+                whole = packed.ending(self.path)[0] == ".json" and text_rows.is_list(self.path, self.text_encoding)
+                return (text_rows.json_list if whole else text_rows.jsonl)(self.path, self.text_encoding)
             case "txt":
-                return text.plain(self.path, self.text_encoding)
+                return text_rows.plain(self.path, self.text_encoding)
             case "trec":
                 return trec.rows(self.path, self.text_encoding)
             case "xlsx":
                 return self.workbook.rows()
             case _:
-                return csv_rows.table(self.path, self.text_encoding, self.dialect)
+                return text_rows.table(self.path, self.text_encoding, self.dialect)
 
     def digest(self) -> str:
         """Return the SHA-256 of the content; DataError if the file cannot be read."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.tables.readers import Problem, Row, Source, Table
-from curate.tables.readers.text import FIX, shown_names
+from curate.tables.readers.text_rows import FIX, shown_names
 
 Names = Mapping[str, Sequence[str]]
 """Field -> names of the column that may hold it, first choice first."""

@@ -8,7 +8,7 @@ from curate.tables.readers import Problem, Row
 from curate.tables.readers.encoding import Encoding, lines
 from curate.tables.readers.items import integer_form
 from curate.tables.readers.packed import opened
-from curate.tables.readers.text import FIX, each
+from curate.tables.readers.text_rows import FIX, each
 
 COLUMNS = ("query-id", "iteration", "corpus-id", "score")
 _BLANK = 100

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.check.capture_recapture import capture, chao, chapman, missed
+from curate.commands.check.missed import capture, chao, chapman, missed
 from tests.support.defined import defined
 
 COUNTS = st.integers(0, 200)

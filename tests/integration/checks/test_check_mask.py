@@ -22,8 +22,7 @@ from curate.commands.check.mask_sample import LEAST, MASKED, MOST, Wish, draw, n
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.panel import sampling_design
 from curate.review import Answer, Desk, Sample
-from curate.review.forms import form
-from curate.review.guide import meanings
+from curate.review.forms import form, meanings
 from curate.system import files, resources
 from tests.conftest import need
 from tests.integration.review.test_libreoffice import SAVED, convert

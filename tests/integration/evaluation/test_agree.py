@@ -13,7 +13,7 @@ from curate.commands.agree.compare import compare
 from curate.commands.agree.ratings_file import measure, read
 from curate.core.errors import ConfigError, DataError
 from curate.system.files import frame, write_json, write_table
-from curate.tables.readers.raters import Layout
+from curate.tables.readers.ratings import Layout
 from tests.integration.cli.test_review_commands import filled
 from tests.support import machine
 from tests.support.pools import pooled

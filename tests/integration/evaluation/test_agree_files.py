@@ -10,9 +10,8 @@ import pytest
 
 from curate.commands.agree.ratings_file import measure, read
 from curate.core.errors import ConfigError, DataError
-from curate.pii.person_names.people import is_name
-from curate.tables.readers.counts import looks_like_counts
-from curate.tables.readers.raters import Layout, is_person, panel
+from curate.pii.person_names.lexicon import is_name
+from curate.tables.readers.ratings import Layout, is_person, looks_like_counts, panel
 from tests.support import machine
 from tests.support.runs import Done, curate, ran
 

@@ -10,7 +10,7 @@ from curate.commands.evaluate import origin, tasks
 from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample
-from curate.tables.exporters.contributors import parts
+from curate.tables.exporters.labels import parts
 from tests.support import machine
 from tests.support.runs import complaint, curate, ran, tiny
 

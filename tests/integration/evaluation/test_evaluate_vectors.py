@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curate.commands.evaluate import precision, rounds, tasks
-from curate.commands.evaluate.batches import BatchSizes, largest
+from curate.commands.evaluate import loading as precision
+from curate.commands.evaluate import scoring, tasks
 from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
+from curate.commands.evaluate.loading import BatchSizes, largest
 from curate.commands.evaluate.mteb_models import named
-from curate.commands.evaluate.rounds import ScoredRound
-from curate.commands.evaluate.scoring import scored
+from curate.commands.evaluate.scoring import ScoredRound, scored
 from curate.commands.evaluate.vector_models import CutModel, StockModel, cut
 from curate.core.errors import ConfigError, RunFailed
 from curate.pipeline.stage import home
@@ -95,7 +95,7 @@ def scores(
 ) -> ScoredRound:
     """Return what models do on a folder's tasks, without what is made of the scores afterwards."""
     made = named([*map(str, models)], **{"device": "cpu", "tell": tell, **changes})
-    return rounds.score_all(made, tasks.in_folder(folder), dims, home() / "evaluations", tell, lambda *_: None)
+    return scoring.score_all(made, tasks.in_folder(folder), dims, home() / "evaluations", tell, lambda *_: None)
 
 
 def mains(found: ScoredRound) -> list[dict[str, float]]:
@@ -198,7 +198,7 @@ def test_a_killed_evaluation_goes_on_behind_the_last_model_and_task(
         return scored(model, task, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rounds, "scored", killed)
+        patch.setattr(scoring, "scored", killed)
         with pytest.raises(KeyboardInterrupt):
             scores(folder, "use", tiny, "bm25", tell=told.append)
     assert [line.split(": ")[1].split()[0] for line in told] == ["use", "use", "tiny"]
@@ -233,7 +233,7 @@ def test_a_broken_model_is_named_and_the_work_of_the_one_before_is_kept(
 def test_one_model_is_in_memory_at_a_time(folder: Path, tiny: Path, tmp_path: Path) -> None:
     models = named([str(tiny), str(saved(tmp_path / "second", length=8))], device="cpu")
     held: list[list[str]] = []
-    rounds.score_all(
+    scoring.score_all(
         models,
         tasks.in_folder(folder / "retrieval"),
         (),
@@ -430,7 +430,7 @@ def test_a_model_without_vectors_is_scored_once_at_all_widths(folder: Path) -> N
 @pytest.mark.parametrize("text", ["", "0", "12,x", "-3", "1.5", "²"])
 def test_widths_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="expected numbers of coordinates"):
-        rounds.widths_of(text)
+        scoring.widths_of(text)
 
 
 def test_models_that_mteb_loads_keep_its_arguments_and_get_a_precision(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curate.commands.notes import encoders, evaluate, figures, probing
+from curate.commands.notes import encoders, evaluate, figures, measuring
 from curate.commands.notes.evaluate import NotesRequest
 from curate.commands.notes.measuring import Measure, feasible, measured
 from curate.commands.notes.table import NotesLayout, named, read
@@ -288,8 +288,8 @@ def test_the_same_request_gives_the_same_figures(tmp_path: Path) -> None:
 
 def test_parts_of_the_probe_hold_every_label(tmp_path: Path) -> None:
     table = read(written(tmp_path / "n.csv"), NotesLayout())
-    probe, _, _ = probing.chosen(*table.codes("label"), table.chains.group, 2)
+    probe, _, _ = measuring.chosen(*table.codes("label"), table.chains.group, 2)
     assert probe is not None
-    train, test = probing.halves(probe, 5)
+    train, test = measuring.halves(probe, 5)
     assert not set(probe.group[train]) & set(probe.group[test])
     assert set(probe.labels[train]) == set(probe.labels[test]) == {0, 1}

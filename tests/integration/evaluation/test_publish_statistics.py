@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from curate.commands.ready import statistics
-from curate.tables.exporters.loading import load_task
+from curate.commands.ready import mteb as statistics
+from curate.tables.exporters.mteb import load_task
 from curate.tables.exporters.mteb_tasks import front_matter, task_folders
 from curate.tables.kinds import KINDS
 from tests.support.every_kind import every_kind

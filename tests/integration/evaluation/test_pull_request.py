@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from curate.commands.ready import statistics
-from curate.commands.ready.task_source import HubPlace, TaskSource, hub_place, placeholders
+from curate.commands.ready import mteb
+from curate.commands.ready.mteb import HubPlace, TaskSource, hub_place, placeholders
 from curate.system.files import read_json
-from curate.tables.exporters.loading import load_task
+from curate.tables.exporters.mteb import load_task
 from curate.tables.exporters.mteb_tasks import front_matter, task_folders
 from tests.integration.evaluation.test_publish_statistics import installed
 from tests.support import machine
@@ -62,7 +62,7 @@ def test_the_file_of_every_kind_is_a_task_of_mteb_with_the_same_texts(tmp_path: 
         assert of_both[0] == of_both[1]
         assert type(task).__mro__[1] is type(exported).__mro__[1]
         task.load_data()
-        assert statistics.of_task(task)["test"]["num_samples"], folder.name
+        assert mteb.of_task(task)["test"]["num_samples"], folder.name
 
 
 def test_without_an_evaluation_nothing_of_scores_is_ticked_and_nothing_is_invented(run: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.commands.evaluate import machine, tasks
-from curate.commands.evaluate.contestants import of_model
+from curate.commands.evaluate import tasks, timing
 from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
 from curate.commands.evaluate.mteb_models import named
+from curate.commands.evaluate.speed import of_model
 from tests.support import machine as schemas
 from tests.support.evaluating import benchmark, sentences, written
 from tests.support.written_models import saved
@@ -45,7 +45,7 @@ def test_models_are_timed_and_kept_for_this_machine_alone(
     again = evaluated(folder, tmp_path / "out", models=["use"])["tasks"][0]["speed"]
     assert (again["measured"], [row["model"] for row in again["models"]]) == (speed["measured"], ["use"])
     (tmp_path / "cpuinfo").write_text("model name\t: Other 9000\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "CPU", tmp_path / "cpuinfo")
+    monkeypatch.setattr(timing, "CPU", tmp_path / "cpuinfo")
     assert all(row["queries_a_second"] for row in retrieval["scores"])
     other = evaluated(folder, tmp_path / "out")
     assert other["tasks"][0]["speed"] is None, "those of another machine are not shown"

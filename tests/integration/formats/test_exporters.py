@@ -22,8 +22,7 @@ from curate.core.protocols import Benchmark
 from curate.core.records import Document
 from curate.tables.exporters import EXPORTERS
 from curate.tables.exporters.card import markdown
-from curate.tables.exporters.loading import load_task, load_tasks
-from curate.tables.exporters.mteb import mteb_language
+from curate.tables.exporters.mteb import load_task, load_tasks, mteb_language
 from curate.testing import FEVER, ListCorpus
 
 WORDS = "热咳痛疹药"

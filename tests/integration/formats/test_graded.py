@@ -20,7 +20,7 @@ from curate.panel.voting import EXPERTS, PAIR, decide
 from curate.runs import derive
 from curate.system.files import frame, read_scale
 from curate.tables.exporters import manifest
-from curate.tables.exporters.graded import Gain, gains
+from curate.tables.exporters.labels import Gain, gains
 from tests.support.pools import table
 from tests.support.runs import complaint, ran, tiny
 from tests.support.scales import scales

@@ -9,8 +9,7 @@ import yaml
 
 from curate.core.config import check
 from curate.system.resources import find
-from curate.tables.readers.language import language, spoken
-from curate.tables.readers.settings import Input
+from curate.tables.readers.settings import Input, language, spoken
 from tests.support.runs import Done, curate
 from tests.support.steps import beir
 from tests.vendor import Vendor, vendor

@@ -14,8 +14,8 @@ from curate.tables.readers.encoding import Encoding, detect
 from curate.tables.readers.file import File, format_of
 from curate.tables.readers.items import NAMES, Item, LabelledPair, item, pair
 from curate.tables.readers.layout import find
+from curate.tables.readers.public_datasets import TaskTable, named
 from curate.tables.readers.settings import Input, sources
-from curate.tables.readers.task import TaskTable, named
 from tests.support.steps import jsonl
 
 SIMPLIFIED = "高血压患者平时要注意控制食盐的摄入量,医生说每天不超过六克。"

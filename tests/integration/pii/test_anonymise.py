@@ -17,13 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from curate.commands.anonymise.masking_file import anonymise
+from curate.commands.anonymise.file import anonymise
 from curate.commands.anonymise.raw_lines import HEAD
 from curate.commands.anonymise.settings import Fields, MaskRequest, masking
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.pii import RECOGNISERS
-from curate.pii.listing import listing
-from curate.pii.settings import Masking
+from curate.pii.settings import Masking, listing
 from tests.support import machine
 from tests.support.runs import curate
 

@@ -26,7 +26,7 @@ from curate.core.messages import Reply
 from curate.ledger import Ledger
 from curate.llm.providers import provider
 from curate.llm.providers.presets import LanguageModel
-from curate.pii.kinds import kinds
+from curate.pii.masking import kinds
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Consent, Report
 from curate.runs.ledger_check import check as findings

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.pii.kinds import placeholders
+from curate.pii.masking import PSEUDONYMS, placeholders
 from curate.pii.residual import is_measure, residues, scan
 from curate.pii.settings import Masking, masker, untouched
 from curate.pii.sieve import mask_all
-from curate.pii.writing import PSEUDONYMS
 from curate.system import resources
 from tests.support.runs import curate, tiny
 from tests.support.steps import beir, step

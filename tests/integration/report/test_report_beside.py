@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from curate.commands.report import Config as ReportConfig
-from curate.commands.report.beside import beside
+from curate.commands.report.figures import Shown, beside
 from curate.commands.report.page import page
-from curate.commands.report.shown import Shown
 from curate.commands.report.stage import fingerprint, gather
 from curate.core.config import read_yaml
 from curate.pipeline.freshness import MADE_FROM, made_from, rated

@@ -14,7 +14,7 @@ from curate.core.errors import ConfigError
 from curate.retrieval.encoders import UNDEFINED
 from curate.retrieval.encoders.asymmetric import Asymmetric
 from curate.system import egress
-from curate.tables.exporters import contributors
+from curate.tables.exporters import labels
 from tests.support.small import context
 
 E5, USE = "e5", "use"
@@ -98,13 +98,13 @@ def test_models_of_both_sides_count_as_makers_of_a_benchmark() -> None:
         "query": {"kind": "dense", "model": "org/student"},
         "document": {"kind": "dense", "model": "./teacher"},
     }
-    found = contributors.parts(["pair"], {}, {"encoders": {"pair": {"kind": "asymmetric", **sides}}})
+    found = labels.parts(["pair"], {}, {"encoders": {"pair": {"kind": "asymmetric", **sides}}})
     assert {"pair", "org/student", "teacher"} <= set(found["retriever"])
     named: dict[str, Settings] = {
         "student": sides["query"],
         "pair": {"kind": "asymmetric", **sides, "query": "student"},
     }
-    assert "org/student" in contributors.parts(["pair"], {}, {"encoders": named})["retriever"]
+    assert "org/student" in labels.parts(["pair"], {}, {"encoders": named})["retriever"]
 
 
 def test_each_side_has_its_own_revision_and_the_guard_gives_them_on(pair: Callable[..., Any], tmp_path: Path) -> None:

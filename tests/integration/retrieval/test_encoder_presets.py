@@ -16,7 +16,7 @@ from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
 from curate.runs.completing import retrievers
 from curate.runs.runner import Run
-from curate.tables.exporters.contributors import parts
+from curate.tables.exporters.labels import parts
 
 PAPER = ("gte-multilingual-base", "bge-m3", "Conan-embedding-v1")
 

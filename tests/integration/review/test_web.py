@@ -20,8 +20,8 @@ from curate.core.errors import ConfigError, DataError, MissingExtra, UserError
 from curate.review import Answer, Desk, Sample, answers
 from curate.review.web import serve
 from curate.review.web.guard import HEADERS
-from curate.review.web.reading import keys, mark, noted
 from curate.review.web.serving import address, answers_to, kept_token, loopback
+from curate.review.web.site import keys, mark, noted
 from curate.system.resources import template
 from tests.support.reviewing import TEXTS, Server, sample, served
 

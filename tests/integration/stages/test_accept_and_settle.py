@@ -11,7 +11,7 @@ import yaml
 
 from curate.panel.voting import ACCEPTED
 from curate.review import Answer, Desk, Sample
-from curate.review.checked_rows import checked
+from curate.review.agreement import checked
 from tests.support.pools import table
 from tests.support.runs import PIPELINE, complaint, curate, ran, tiny
 from tests.vendor import Vendor, vendor

@@ -19,7 +19,7 @@ from curate.pipeline.stage import Context
 from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
 from curate.system.files import frame, read_table, write_json, write_table
-from curate.tables.exporters.candidates import Rerank, candidates
+from curate.tables.exporters.labels import Rerank, candidates
 from curate.view.run_figures import ranged
 from tests.support.runs import curate, tiny
 

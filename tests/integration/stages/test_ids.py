@@ -14,9 +14,8 @@ from curate.ask.judges.replay import Replay
 from curate.core.errors import DataError
 from curate.core.records import Document, Query
 from curate.core.scale import FIVE
-from curate.pii import naming
-from curate.pii.naming import PREFIX, IdNames, name
-from curate.pii.secret import secret
+from curate.pii import pseudonyms
+from curate.pii.pseudonyms import PREFIX, IdNames, name, secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.retrieval.retrievers.runfile import Config as Ranked
@@ -105,7 +104,7 @@ def test_ids_are_kept_if_the_user_says_so(tmp_path: Path) -> None:
     run, report = small(tmp_path, ids="keep")
     assert set(pl.read_parquet(run / "mask" / "corpus.parquet")["doc_id"]) == {"d1", PHONE, MAIL}
     assert pl.read_parquet(run / "mask" / "dropped.parquet")["id"].to_list() == ["q2 18600002222"]
-    assert not [fact for fact in report.facts if fact.startswith("renamed") or fact == naming.MARK]
+    assert not [fact for fact in report.facts if fact.startswith("renamed") or fact == pseudonyms.MARK]
     assert report.facts["residual"] == 0
 
 
@@ -189,7 +188,7 @@ def test_another_key_is_named(masked: Path, tmp_path: Path) -> None:
     made = tmp_path / "mask"
     made.mkdir()
     (made / "corpus.parquet").write_bytes((masked / "mask" / "corpus.parquet").read_bytes())
-    facts = {naming.MARK: naming.mark(secret(masked / "home"))}
+    facts = {pseudonyms.MARK: pseudonyms.mark(secret(masked / "home"))}
     (made / "stage.json").write_text(json.dumps({"report": {"facts": facts}}))
     assert IdNames(made, masked / "home")(MAIL).startswith(PREFIX)
     with pytest.raises(DataError, match="renamed by another key"):

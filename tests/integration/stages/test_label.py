@@ -212,7 +212,7 @@ def test_one_keyword_tells_the_classes_and_masking_takes_it(tmp_path: Path) -> N
 
 
 def test_a_latin_word_is_masked_whole_and_in_any_case(tmp_path: Path) -> None:
-    from curate.commands.label.leaking import LeakWords
+    from curate.commands.label.building import LeakWords
 
     words = LeakWords({"Heart": ("Heart", "chest pain"), "肝病科": ("肝病科", "肝", "CT")})
     assert words.masked("My HEART, chest\n pain and hearty food; 做CT，肝不好 CTA") == (

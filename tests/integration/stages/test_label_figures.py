@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.label.leaking import figures, learned
+from curate.commands.label.building import figures, learned
 
 DEPARTMENTS = ("肝病科", "消化科", "神经科", "心血管科")
 TYPES = {

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from curate.commands.queries.prompts import RULES
-from curate.commands.queries.writing import WHY
+from curate.commands.queries.task import RULES, WHY
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.pipeline.stage import Report

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from curate.commands.report import Config as ReportConfig
+from curate.commands.report.figures import Shown
 from curate.commands.report.page import page
-from curate.commands.report.shown import Shown
 from curate.commands.report.stage import gather, portable
 from curate.core.config import read_yaml
 from curate.core.scale import FIVE

@@ -11,9 +11,8 @@ from curate.core.errors import ConfigError
 from curate.core.records import TABLES
 from curate.core.scale import FIVE, Scale
 from curate.review import ADJUDICATED, Answer, Desk, Sample, items
-from curate.review.drawing import SampleOptions
+from curate.review.drawing import SampleOptions, texts
 from curate.review.sample import Design, Stratum, name_row
-from curate.review.texts import texts
 from curate.system.files import frame, write_scale, write_table
 from tests.support.pools import pooled, step, table
 from tests.support.runs import curate

@@ -19,7 +19,7 @@ from curate.ask.edits.question_templates import EDITS
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import groups
 from curate.ask.edits.synonyms import read as entries
-from curate.commands.sts.llm_rewriting import KINDS
+from curate.commands.sts.task import KINDS
 from curate.core.config import Settings, read_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.ledger import Ledger

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from curate.commands.ingest import SampledSplit
-from curate.commands.train_set.mining import mined
 from curate.commands.train_set.settings import Negatives
-from curate.commands.train_set.stage import train_set
+from curate.commands.train_set.stage import mined, train_set
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
 from curate.system.files import frame

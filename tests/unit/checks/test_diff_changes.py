@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.diff.changes import BEYOND, UNEXPLAINED, altered, changes, other_votes
-from curate.commands.diff.systems import effects
-from curate.commands.diff.version import LabelVersion
+from curate.commands.diff.changes import BEYOND, UNEXPLAINED, altered, changes, effects, other_votes
+from curate.commands.diff.versions import LabelVersion
 from curate.core.records import TABLES
 from curate.system.files import frame
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.commands.diff.own_tables import compared
+from curate.commands.diff.changes import compared
 from curate.pipeline.foreign_files import ID
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from curate.commands.evaluate.distinctness import BenchmarkScores, compare
+from curate.commands.evaluate.averages import BenchmarkScores, compare
 from curate.stats.rank_correlation import kendall, spearman
 from curate.stats.replicated import of_sums
 from curate.stats.significance import mean, means

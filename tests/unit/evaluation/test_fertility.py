@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.tokens import fertility
-from curate.commands.tokens.fertility import COLUMNS, FREQUENT, Pieces, Terms, figures, per_unit, row, spans
+from curate.commands.tokens import tokenizers
+from curate.commands.tokens.tokenizers import COLUMNS, FREQUENT, Pieces, Terms, figures, per_unit, row, spans
 
 
 def units(text: str) -> list[str]:
@@ -76,4 +76,4 @@ def test_a_term_of_few_texts_is_not_listed() -> None:
 
 def test_every_sum_has_a_name() -> None:
     assert len(of(3, 5, [2, 1])) == len(COLUMNS)
-    assert len(fertility.LENGTHS) == 3
+    assert len(tokenizers.LENGTHS) == 3

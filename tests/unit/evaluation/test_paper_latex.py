@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from curate.commands.paper.latex import SPECIAL, document, escaped, fragment
-from curate.commands.paper.table import Cell, PaperTable
+from curate.commands.paper.latex import SPECIAL, Cell, PaperTable, document, escaped, fragment
 from tests.conftest import need
 
 HOSTILE = r"""\input{/etc/passwd} {} $ & # % _ ~ ^ < > | " ` ' [x] * -- ?` ! ,, é ö ≥ κ 模型 😀 \end{tabular}"""

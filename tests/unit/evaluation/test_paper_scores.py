@@ -11,8 +11,7 @@ import pytest
 
 from curate.commands.paper import comparison_tables, score_tables
 from curate.commands.paper.evidence import LANGUAGES, words
-from curate.commands.paper.figures import COLOURS, SHAPES, PaperFigures
-from curate.commands.paper.fonts import FigureFonts
+from curate.commands.paper.figures import COLOURS, SHAPES, FigureFonts, PaperFigures
 from tests.support.paper_scores import HOSTILE, MODELS, evaluation, task
 
 TASKS = [task("one", [0.5, 0.6, 0.4, 0.3], speed=True), task("二", [0.2, 0.9, 0.4, 0.1])]

@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.commands.ready.difficulty import scored
-from curate.commands.ready.evidence import FILE
+from curate.commands.ready.evidence import FILE, scored
 from curate.core.config import parse_yaml
 from curate.system.resources import template
 

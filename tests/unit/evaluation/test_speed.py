@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from curate.commands.evaluate import contestants, machine, passes, speed_page
-from curate.commands.evaluate.contestants import QueryBatch, of_vectors
+from curate.commands.evaluate import speed as contestants
+from curate.commands.evaluate import speed as passes
+from curate.commands.evaluate import speed_page
+from curate.commands.evaluate import timing as machine
+from curate.commands.evaluate.speed import QueryBatch, of_vectors
 from curate.commands.evaluate.timing import BATCH, REPEATS, WARM_UPS, Clock, Timings, in_turn, ratio
 from curate.view import charts
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.tables.readers import Row
-from curate.tables.readers.delimiter import CANDIDATES, find, named
 from curate.tables.readers.file import File
+from curate.tables.readers.text_rows import CANDIDATES, find, named
 
 CELL = st.text(alphabet="ab头,;|\t\" '\n", min_size=1, max_size=12)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.audit import correction, effects
+from curate.commands.audit import correction, stage
 from curate.commands.audit import labels as audit
 from curate.commands.audit.labels import MISSED
 from curate.core.errors import ConfigError, DataError
@@ -254,7 +254,7 @@ def rankings(**systems: dict[str, str]) -> pl.DataFrame:
 def test_systems_on_old_and_new_labels() -> None:
     ranked = rankings(alpha={"q1": "1234", "q2": "1"}, beta={"q1": "4321", "q2": "1"})
     old, new = labels(("q1", "d1"), ("q2", "d1"), ("q3", "d1")), labels(("q1", "d4"), ("q1", "d3"), ("q2", "d1"))
-    found = effects.compare(ranked, old, new, SAID, depth=2, seed=1, judges={"beta"})
+    found = stage.compare(ranked, old, new, SAID, depth=2, seed=1, judges={"beta"})
     assert found["queries"] == 2, "q3 has no positive under the new labels"
     assert found["tau_b"] == -1.0
     systems: Any = found["systems"]
@@ -269,7 +269,7 @@ def test_systems_on_old_and_new_labels() -> None:
 
 
 def test_no_system_can_be_compared_without_common_queries() -> None:
-    found = effects.compare(
+    found = stage.compare(
         rankings(alpha={"q1": "1"}), labels(("q1", "d1")), labels(("q2", "d1")), SAID, depth=2, seed=1
     )
     assert (found["queries"], found["systems"], found["tau_b"]) == (0, [], None)

@@ -14,13 +14,22 @@ from hypothesis import strategies as st
 from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.records import Span
-from curate.pii.kinds import kinds, placeholder, placeholders, tag
-from curate.pii.masking import Masked, Masker
-from curate.pii.secret import secret
+from curate.pii.masking import (
+    PSEUDONYMS,
+    Masked,
+    Masker,
+    kinds,
+    last_resort,
+    link,
+    placeholder,
+    placeholders,
+    tag,
+    writer,
+)
+from curate.pii.pseudonyms import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
 from curate.pii.workers import mask_batches
-from curate.pii.writing import PSEUDONYMS, last_resort, link, writer
 
 KEY = b"0123456789abcdef"
 TEXT = "我叫张三,手机139 1234 5678或13912345678,另一个13712345678,邮箱a.b@qq.com,身份证110101198703262044。"

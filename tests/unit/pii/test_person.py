@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii import RECOGNISERS
-from curate.pii.person_names.words import known, lists
+from curate.pii.person_names.lexicon import known, lists
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from tests.support import recognising

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from curate.core.errors import ConfigError
 from curate.core.records import Span
 from curate.pii import RECOGNISERS
-from curate.pii.listing import examples
 from curate.pii.masking import resolve
 from curate.pii.recognisers.phone import mobile
-from curate.pii.settings import Masking, masker
+from curate.pii.settings import Masking, examples, masker
 from curate.pii.sieve import mask_all
 from curate.system import resources
 from curate.testing import check_recogniser

@@ -8,13 +8,11 @@ import polars as pl
 import yaml
 
 from curate.core.records import Span
-from curate.pii.kinds import placeholders
-from curate.pii.masking import Masker
+from curate.pii.masking import Masker, last_resort, placeholders
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
 from curate.pii.text import trigger
 from curate.pii.workers import Batch, mask_batches
-from curate.pii.writing import last_resort
 from tests import ROOT
 from tests.support.recognising import GROUPS
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from curate.commands.report.shown import Shown, ShownCheck, Step
+from curate.commands.report.figures import Shown, ShownCheck, Step
 from curate.commands.report.verdict import percents, sentence, verdict
 from curate.view.words import strings
 

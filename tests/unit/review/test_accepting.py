@@ -14,9 +14,9 @@ from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import FIVE
 from curate.pipeline.stage import Context
-from curate.review import Answer, Desk, acceptance_plan, accepted, accepted_wording, relevance_desks, texts, threshold
+from curate.review import Answer, Desk, acceptance_plan, accepted, accepted_wording, drawing, relevance_desks, threshold
 from curate.review.accepted import ProvedThreshold
-from curate.review.checked_rows import CheckedRow, checked
+from curate.review.agreement import CheckedRow, checked
 from curate.review.drawing import SampleOptions, draw
 from curate.system.files import frame, read_table, write_table
 from tests.support.judged import judged
@@ -137,7 +137,7 @@ def test_a_half_answered_review_is_a_sentence_of_resolve(
 ) -> None:
     desk = answer(drawn(run), truth, lambda row: row.stratum != "sum 3")
     settings: Settings = {"consensus": {"accept": {"wrong": 0.4, "sample": desk.sample.design.name}}}
-    monkeypatch.setattr(texts, "outdated", lambda *_: ())
+    monkeypatch.setattr(drawing, "outdated", lambda *_: ())
     found = threshold.proved(Context(run=run, out=run / "resolve", home=run, settings=settings))
     assert found is not None
     assert found.least is None

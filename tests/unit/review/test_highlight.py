@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.review import guide
-from curate.review.web.highlight import pieces
+from curate.review import forms
+from curate.review.web.site import pieces
 from curate.system import resources
 
 TEXT = st.text(st.sampled_from("高血压患者的吗 喝咖啡aAＨhpv-9İß<&\n"), max_size=40)
@@ -46,14 +46,14 @@ def test_pieces_are_the_passage_and_every_match_stands_in_the_query(query: str, 
 
 def test_the_guide_says_what_every_grade_means_in_both_languages() -> None:
     text = resources.guide("GUIDE.md")
-    assert guide.meanings(text, "en")["D"] == "unrelated"
-    assert guide.meanings(text, "zh")["D"] == "无关"
-    assert list(guide.meanings(text, "zh")) == ["S", "A", "B", "C", "D"]
-    assert guide.meanings("# Only a title", "en") == {}
+    assert forms.meanings(text, "en")["D"] == "unrelated"
+    assert forms.meanings(text, "zh")["D"] == "无关"
+    assert list(forms.meanings(text, "zh")) == ["S", "A", "B", "C", "D"]
+    assert forms.meanings("# Only a title", "en") == {}
 
 
 def test_the_guide_is_html_and_tags_in_it_stay_text() -> None:
-    page = guide.html(
+    page = forms.html(
         "# Title\n\nOne **bold** <script>x</script>.\n\n| a | b |\n| --- | --- |\n| c | d |\n\n1. First\n"
     )
     assert "<h1>Title</h1>" in page

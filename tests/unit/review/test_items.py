@@ -20,7 +20,7 @@ from curate.review.sample import ITEM_FORMS
 from curate.stats.sample_estimates import StratumCounts, share
 from curate.system.files import frame, read_table, write_table
 from curate.tables.kinds import kind
-from curate.tables.kinds.kind import ReviewItems
+from curate.tables.kinds.benchmark_kind import ReviewItems
 
 SIZES = {"positive": 60, "hard": 30, "easy": 10}
 

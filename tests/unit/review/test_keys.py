@@ -2,7 +2,7 @@
 
 import pytest
 
-from curate.review.web.reading import keys
+from curate.review.web.site import keys
 
 
 @pytest.mark.parametrize(

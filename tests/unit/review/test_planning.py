@@ -12,9 +12,8 @@ import pytest
 from benchmarks.review_targets import PAPER, SMALL, SMALL_TRUTHS, TRUTHS, widths_and_coverage
 from curate.core.errors import ConfigError
 from curate.panel.sampling_design import decided, guesses, learned, verdict_of
-from curate.review.aims import purpose
-from curate.review.aims import wanted as aims
-from curate.review.planning import allocate, anticipated, half_width, needed
+from curate.review.planning import allocate, anticipated, half_width, needed, purpose
+from curate.review.planning import wanted as aims
 from curate.stats.sample_estimates import StratumCounts, recall, share
 from tests.integration.panel.test_sampling_design import SIZES
 from tests.support.defined import defined

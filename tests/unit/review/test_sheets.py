@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from curate.core.errors import DataError
 from curate.review.sheets import Returned, check, read, signed_by, to_csv, to_xlsx
-from curate.review.sheets.cells import canonical, defused, difference, plain
+from curate.review.sheets.files import canonical, defused, difference, plain
 from tests.support.damage import EN, NAMES, TEXTS, ZH, Rows, Saving, Table, handed_out, samples, savings, typed
 
 ROWS: Rows = {

@@ -9,8 +9,8 @@ from curate.commands.review.scores_sample import planned
 from curate.core.errors import ConfigError
 from curate.core.scale import FIVE
 from curate.panel.voting import PAIR
-from curate.review.aims import of_scores
 from curate.review.drawing import SampleOptions
+from curate.review.planning import of_scores
 from curate.review.top_pairs import TopPairs, strata
 from curate.system.files import frame
 

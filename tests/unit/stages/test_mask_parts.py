@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.mask import parts
-from curate.commands.mask.parts import Part, PartMasker, mask_in_parts
+from curate.commands.mask import tables
+from curate.commands.mask.tables import Part, PartMasker, mask_in_parts
 from curate.core.records import Span
 from curate.pii.masking import Masked
 from curate.pii.settings import Masking
@@ -39,7 +39,7 @@ def texts(column: str, batch: pl.DataFrame) -> list[str]:
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartMasker:
-    monkeypatch.setattr(parts, "BATCH", 4)
+    monkeypatch.setattr(tables, "BATCH", 4)
     rows = [{"query_id": f"q{number:02}", "text": text} for number, text in enumerate(TEXTS)]
     write_table(tmp_path, "queries", frame("queries", rows))
     masking = Masking(recognisers=["mobile"], mode="pseudonym")

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.commands.paraphrase import RankWindow
-from curate.commands.paraphrase.floors import floors, overlap_alone
-from curate.commands.paraphrase.matching import MatchItem, matched, paired
-from curate.commands.paraphrase.neighbours import draw
-from curate.commands.paraphrase.pairs import CandidatePair
+from curate.commands.paraphrase.figures import MatchItem, floors, matched, overlap_alone, paired
+from curate.commands.paraphrase.making import grouped, near_duplicates, sides
+from curate.commands.paraphrase.pairs import CandidatePair, draw
 from curate.commands.paraphrase.prompts import ParaphraseReply, read
-from curate.commands.paraphrase.splits import grouped, near_duplicates, sides
 from curate.core.messages import Reply
 from curate.core.sampling import generator
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.commands.queries import Config
-from curate.commands.queries.drawing import DrawnTexts, LengthClasses, targets
-from curate.commands.queries.making import fate, matched
-from curate.commands.queries.rules import longest_run
+from curate.commands.queries.stage import fate, matched
+from curate.commands.queries.task import DrawnTexts, LengthClasses, longest_run, targets
 from tests import ROOT
 
 LEGACY = ROOT.parent / "shared" / "data"

@@ -14,10 +14,21 @@ from curate.ask.edits.question_templates import EDITS, Wording
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read as entries
 from curate.ask.personal_data import PersonalData
-from curate.commands.sts import Config, balance
-from curate.commands.sts.llm_rewriting import KINDS, RULES, Kind, RewritingTask, Rules, bare, prompt, read
+from curate.commands.sts import Config, figures
 from curate.commands.sts.quotas import draw, most, quotas, split
-from curate.commands.sts.sentences import Sentence, SentenceWriter, choose
+from curate.commands.sts.task import (
+    KINDS,
+    RULES,
+    Kind,
+    RewritingTask,
+    Rules,
+    Sentence,
+    SentenceWriter,
+    bare,
+    choose,
+    prompt,
+    read,
+)
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.core.messages import Reply
@@ -315,7 +326,7 @@ def pairs(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
 
 
 def test_figures_by_hand() -> None:
-    found: Any = balance.figures(
+    found: Any = figures.figures(
         pairs(
             ("心梗能喝酒吗", "心肌梗死能喝酒吗", "positive", "心肌梗死"),
             ("心梗能喝酒吗", "心肌梗死疼吗", "hard", "心肌梗死"),
@@ -344,15 +355,15 @@ def test_a_synonym_inside_its_term_is_not_there() -> None:
         ("高血压病能喝酒吗", "高血压能喝酒吗", "positive", "高血压"),
         ("高血压病能喝酒吗", "高血压病疼吗", "easy", "高血压"),
     ).with_columns(term=pl.lit("高血压病"))
-    found: Any = balance.figures(rows)
+    found: Any = figures.figures(rows)
     assert found["shortcuts"]["synonym_present"] == 1
 
 
 def test_what_is_not_defined_is_none() -> None:
-    one: Any = balance.figures(pairs(("心梗能喝酒吗", "心肌梗死能喝酒吗", "positive", "心肌梗死")))
+    one: Any = figures.figures(pairs(("心梗能喝酒吗", "心肌梗死能喝酒吗", "positive", "心肌梗死")))
     assert set(one["shortcuts"].values()) == {None}
     assert set(one["lengths"]["easy"].values()) == {None}
-    none: Any = balance.figures(pairs())
+    none: Any = figures.figures(pairs())
     assert none["positive_share"] is None
-    assert balance.overlap("", " ") is None
-    assert balance.overlap("ab", "BA") == 1
+    assert figures.overlap("", " ") is None
+    assert figures.overlap("ab", "BA") == 1

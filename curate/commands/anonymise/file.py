@@ -1,0 +1,326 @@
+"""What masking did to a file, and what still looks like personal data in it."""
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar
+
+from curate.commands.anonymise import delimited, jsonl, plain
+from curate.commands.anonymise.parquet import ParquetFile
+from curate.commands.anonymise.raw_lines import HEAD, Piece, Script, opened
+from curate.commands.anonymise.settings import PIPE, SPARE, MaskRequest
+from curate.core.errors import DataError, RunFailed, UserError
+from curate.core.progress import StepLabel, waiting
+from curate.core.protocols import Progress, quiet
+from curate.pii import residual
+from curate.pii.masking import Masked
+from curate.pii.residual import Excerpt, Residue, excerpt
+from curate.pii.settings import masker, untouched
+from curate.pii.workers import Batch, mask_batches
+from curate.system.files import BATCH, replacing
+from curate.system.processes import cores
+from curate.system.run_lock import FULL
+from curate.tables.readers import Problem
+
+LISTED = 1_000
+"""Places that still look like personal data that are listed, at most; all are counted."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A place that still looks like personal data after masking."""
+
+    row: str
+    """Its number, such as `line 12`."""
+    field: str
+    """Empty where a line is the text."""
+    start: int
+    """In code points of the raw text."""
+    end: int
+    reason: str
+    excerpt: Excerpt
+    """The place with what stands around it, masked."""
+
+
+@dataclass
+class Done:
+    """What masking did to a file."""
+
+    texts: int = 0
+    changed: int = 0
+    spans: Counter[str] = field(default_factory=Counter)
+    """By kind."""
+    numbers: int = 0
+    """Numbers in the place of texts, which stay."""
+    dropped: int = 0
+    """Rows that could not be read."""
+    spared: int = 0
+    """Rows that tell their spans under another key, for they have the usual one for themselves."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Reason -> places in the masked texts that still look like personal data."""
+    left: list[Left] = field(default_factory=list)
+    """The first of these places."""
+
+    def suspect(self, row: str, name: str, masked: Masked, found: Residue) -> None:
+        """Count a place that still looks like personal data, and keep it if it is one of the first."""
+        self.reasons[found.reason] += 1
+        if len(self.left) < LISTED:
+            place, shown = masked.raw(found.start, found.end), excerpt(masked.text, found.start, found.end)
+            self.left.append(Left(row, name, *place, found.reason, shown))
+
+
+class WithheldError(RunFailed):
+    """Something that looks like personal data is left, so that the file was not written."""
+
+    def __init__(self, done: Done, target: str) -> None:
+        self.done = done
+        out = "standard output" if target == PIPE else target
+        super().__init__(
+            f"{out}: was not written, for {done.reasons.total():,} places still look like personal data; mask them by "
+            "--words FILE or patterns in --config FILE, or write it with --allow-residual"
+        )
+
+
+# Mask one file: parts of it in, masked parts out, in order; the output is whole or absent.
+
+_CHARACTERS = 1 << 20
+"""Characters from which on a part is full."""
+
+
+class Chunk(Protocol):
+    """Some rows of a file."""
+
+    size: int
+    """How long it is, in the unit of the progress."""
+    numbers: int
+
+    @property
+    def texts(self) -> list[tuple[int, str, str]]:
+        """Return line or row, field, and text of everything that is to be masked."""
+        ...
+
+
+Some = TypeVar("Some", bound=Chunk)
+
+
+@dataclass
+class Lines:
+    """Some rows of a text file."""
+
+    pieces: list[tuple[Piece, int]] = field(default_factory=list)
+    """Rows, and how many texts each of them has."""
+    texts: list[tuple[int, str, str]] = field(default_factory=list)
+    """Line, field and text of everything that is to be masked."""
+    size: int = 0
+    numbers: int = 0
+
+    def add(self, piece: Piece) -> None:
+        """Append a row."""
+        texts = piece.texts
+        self.pieces.append((piece, len(texts)))
+        self.texts += [(piece.line, name, text) for name, text in texts]
+        self.size += len(piece.raw)
+        self.numbers += piece.numbers
+
+    def masked(self, masked: list[Masked], *, told: bool) -> bytes:
+        """Return the rows masked; those in which nothing changes as they were, unless all of them tell their spans."""
+        parts, at = [], 0
+        for piece, count in self.pieces:
+            mine = masked[at : at + count]
+            at += count
+            changed = told or any(each.spans for each in mine)
+            parts.append(piece.masked(mine) if changed else piece.raw)
+        return b"".join(parts)
+
+
+def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Done:
+    """Mask a file and return what that did; `key` draws pseudonyms.
+
+    UserError for what is wrong with the order or the file, with the line, never a text; then nothing was written.
+    WithheldError if something that looks like personal data is left, unless that is allowed; only then what goes to
+    standard output is on its way before the end.
+    """
+    with waiting(progress, StepLabel("loading the recognisers")):
+        masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
+    try:
+        with ExitStack() as stack:
+            source = stack.enter_context(_source(order))
+            target = stack.enter_context(_target(order))
+            sidecar = stack.enter_context(_sidecar(order))
+            work = _parquet if order.kind == "parquet" else _text
+            done = work(order, key, source, target, _Told(order, sidecar, progress, untouched(order.masking)))
+            if done.reasons and not order.allow_residual:
+                raise WithheldError(done, order.target)
+            return done
+    except BrokenExecutor as error:
+        raise RunFailed(
+            "a process that masks was ended from outside, perhaps for want of memory; set --processes"
+        ) from error
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise UserError(f"{order.target}: no space left on the disk; free some, or write elsewhere") from error
+
+
+@dataclass
+class _Told:
+    """Counts what was found, and writes where."""
+
+    order: MaskRequest
+    sidecar: BinaryIO | None
+    progress: Progress
+    closed: re.Pattern[str]
+    """Matches what masking wrote."""
+    done: Done = field(default_factory=Done)
+    read: int = 0
+    total: int = 0
+    unit: str = "bytes"
+
+    def begin(self, total: int, unit: str = "bytes") -> None:
+        """Take note of how much there is to read; 0 where nobody knows."""
+        self.total, self.unit = total, unit
+        self.progress(StepLabel("masking", unit), total or 1, 0)
+
+    def of(self, part: Chunk, masked: Sequence[Masked]) -> None:
+        """Note what was found in a part."""
+        unit = "row" if self.order.kind == "parquet" else "line"
+        self._look_over(unit, part, masked)
+        for (line, name, text), each in zip(part.texts, masked, strict=True):
+            self.done.texts += 1
+            if not each.spans:
+                continue
+            self.done.changed += each.text != text
+            self.done.spans.update(span.kind for span in each.spans)
+            if self.sidecar:
+                rows = ({unit: line, **row} for row in jsonl.spans(name, each))
+                self.sidecar.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+        self.done.numbers += part.numbers
+        self.read += part.size
+        if self.total:
+            self.progress(StepLabel("masking", self.unit), self.total, self.read)
+
+    def _look_over(self, unit: str, part: Chunk, masked: Sequence[Masked]) -> None:
+        """Note what still looks like personal data in a part."""
+        for row, found in residual.scan([each.text for each in masked], self.closed):
+            number, name, _ = part.texts[row]
+            self.done.suspect(f"{unit} {number}", name, masked[row], found)
+
+
+def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
+    script, stream, long = opened(source, order.encoding, order.place)
+    target.write(script.bom)
+    told.begin(0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom))
+    write = _masked(order, key, script.language, long=long)
+    for part, masked in write(_grouped(_pieces(order, script, stream), order, told.done)):
+        target.write(part.masked(masked, told=bool(order.keys)))
+        told.of(part, masked)
+    return _checked(order, told)
+
+
+def _parquet(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
+    file = ParquetFile(source, order.fields, order.place)
+    told.begin(file.rows, "rows")
+    long = order.source != PIPE and Path(order.source).stat().st_size > HEAD
+    with file.writer(target) as writer:
+        for part, masked in _masked(order, key, "zh", long=long)(file.parts()):
+            writer.write(part, masked)
+            told.of(part, masked)
+    return told.done
+
+
+def _masked(
+    order: MaskRequest, key: bytes, language: str, *, long: bool
+) -> Callable[[Iterator[Some]], Iterator[tuple[Some, list[Masked]]]]:
+    """Return what masks parts in order, a long file's on all cores; `language` is that of texts without letters."""
+    processes = order.processes or (cores() if long else 1)
+
+    def batches(parts: Iterator[Some]) -> Iterator[tuple[Some, Batch]]:
+        for part in parts:
+            yield part, ([text for _, _, text in part.texts], {})
+
+    return lambda parts: mask_batches(order.masking, language, key, batches(parts), processes)
+
+
+def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
+    lines = script.lines(stream)
+    if order.kind == "jsonl":
+        return jsonl.pieces(lines, script, order.fields, order.keys)
+    if order.kind == "text":
+        return plain.pieces(lines, script)
+    assert order.kind != "parquet"
+    return delimited.pieces(lines, script, order.fields, order.kind)
+
+
+def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, done: Done) -> Iterator[Lines]:
+    """Yield rows together until they are many or long; DataError for one that cannot be read, unless it is dropped."""
+    part = Lines()
+    for piece in pieces:
+        if isinstance(piece, Problem):
+            if not order.drop:
+                raise DataError(piece.sentence(order.place))
+            done.dropped += 1
+            continue
+        done.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and order.spans_key is None
+        part.add(piece)
+        if len(part.pieces) == BATCH or part.size > _CHARACTERS:
+            yield part
+            part = Lines()
+    if part.pieces:
+        yield part
+
+
+def _checked(order: MaskRequest, told: _Told) -> Done:
+    """Return what was done; DataError if rows need not have their fields, and none has one."""
+    if told.read and not told.done.texts and order.fields.optional >= set(order.fields.names) and order.kind == "jsonl":
+        raise DataError(
+            f"{order.place}: found no {' or '.join(order.fields.names)} in any row; name a field with --field"
+        )
+    return told.done
+
+
+@contextmanager
+def _source(order: MaskRequest) -> Iterator[BinaryIO]:
+    if order.source != PIPE:
+        with Path(order.source).open("rb") as stream:
+            yield stream
+    elif order.kind == "parquet":  # which is read from its end
+        with tempfile.TemporaryFile() as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+            stream.seek(0)
+            yield stream
+    else:
+        yield sys.stdin.buffer
+
+
+@contextmanager
+def _target(order: MaskRequest) -> Iterator[BinaryIO]:
+    if order.target != PIPE:
+        with replacing(Path(order.target)) as beside, beside.open("wb") as stream:
+            yield stream
+    elif order.kind == "parquet" or not order.allow_residual:
+        # a pipe does not know its place, which the end of a Parquet file holds; and what it took is not taken back
+        with tempfile.TemporaryFile() as stream:
+            yield stream
+            stream.seek(0)
+            shutil.copyfileobj(stream, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+    else:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _sidecar(order: MaskRequest) -> Iterator[BinaryIO | None]:
+    if order.sidecar is None:
+        yield None
+        return
+    with replacing(Path(order.sidecar)) as beside, beside.open("wb") as stream:
+        yield stream

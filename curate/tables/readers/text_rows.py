@@ -1,0 +1,296 @@
+"""Detection of the delimiter of a CSV file by its first rows: the one by which most rows are as long as the header.
+
+Delimiters inside quotes do not count. Where two fit alike, as in `1;one, two`, it is the one that is followed by a
+space less often: prose has a space behind its commas.
+"""
+
+import csv
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from curate.core.config import kind_of
+from curate.core.errors import DataError
+from curate.tables.readers import Problem, Row
+from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines
+from curate.tables.readers.packed import opened
+
+CANDIDATES = (",", ";", "\t", "|")
+LOOKED = 200
+"""First lines that are looked at, as far as they are in the first characters."""
+_CHARACTERS = 1 << 18
+_DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+_WORDS = {"tab": "\t", "\\t": "\t"}
+
+
+def named(text: str) -> str:
+    """Return the delimiter that a user names, one character or the word `tab`; ValueError for anything else."""
+    sign = _WORDS.get(text.lower(), text)
+    if len(sign) != 1 or sign in '"\r\n' or sign.isalnum():
+        raise ValueError("expected one character such as ';', or tab")
+    return sign
+
+
+def declared(line: str) -> str | None:
+    """Return the delimiter that a first line `sep=;` declares, as spreadsheets write it; None for other lines."""
+    found = _DECLARED.fullmatch(line)
+    return found[1] if found else None
+
+
+def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
+    """Return the delimiter of a file; the `usual` one where no candidate divides it into columns."""
+    sample = _sample(path, encoding)
+    said = declared(sample[0]) if sample else None
+    if said:
+        return said
+    scores = {sign: score for sign in CANDIDATES if (score := _score(sample, sign, header=header))}
+    return max(scores, key=lambda sign: (*scores[sign], sign == usual), default=usual)
+
+
+def _sample(path: Path, encoding: Encoding) -> list[str]:
+    """Return the first lines that can be decoded."""
+    found: list[str] = []
+    size = 0
+    with opened(path) as stream:
+        for line in islice(lines(stream, encoding), LOOKED):
+            found.append(line.text or "")
+            size += len(found[-1])
+            if size > _CHARACTERS:
+                break
+    return found
+
+
+def _score(sample: Sequence[str], sign: str, *, header: bool) -> tuple[float, float] | None:
+    """Return the share of rows of one length, and that of delimiters without a space behind; None for one column."""
+    widths = [*_widths(sample, sign)]
+    if not widths:
+        return None
+    width = widths[0] if header else Counter(widths).most_common(1)[0][0]
+    if width < 2:
+        return None
+    text = "".join(sample)
+    return widths.count(width) / len(widths), 1 - text.count(f"{sign} ") / text.count(sign)
+
+
+def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
+    """Yield the number of cells of every row that is not blank, up to the first that is no CSV."""
+    csv.field_size_limit(sys.maxsize)
+    try:
+        for row in csv.reader(sample, delimiter=sign):
+            if any(cell.strip() for cell in row):
+                yield len(row)
+    except csv.Error:
+        return
+
+
+# Rows of JSON and JSONL files, and of files with a text per line.
+
+FIX = "correct the line, or set ingest.on_error: drop"
+CORRECT = "correct it, or write the file as JSONL, an object per line"
+_BLANK = 100
+"""Blank lines, at most, before a list begins."""
+COLUMN = "text"
+"""The one column of a file with a text per line."""
+_PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
+
+
+def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Return the objects of all lines that are not blank, as they are read."""
+    return each(path, encoding, lambda number, text, at: _object(number, text.rstrip(), at))
+
+
+def is_list(path: Path, encoding: Encoding) -> bool:
+    """Say whether a file is one list of JSON objects, rather than an object per line."""
+    with opened(path) as stream:
+        first = (line.text.strip() for line in islice(lines(stream, encoding), _BLANK) if line.text)
+        return next(filter(None, first), "").startswith("[")
+
+
+def json_list(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Yield the objects of one list, numbered from 1; the file is read whole."""
+    with opened(path) as stream:
+        read = [*lines(stream, encoding)]
+    bad = next((line.number for line in read if line.text is None), None)
+    if bad is not None:
+        yield undecodable(bad, encoding)
+        return
+    try:
+        values = json.loads("".join(line.text or "" for line in read))
+    except json.JSONDecodeError as error:
+        yield Problem(error.lineno, f"a file that is not valid JSON ({error.msg})", "one list of objects", CORRECT)
+        return
+    except (ValueError, RecursionError):
+        yield Problem(1, "a file that is not valid JSON", "one list of objects", CORRECT)
+        return
+    for number, value in enumerate(values, start=1):
+        if isinstance(value, dict):
+            yield Row(number, value, number)
+        else:
+            yield Problem(number, f"{kind_of(value)} as an entry of the list", "one JSON object", FIX)
+
+
+def _object(number: int, text: str, at: int) -> Row | Problem:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        found = f"a line that is not valid JSON ({error.msg}, column {error.colno})"
+        return Problem(number, found, "one JSON object", FIX)
+    except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
+        return Problem(number, "a line that is not valid JSON", "one JSON object", FIX)
+    if not isinstance(value, dict):
+        return Problem(number, kind_of(value), "one JSON object", FIX)
+    return Row(number, value, at)
+
+
+def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Return the texts of all lines that are not blank, as they are read."""
+    return each(path, encoding, lambda number, text, at: Row(number, {COLUMN: text.strip()}, at))
+
+
+def each(path: Path, encoding: Encoding, made: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
+    """Yield what is made of the number, the text and the end of every line that is not blank."""
+    with opened(path) as stream:
+        for line in lines(stream, encoding):
+            if line.text is None:
+                yield undecodable(line.number, encoding)
+            elif line.text.strip():
+                yield made(line.number, line.text, line.at)
+
+
+def undecodable(number: int, encoding: Encoding) -> Problem:
+    """Return the problem of a line whose bytes are not text in the file's encoding."""
+    found = f"bytes that are not {encoding.upper()}"
+    return Problem(number, found, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
+
+
+def shown_names(names: list[str]) -> str:
+    """Return column names for an error; one that may be data of a file without header is shown as its length."""
+    plain = [name if name and set(name) <= set(_PLAIN_NAME) else f"one of {len(name)} characters" for name in names]
+    return ", ".join(plain) or "none"
+
+
+# Rows of CSV and TSV files: with any delimiter, with or without a header.
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the cells of a file are divided."""
+
+    delimiter: str
+    quoted: bool = True
+    """Quotes enclose a cell, which may then hold line breaks; else they are text, but for those around a whole cell."""
+    header: bool = True
+    """The first row names the columns; else they are column_1, column_2, ..."""
+
+
+def numbered(width: int) -> list[str]:
+    """Return the names of the columns of a table without a header."""
+    return [f"column_{number}" for number in range(1, width + 1)]
+
+
+def column_names(cells: Sequence[str], place: str, line: int) -> list[str]:
+    """Return the names in a header, without white space around them; DataError if one is there twice."""
+    names = [name.strip().strip("\ufeff").strip() for name in cells]
+    if len(set(names)) < len(names):
+        raise DataError(f"{place}:{line}: found a column name twice, expected different ones; rename one of them")
+    return names
+
+
+def header(path: Path, encoding: Encoding, dialect: Dialect) -> list[str]:
+    """Return the names of the columns."""
+    for row in _cells(path, encoding, dialect):
+        if isinstance(row, Problem):
+            raise DataError(row.sentence(str(path)))
+        return column_names(row[1], str(path), row[0]) if dialect.header else numbered(len(row[1]))
+    return []
+
+
+def table(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[Row | Problem]:
+    """Yield every row below the header; rows without any content are passed over."""
+    names = header(path, encoding, dialect)
+    cells = _cells(path, encoding, dialect)
+    if dialect.header:
+        next(cells, None)
+    opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
+    for row in cells:
+        if isinstance(row, Problem):
+            yield row
+            continue
+        fits = len(row[1]) == len(names)
+        if fits or not opened:
+            opened = row[0] if not dialect.quoted and _left_open(row[1][-1]) else 0
+        if fits:
+            yield Row(row[0], dict(zip(names, row[1], strict=True)), row[2])
+        else:
+            yield _misfit(row[0], len(row[1]), len(names), dialect, opened)
+
+
+def _left_open(cell: str) -> bool:
+    return cell.startswith('"') and cell.count('"') % 2 == 1
+
+
+def _misfit(number: int, found: int, expected: int, dialect: Dialect, opened: int) -> Problem:
+    """Return the problem of a row with too few or too many cells; most often a line break in a text made it."""
+    header = f"{expected} as in the {'header' if dialect.header else 'first row'}"
+    if opened:
+        remedy = f"write the line breaks inside the quotes of line {opened} as spaces, or save the file as CSV"
+        return Problem(number, f"{found} cells and a quote left open", f"{header}, a row in one line", remedy)
+    if dialect.quoted:
+        sign = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(dialect.delimiter, f"a {dialect.delimiter!r}")
+        return Problem(number, f"{found} cells", header, f"quote cells that hold {sign} or line breaks ({FIX})")
+    return Problem(number, f"{found} cells", header, FIX)
+
+
+class _Feed:
+    """What csv.reader takes lines from; unlike a generator it goes on after it has raised."""
+
+    def __init__(self, source: Iterator[Line]) -> None:
+        self.line, self._source = Line(0, "", 0), source
+
+    def __iter__(self) -> "_Feed":
+        return self
+
+    def __next__(self) -> str:
+        self.line = next(self._source)
+        if self.line.text is None:
+            raise UnicodeError
+        return self.line.text
+
+
+def _cells(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[tuple[int, list[str], int] | Problem]:
+    csv.field_size_limit(sys.maxsize)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if dialect.quoted else csv.QUOTE_NONE
+    with opened(path) as stream:
+        read = lines(stream, encoding)
+        feed = _Feed(line for line in read if line.number > 1 or not declared(line.text or ""))
+        reader = csv.reader(feed, delimiter=dialect.delimiter, quoting=quoting, strict=True)
+        while True:
+            begin = feed.line.number + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except UnicodeError:
+                yield undecodable(feed.line.number, encoding)
+                continue
+            except csv.Error:
+                if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
+                    raise DataError(f"{path}: {OLD_MAC}") from None
+                found = "a quote that is not closed, or one inside a cell"
+                yield Problem(begin, found, "quotes around a whole cell and doubled inside it", FIX)
+                continue
+            if any(cell.strip() for cell in cells):
+                yield begin, cells if dialect.quoted else [unquoted(cell) for cell in cells], feed.line.at
+
+
+def unquoted(cell: str) -> str:
+    """Undo the quotes that a spreadsheet puts around a TSV cell; a cell that merely holds quotes stays as it is."""
+    inner = cell[1:-1]
+    quoted = len(cell) >= 2 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else cell
