@@ -118,7 +118,7 @@ def audit(
     """
     changes = [f"{key}=[{','.join(names)}]" for key, names in _named(retrievers, models).items() if names]
     given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
-    changes += [*opening.assigned(given), *opening.scored([Path(each) for each in run_files])]
+    changes += [*opening.assigned(given), *opening.scored([Path(run_file) for run_file in run_files])]
     file = None if pipeline is None else os.fspath(pipeline)
     if source is not None:
         changes, file = opening.of_source("audit", os.fspath(source)) + changes, file or opening.AUDIT

@@ -174,7 +174,7 @@ class RunView:
         UserError if the run is not judged.
         """
         located(self.folder, "ratings", "judge")
-        return of_run(self._run(), Path(truth) if truth else None, [Path(each) for each in run_files], seed)
+        return of_run(self._run(), Path(truth) if truth else None, [Path(run_file) for run_file in run_files], seed)
 
     def plan(self) -> CostPlan:
         """Return what judging would still send and cost, as `curate judge --plan` does; nothing is sent.
@@ -227,7 +227,7 @@ def open(path: PathLike | None = None) -> RunView:  # noqa: A001 - it is `curate
     """
     folder = newest() if path is None else Path(path).expanduser()
     if not folder.is_dir():
-        beside = [each.parent.name for each in folder.parent.glob("*/pipeline.yaml")]
+        beside = [path.parent.name for path in folder.parent.glob("*/pipeline.yaml")]
         raise UserError(f"{folder}: no such folder, expected a run; {suggestion(folder.name, beside)}")
     return RunView(folder)
 

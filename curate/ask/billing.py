@@ -43,8 +43,8 @@ def total(bills: Mapping[str, Bill], context: Context) -> Total:
     The currency is that of the pipeline, or of the prices; that of a cap, which another command may not have, counts
     only where these leave it open.
     """
-    amounts: list[Any] = [(each["cost"], each["currency"]) for each in bills.values()]
-    paid = {str(each["currency"]) for each in bills.values() if each["cost"] and each["currency"]}
+    amounts: list[Any] = [(bill["cost"], bill["currency"]) for bill in bills.values()]
+    paid = {str(bill["currency"]) for bill in bills.values() if bill["cost"] and bill["currency"]}
     into = context.currency or context.rates.common(paid) or context.consent.budget.policy.currency
     return context.rates.total(amounts, into or None)
 
@@ -62,8 +62,8 @@ def by(found: Total) -> str:
 def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
     """Return currency -> what was paid in it; what a bill does not know is left out."""
     amounts: dict[str, float] = {}
-    for each in filter(None, bills.values()):
-        cost, currency = each["cost"], each["currency"]
+    for bill in filter(None, bills.values()):
+        cost, currency = bill["cost"], bill["currency"]
         if isinstance(cost, float) and cost and isinstance(currency, str):
             amounts[currency] = amounts.get(currency, 0.0) + cost
     return dict(sorted(amounts.items()))

@@ -71,7 +71,7 @@ def permit(
     if context.consent.offline:
         lines = _listed(planned(), context)
         raise UserError("\n".join(["the ledger lacks these answers, and --offline sends none:", *lines]))
-    budget, prices = context.consent.budget, {f"judges.{name}.price": each.price for name, each in models.items()}
+    budget, prices = context.consent.budget, {f"judges.{name}.price": model.price for name, model in models.items()}
     budget.settle(prices, context.rates, context.currency)
     budget.shared = context.name
     if budget.policy.currency:

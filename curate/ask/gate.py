@@ -213,7 +213,7 @@ def before(known: pl.DataFrame, run: PanelRun) -> ControlTrial:
     drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed, scale)
     tricks = adversaries(drawn, known, pool, documents, run) if config.gate.adversarial else []
     drawn = pl.concat([drawn, adversarial.frame(tricks)]).sort(PAIR)
-    made = {each.doc_id: each.text for each in tricks}
+    made = {pair.doc_id: pair.text for pair in tricks}
     texts = shown(controls.among(drawn, pool, config.batch, context.seed), config, context, made)
     laid = replace(run.table, pool=texts, replicate=REPLICATE)
     seats = [laid.seat(name, context) for name in config.models]

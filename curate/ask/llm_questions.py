@@ -118,12 +118,12 @@ class QuestionClient:
         for talk in talks:
             self.used[talk.model.name] = talk.model
             self.prompts.setdefault(talk.model.name, set()).add(talk.digest)
-        keys = [{name: each.task().key for name, each in talk.asks.items()} for talk in talks]
-        known = [self._known(talk, named) for talk, named in zip(talks, keys, strict=True)]
+        keys = [{name: ask.task().key for name, ask in talk.asks.items()} for talk in talks]
+        known = [self._known(talk, key) for talk, key in zip(talks, keys, strict=True)]
         left = [self._left(*each) for each in zip(talks, keys, known, strict=True)]
         if any(left) and not self.dry:
             self._send([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
-            known = [self._known(talk, named) for talk, named in zip(talks, keys, strict=True)]
+            known = [self._known(talk, key) for talk, key in zip(talks, keys, strict=True)]
         elif self.dry:
             self._plan([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
             for found, tasks in zip(known, left, strict=True):
@@ -164,7 +164,7 @@ class QuestionClient:
     def named(self) -> dict[str, Json]:
         """Return name -> the models that answered, as their vendors call them."""
         return {
-            name: sorted({said for prompt in self.prompts[name] for said in self.ledger.models(judge, prompt)})
+            name: sorted({model for prompt in self.prompts[name] for model in self.ledger.models(judge, prompt)})
             for name, model in sorted(self.used.items())
             for judge in [digest(model.identity)]
         }

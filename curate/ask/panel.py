@@ -37,10 +37,10 @@ def ask_panel(
             question.digest,
             {
                 name: Ask(
-                    questions.build(question, *shown, thinking_tokens=model.settings.thinking_tokens),
+                    questions.build(question, *text, thinking_tokens=model.settings.thinking_tokens),
                     partial(questions.read, question),
                 )
-                for name, shown in texts.items()
+                for name, text in texts.items()
             },
             Said,
         )
@@ -48,8 +48,8 @@ def ask_panel(
     ]
     found: dict[str, dict[str, str]] = {name: {} for name in texts}
     for model, answers in zip(panel, desk.answers(talks), strict=True):
-        for name, said in answers.items():
-            found[name][model.name] = said.label or said.status
+        for name, answer in answers.items():
+            found[name][model.name] = answer.label or answer.status
     return {name: votes for name, votes in found.items() if len(votes) == len(panel)}
 
 

@@ -29,7 +29,7 @@ def need_same(context: Context) -> None:
     if not path.is_file():
         return
     shown, now = dict(leaves(read_json(path))), dict(leaves(_of(context)))
-    changed = [place for place in dict.fromkeys([*shown, *now]) if shown.get(place) != now.get(place)]
+    changed = [name for name in dict.fromkeys([*shown, *now]) if shown.get(name) != now.get(name)]
     if changed:
         named = "; ".join(
             f"{'.'.join(place)}: {_said(shown.get(place))} in the plan, {_said(now.get(place))} now"

@@ -86,7 +86,7 @@ def append(run: Path, decisions: Sequence[Decision]) -> None:
     """Write decisions behind the earlier ones, all of them or none; they are on the disk when this returns."""
     path = run / FILE
     path.parent.mkdir(exist_ok=True)
-    lines = "".join(json.dumps(asdict(each), ensure_ascii=False) + "\n" for each in decisions).encode()
+    lines = "".join(json.dumps(asdict(decision), ensure_ascii=False) + "\n" for decision in decisions).encode()
     with FileLock(f"{path}.lock"), path.open("ab") as stream:
         size = len(_whole(path))
         stream.truncate(size)

@@ -94,10 +94,10 @@ def shown(pairs: pl.DataFrame, config: Config, context: Context, made: Mapping[s
     return Pool(
         pairs,
         {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
-        {doc_id: Document(doc_id, "", each.text) for doc_id, each in texts.items()},
+        {doc_id: Document(doc_id, "", text.text) for doc_id, text in texts.items()},
         [*asked.values(), *texts.values()],
     )
 
 
 def _digests(texts: Mapping[str, ShownText]) -> dict[str, str]:
-    return {name: each.digest for name, each in texts.items()}
+    return {name: text.digest for name, text in texts.items()}

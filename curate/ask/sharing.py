@@ -49,8 +49,8 @@ class Share:
 
     def __iter__(self) -> Iterator[Work]:
         """Yield what may be sent, claimed some at a time; what is `elsewhere` then comes to its turn the next time."""
-        for some in chunks(self.work, AT_ONCE):
-            named = {self._name(each.place): each for each in some}
+        for chunk in chunks(self.work, AT_ONCE):
+            named = {self._name(each.place): each for each in chunk}
             mine = self.claims.take(named)
             taken = {name: each for name, each in named.items() if name in mine}
             self.taken |= taken

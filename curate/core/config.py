@@ -175,7 +175,7 @@ def text_digest(text: str) -> str:
 def plain(value: object) -> Json:
     """Return a dataclass of figures for JSON: mappings, lists and numbers."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     return cast("Json", value)

@@ -274,8 +274,8 @@ class Benchmark:
         if self.graded is not None:
             tables["graded"] = self.graded
         rest: Any = {
-            name: each.join(self.candidates, on="query_id", how="anti", maintain_order="left")
-            for name, each in tables.items()
+            name: table.join(self.candidates, on="query_id", how="anti", maintain_order="left")
+            for name, table in tables.items()
         }
         return replace(self, **rest, candidates=self.candidates.clear(), apart=False)
 

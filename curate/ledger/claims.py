@@ -57,11 +57,11 @@ class Claims:
         """
         columns, now = self._table.c, self._now()
         taken, until = set[str](), self._ends()
-        for some in chunks(sorted(set(keys)), AT_ONCE):  # in one order: who waits for another is never waited for
-            self._ensure(some)
+        for chunk in chunks(sorted(set(keys)), AT_ONCE):  # in one order: who waits for another is never waited for
+            self._ensure(chunk)
             free = (
                 self._sa.select(columns.key)
-                .where(columns.key.in_(some), (columns.expires <= now) | (columns.owner == self.owner))
+                .where(columns.key.in_(chunk), (columns.expires <= now) | (columns.owner == self.owner))
                 .order_by(columns.key)
                 .with_for_update(skip_locked=True)  # SQLite knows no such lock, and it is left out there
             )
@@ -86,8 +86,8 @@ class Claims:
         """Give keys back; those that another has taken over meanwhile stay that one's."""
         self.held.difference_update(keys)
         mine = self._table.delete().where(self._table.c.owner == self.owner)
-        for some in chunks(sorted(set(keys)), AT_ONCE):
-            self._change(mine.where(self._table.c.key.in_(some)))
+        for chunk in chunks(sorted(set(keys)), AT_ONCE):
+            self._change(mine.where(self._table.c.key.in_(chunk)))
 
     def owners(self) -> set[str]:
         """Return the owners of claims, expired ones too."""

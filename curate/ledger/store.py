@@ -101,7 +101,8 @@ class Ledger:
     def note(self, passages: Iterable[PassageRow]) -> None:
         """Keep what was seen of passages; what is known of one already stays."""
         rows = [
-            (each.passage_digest, each.tokens, each.cut, each.whole_tokens, canonical(each.flags)) for each in passages
+            (passage.passage_digest, passage.tokens, passage.cut, passage.whole_tokens, canonical(passage.flags))
+            for passage in passages
         ]
         self.merge("passages", rows)
 
@@ -284,7 +285,7 @@ class Ledger:
         calls = [] if call is None else [storable((name, *_of_call(call)))]
         return call_id, (
             calls,
-            [(f"{name}{number:06x}", *_of_rating(each), call_id) for number, each in enumerate(ratings)],
+            [(f"{name}{number:06x}", *_of_rating(rating), call_id) for number, rating in enumerate(ratings)],
         )
 
     def _commit(self, group: Sequence[Rows]) -> None:

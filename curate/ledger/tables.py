@@ -9,7 +9,7 @@ from curate.ledger.records import Call, Kept, PassageRow, Rating
 
 
 def _table(name: str, *columns: str | sa.ColumnClause[bool]) -> sa.TableClause:
-    return sa.table(name, *(sa.column(each) if isinstance(each, str) else each for each in columns))
+    return sa.table(name, *(sa.column(column) if isinstance(column, str) else column for column in columns))
 
 
 def _names(record: type) -> list[str]:

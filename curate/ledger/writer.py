@@ -77,7 +77,7 @@ class Writer(Generic[Item]):
                 error = self._error(items)
         if error is None or isinstance(error, Away) or len(items) == 1:
             return [error] * len(items)
-        return [each for half in halves(items) for each in self._errors(half)]
+        return [error for half in halves(items) for error in self._errors(half)]
 
     def _error(self, items: Sequence[Item]) -> BaseException | None:
         try:

@@ -97,13 +97,13 @@ class Rates:
         if len(used) == 1:
             return used[0]
         targets = dict.fromkeys(name for worth in self.table.values() for name in worth.rates)
-        open_ = [each for each in targets if used and all(self.find(name, each) for name in used)]
+        open_ = [target for target in targets if used and all(self.find(name, target) for name in used)]
         inside = [each for each in open_ if each in used]
         return inside[0] if len(inside) == 1 else open_[0] if len(open_) == 1 else None
 
     def total(self, amounts: Iterable[Amount], into: str | None = None) -> Total:
         """Return the sum in a currency, by default the common one; amounts of 0 are of any currency."""
-        parts = [each for each in amounts if each[0] != 0]
+        parts = [amount for amount in amounts if amount[0] != 0]
         if not parts:
             return Total(0.0, None)
         known = [(amount, currency) for amount, currency in parts if amount is not None and currency is not None]

@@ -99,7 +99,7 @@ def votes(asked: Mapping[str, Any], texts: Texts, ledger: Ledger) -> dict[str, d
 def _said(question: Question, judge: Mapping[str, Any], texts: Texts, ledger: Ledger) -> dict[str, Said]:
     """Return name -> what one judge said."""
     thinking = int(judge["thinking_tokens"])
-    keys = {name: questions.build(question, *each, thinking_tokens=thinking).digest for name, each in texts.items()}
+    keys = {name: questions.build(question, *text, thinking_tokens=thinking).digest for name, text in texts.items()}
     calls = ledger.generations(ledger.current(judge["judge"]), question.digest)
     known = answers(calls, judge["provider"], dict.fromkeys(keys.values(), partial(questions.read, question)), Said)
     return {name: known[key] for name, key in keys.items() if key in known}

@@ -142,7 +142,7 @@ class Recipe:
 
     def _negated(self, text: str) -> str | None:
         """Return a passage of which every sentence that a rule applies to says the opposite; None if none does."""
-        parts = [(part, self.negate(part)) for part in sentences(text)]
+        parts = [(sentence, self.negate(sentence)) for sentence in sentences(text)]
         if not any(turned for _, turned in parts):
             return None
         return " ".join(turned or part for part, turned in parts)
@@ -155,7 +155,7 @@ def _turn(texts: Sequence[str], at: int) -> str:
 def _padded(text: str, others: Sequence[str]) -> str | None:
     """Return a passage made `TIMES` as long by sentences of other random passages; None without enough of them."""
     parts, length = [text], len(text)
-    for part in (part for other in others for part in sentences(other)):
+    for part in (sentence for other in others for sentence in sentences(other)):
         if length >= TIMES * len(text):
             break
         parts.append(part)
@@ -183,7 +183,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def frame(controls: Sequence[AdversarialControl]) -> pl.DataFrame:
     """Return query_id, doc_id and kind (the family), sorted as ordinary controls are."""
-    rows = [(each.query_id, each.doc_id, each.family) for each in controls]
+    rows = [(control.query_id, control.doc_id, control.family) for control in controls]
     columns = dict.fromkeys(("query_id", "doc_id", "kind"), pl.String)
     return pl.DataFrame(rows, columns, orient="row").sort("query_id", "doc_id")
 

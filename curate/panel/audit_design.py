@@ -40,7 +40,7 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int) 
     shares = dict.fromkeys(cells, 0)
     left = size
     for place, cell in enumerate(sorted(cells, reverse=True)):  # unlabelled and not judged positive comes last
-        rest = sum(least[other] for other in sorted(cells, reverse=True)[place + 1 :])
+        rest = sum(least[cell] for cell in sorted(cells, reverse=True)[place + 1 :])
         quarter = left if cell == min(cells) else max(size // 4, least[cell])
         shares[cell] = min(quarter, left - rest, sum(cells[cell].values()))
         left -= shares[cell]

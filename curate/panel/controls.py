@@ -132,7 +132,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
     short = min(len(yes), len(random) + len(rejected)) < least
     families = adversarial.measure(said, scale)
     weak = low is not None and high is not None and (high < floor or (low < floor and not short))
-    weak = weak or any(each.failed for each in families.values())
+    weak = weak or any(family.failed for family in families.values())
     return Accuracy(
         state="weak" if weak else "not enough" if short else "passed",
         value=value,

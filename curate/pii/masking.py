@@ -44,7 +44,7 @@ def tag(kind: str, language: str, length: int) -> str:
 
 def placeholders(own: Iterable[str] = ()) -> re.Pattern[str]:
     """Return the pattern of all placeholders and tags in every language, those of a user's own kinds included."""
-    words = {word for each in kinds().values() for word in each.values()} | set(own)
+    words = {word for kind in kinds().values() for word in kind.values()} | set(own)
     listed = "|".join(sorted(map(re.escape, words), key=lambda word: (-len(word), word)))
     return re.compile(rf"\[(?:{listed}){FILLER}*\]|{GONE}+")
 

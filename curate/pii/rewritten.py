@@ -23,7 +23,7 @@ class Rewritten:
         return self._place(start, first=True), self._place(end - 1, first=False)
 
     def _place(self, place: int, *, first: bool) -> int:
-        found = bisect_right(self.stretches, place, key=lambda each: each[0]) - 1
+        found = bisect_right(self.stretches, place, key=lambda stretch: stretch[0]) - 1
         if found < 0:
             return place if first else place + 1
         _, end, raw_start, raw_end = self.stretches[found]
@@ -33,7 +33,7 @@ class Rewritten:
 
     def touches(self, start: int, end: int) -> bool:
         """Say whether anything of a stretch of the original text was replaced."""
-        before = bisect_right(self.stretches, end - 1, key=lambda each: each[2]) - 1
+        before = bisect_right(self.stretches, end - 1, key=lambda stretch: stretch[2]) - 1
         return before >= 0 and self.stretches[before][3] > start
 
 
@@ -51,7 +51,7 @@ def rewrite(text: str, pattern: re.Pattern[str], by: Callable[[re.Match[str]], s
 def found(rewritten: Rewritten, recognisers: Recognisers, name: str) -> Iterator[Span]:
     """Yield what recognisers find in the rewritten text, where it stands in the original, if a replacement is in it."""
     if rewritten.stretches:
-        for span in (span for each in recognisers for span in each(rewritten.text)):
+        for span in (span for recogniser in recognisers for span in recogniser(rewritten.text)):
             start, end = rewritten.original(span.start, span.end)
             if rewritten.touches(start, end):
                 yield Span(start, end, span.kind, name)

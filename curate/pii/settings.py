@@ -165,8 +165,8 @@ def checked(config: Masking) -> None:
 
 
 def _own(config: Masking) -> list[Recogniser]:
-    patterns = (from_pattern(name, each) for name, each in config.patterns.items())
-    return [*patterns, *(from_words(name, each) for name, each in config.words.items())]
+    patterns = (from_pattern(name, pattern) for name, pattern in config.patterns.items())
+    return [*patterns, *(from_words(name, word) for name, word in config.words.items())]
 
 
 def masker(config: Masking, language: str, key: bytes) -> Masker:

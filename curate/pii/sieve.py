@@ -148,4 +148,4 @@ def _likely(recognisers: Sequence[Recogniser], seen: Mapping[int, str]) -> Mappi
         halves = [row for row, text in seen.items() if _HALF.search(text)]
         rest = {row: seen[row] for row in seen.keys() - set(halves)}
         return {**_likely(recognisers, rest), **dict.fromkeys(halves, recognisers)}
-    return {rows[place]: each for place, each in suspects(recognisers, texts).items()}
+    return {rows[place]: suspect for place, suspect in suspects(recognisers, texts).items()}

@@ -34,7 +34,7 @@ def is_run(folder: Path) -> bool:
 def need_run(folder: Path) -> None:
     """Raise UserError unless a folder is a run, or can become one because no foreign file is in it."""
     if folder.is_dir() and not is_run(folder):
-        found = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") or each.name == ID)
+        found = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".") or path.name == ID)
         if found:
             raise UserError(f"{folder}: no run folder, and not empty ({_some(found)}); give a new folder with --run")
     for name in stages.KNOWN:
@@ -73,7 +73,7 @@ def _written(run: Path, name: str) -> set[str] | None:
         return None
     try:
         outputs = read_json(run / "manifest.json")["stages"][name]["outputs"]
-        return {path for path, found in digests(folder).items() if outputs.get(path) == found}
+        return {path for path, digest in digests(folder).items() if outputs.get(path) == digest}
     except (DataError, OSError, KeyError, TypeError, AttributeError):
         return None
 

@@ -105,7 +105,7 @@ def lists(queries: Numbers, retriever: int, docs: Numbers, scores: Scores) -> Ra
 
 def together(parts: Sequence[RankedLists]) -> RankedLists:
     """Return the lists of several retrievers by query, retriever and rank; each part is one retriever's, in order."""
-    columns = [np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(RankedLists)]
+    columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(RankedLists)]
     order = np.argsort(columns[0], kind="stable")
     return RankedLists(*(column[order] for column in columns))
 

@@ -64,7 +64,7 @@ def judged(
     _refuse_whole_queries(desk, drawn, read)
     sums = sorted((int(name) for name in planned["rates"]), reverse=True)
     counts = _counts(desk, sums, read)
-    if lacking := [f"{total}" for total, each in counts.items() if each.size and not each.answered]:
+    if lacking := [f"{total}" for total, count in counts.items() if count.size and not count.answered]:
         raise HalfAnsweredError(
             f"consensus.accept: nobody answered a pair whose grades add up to {', '.join(lacking)}; expected answers "
             f"in every stratum of {desk.sample.design.name!r}; have the other rows read, then `curate resolve`"
@@ -196,6 +196,6 @@ def _silent(
     }
     held = acceptance.accept([(float(total), each) for total, each in worst.items()], wrong, confidence).threshold
     sums: list[Json] = [
-        {"sum": total, "drawn": worst[total].answered, "answered": each.answered} for total, each in counts.items()
+        {"sum": total, "drawn": worst[total].answered, "answered": count.answered} for total, count in counts.items()
     ]
     return {"sums": sums, "worst": int(held.least) if held else None}

@@ -41,7 +41,8 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
     heads = [_HEADS.get(language, language) for language in meanings]
     rows = [[head, *heads], ["---"] * (1 + len(heads))]
     rows += [
-        [f"**{_plain(label)}**", *(_plain(said.get(label, "")) for said in meanings.values())] for label in scale.labels
+        [f"**{_plain(label)}**", *(_plain(meaning.get(label, "")) for meaning in meanings.values())]
+        for label in scale.labels
     ]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     paragraphs = [each for each in text.split("\n\n") if scale.positives or "{relevant}" not in each]
@@ -143,7 +144,7 @@ def form(name: str, language: str, scale: Scale = FIVE) -> Form:
         headers={column: found[chosen][column] for column in columns},
         known={
             **{column: column for column in columns},
-            **{found[each][column]: column for each in languages for column in columns},
+            **{found[language][column]: column for language in languages for column in columns},
         },
         aliases=found.get("aliases") or {},
         guide=found["guide"],

@@ -31,7 +31,7 @@ PRECISION = "published labels that people confirm (precision)"
 
 def checkable() -> dict[str, BenchmarkKind]:
     """Return the kinds of whose items people can be asked, by name."""
-    return {each.name: each for each in kinds() if each.checkable}
+    return {kind.name: kind for kind in kinds() if kind.checkable}
 
 
 def chosen(name: str) -> BenchmarkKind:

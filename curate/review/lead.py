@@ -50,7 +50,7 @@ def lead(
 def _of_people(run: Path, judged: int) -> dict[str, Json]:
     """Return what people said of the panel's verdicts; every figure is None where nobody read a sample of all pairs."""
     proofs: list[Any] = [prove(desk) for desk in relevance_desks(run)]
-    fitting = [each for each in proofs if each["pairs"] == judged and each["agreement"]]
+    fitting = [proof for proof in proofs if proof["pairs"] == judged and proof["agreement"]]
     if not fitting:
         return {"sample": None, "read": 0, "people": None, **dict.fromkeys(_FROM_PEOPLE)}
     best = max(fitting, key=lambda each: each["read"])

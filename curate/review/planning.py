@@ -192,13 +192,13 @@ def allocate(
         pull = {name: spare[name] + sum(force[each] * term[name] for each, term in terms.items()) for name in sizes}
         shares = {name: math.sqrt(each) for name, each in pull.items()}
         drawn = sampling_design.apportion(sizes, shares, size, least, floors)
-        over = {each: (half_width(each, sizes, guesses, drawn, level) or 0.0) / (aims[each] or 1.0) for each in aims}
+        over = {aim: (half_width(aim, sizes, guesses, drawn, level) or 0.0) / (aims[aim] or 1.0) for aim in aims}
         widest = max(over.values())
         if widest < lowest:
             best, lowest = drawn, widest
         if not widest:
             break
-        force = {each: force[each] * (over[each] / widest) ** 2 for each in aims}
+        force = {aim: force[aim] * (over[aim] / widest) ** 2 for aim in aims}
     return best
 
 

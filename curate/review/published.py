@@ -50,7 +50,7 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     labels = pairs.join(verdicts, on=PAIR, how="left", maintain_order="left")["verdict"].to_list()
     read = list(zip(rows.values(), labels, strict=True))
     counts = dict(verdicts.group_by("verdict").len().iter_rows())
-    alike = bool(sizes) and all(each == sizes[0] for each in sizes)
+    alike = bool(sizes) and all(size == sizes[0] for size in sizes)
     fits = not beyond and alike and _explained(sizes[0], read) == counts
     return {
         "samples": [desk.sample.design.name for desk in desks],

@@ -37,8 +37,8 @@ def columns(run: Path, resolved: Path | None = None) -> list[Column]:
     """
     proofs: list[Proof] = [proof for desk in relevance_desks(run) if (proof := prove(desk))["read"]]
     found = [
-        Column("panel", (each["sample"],), each["read"], False, shares(each, each["kappa"]["panel"]), people(each))
-        for each in proofs
+        Column("panel", (proof["sample"],), proof["read"], False, shares(proof, proof["kappa"]["panel"]), people(proof))
+        for proof in proofs
     ]
     final: Proof | None = published.prove(run, resolved)
     if final:

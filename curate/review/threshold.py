@@ -28,7 +28,7 @@ def desk_of(context: Context, asked: AcceptConfig) -> Desk | None:
 def _drawn(folder: Path) -> list[str]:
     """Return the samples that were drawn for a threshold."""
     samples = [Sample.load(path.parent) for path in sorted(folder.glob("*/design.json"))]
-    return [each.design.name for each in samples if each.design.facts.get("of") == acceptance_plan.OF]
+    return [sample.design.name for sample in samples if sample.design.facts.get("of") == acceptance_plan.OF]
 
 
 def proved(context: Context) -> ProvedThreshold | None:

@@ -82,7 +82,7 @@ def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
     """Return the same for the card: rows of a title and what is known."""
     words = scale_words.fitted(strings("en"), context.scale)
     rows = lead_rows(leading(context, agreed, common), words)
-    return [{"": row.title, "here": ". ".join(each[:1].upper() + each[1:] for each in row.lines)} for row in rows]
+    return [{"": row.title, "here": ". ".join(line[:1].upper() + line[1:] for line in row.lines)} for row in rows]
 
 
 def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
@@ -154,7 +154,7 @@ def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
 
 def had_a_part(context: Context) -> dict[str, Json]:
     """Return role -> names of those who retrieved, judged and wrote queries; see `parts`."""
-    wrote = [str(each["writer"]) for each in synthetic_writers(context)]
+    wrote = [str(synthetic_writer["writer"]) for synthetic_writer in synthetic_writers(context)]
     return {**_retrieved_and_judged(context), **({"generator": list(wrote)} if wrote else {})}
 
 
@@ -218,7 +218,8 @@ def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
 def _experts(context: Context) -> list[Json]:
     """Return a row per figure, and what it is by every sample that people read, of the panel's and published labels."""
     found = {
-        f"{each.labels}, {' and '.join(each.samples)}": each for each in columns(context.run, context.folder("resolve"))
+        f"{column.labels}, {' and '.join(column.samples)}": column
+        for column in columns(context.run, context.folder("resolve"))
     }
     names = dict.fromkeys(name for each in found.values() for name in each.shares)
     read: dict[str, Json] = {"": "pairs read", **{head: each.read for head, each in found.items()}}

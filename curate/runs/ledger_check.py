@@ -174,7 +174,7 @@ def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator
         yield "calls whose reply is in no form that its provider knows", call.call_id
         return
     parsed = parse(reply.text, labels(number), scale, cut=reply.finish == "length")
-    graded = enumerate((each.grade, each.status) for each in LlmJudge.outcomes(reply, parsed))
+    graded = enumerate((outcome.grade, outcome.status) for outcome in LlmJudge.outcomes(reply, parsed))
     expected = {slot: each for slot, each in graded if number == 1 or each[0] is not None}
     if call.form not in ("", rating.form(reply, parsed)):
         rated = {row.slot for row in rows if row.status != "unparsed"}

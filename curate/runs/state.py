@@ -36,7 +36,7 @@ class StageStates:
         found: dict[str, tuple[State, Mark | None]] = {}
         for name in self.pipeline.head.stages:
             state = self.of(name)
-            before = [each for each in _ancestors(name) if each in found]
+            before = [ancestor for ancestor in _ancestors(name) if ancestor in found]
             if state == "done" and any(_lacking(name, each, found[each][0]) for each in before):
                 state = "stale"
             found[name] = (state, self.mark(name))
@@ -62,11 +62,11 @@ class StageStates:
 
     def need_ancestors(self, name: str, folder: Path) -> None:
         """Raise UserError unless every stage whose tables go into this one is up to date."""
-        for before in _ancestors(name):
-            state = self.of(before)
-            if _lacking(name, before, state) and not (state == "stale" and stages.stage(name).renders):
+        for ancestor in _ancestors(name):
+            state = self.of(ancestor)
+            if _lacking(name, ancestor, state) and not (state == "stale" and stages.stage(name).renders):
                 raise UserError(
-                    f"{name}: the stage {before!r} is not up to date in {folder}; run {_command(before, folder)}"
+                    f"{name}: the stage {ancestor!r} is not up to date in {folder}; run {_command(ancestor, folder)}"
                 )
 
     def need(self, name: str, folder: Path) -> None:

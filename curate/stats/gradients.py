@@ -60,7 +60,7 @@ def paired_accuracy(
     right = correct(scores, levels, group)
     names = np.array(kinds)
     columns = {"": right, **{kind: np.where(names == kind, right, np.nan) for kind in sorted(set(kinds))}}
-    found = figures([mean_value(each) for each in columns.values()], len(kinds), seed, replicates)
+    found = figures([mean_value(column) for column in columns.values()], len(kinds), seed, replicates)
     return dict(zip(columns, found, strict=True))
 
 

@@ -63,7 +63,7 @@ def of_pairs(
 
 def _defined(scores: Mapping[str, float]) -> dict[str, float]:
     """Return scores, 0 for a correlation with what never varies."""
-    return {name: 0.0 if np.isnan(each) else each for name, each in scores.items()}
+    return {name: 0.0 if np.isnan(score) else score for name, score in scores.items()}
 
 
 def _whole(score: replicated.Replicated, items: int) -> float:
@@ -84,7 +84,7 @@ def of_classes(
     """Return mean macro-F1 over mteb's draws of training texts; the floor is the commonest class."""
     (texts, labels), (others, truth) = known, asked
     codes = {label: place for place, label in enumerate(sorted({*labels, *truth}))}
-    own, right = [codes[each] for each in labels], np.array([codes[each] for each in truth], dtype=np.int64)
+    own, right = [codes[label] for label in labels], np.array([codes[each] for each in truth], dtype=np.int64)
     draws, most = list(drawn(own)), commonest(own)
 
     def score(predicted: Sequence[Sequence[int]]) -> float:

@@ -75,7 +75,7 @@ class ListCorpus:
         if isinstance(documents, Mapping):
             documents = [Document(doc_id, "", text) for doc_id, text in documents.items()]
         self.documents, self.size = list(documents), size
-        self.digest = digest([[each.doc_id, each.title, each.text] for each in self.documents])
+        self.digest = digest([[document.doc_id, document.title, document.text] for document in self.documents])
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -149,7 +149,7 @@ def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Seque
     assert understood(judge), 'egress is "local" for what sends nothing, "remote" for all else'
     assert json.loads(json.dumps(judge.identity)), "an identity says what can change a grade"
     outcomes = list(judge.rate(query, passages))
-    assert all(isinstance(each, Outcome) for each in outcomes), "a judge gives outcomes"
+    assert all(isinstance(outcome, Outcome) for outcome in outcomes), "a judge gives outcomes"
     assert len(outcomes) == len(passages), "every passage has an outcome"
     assert list(judge.rate(query, passages[::-1])) == outcomes[::-1], "the order of the passages changes nothing"
     alone = [outcome for passage in passages for outcome in judge.rate(query, [passage])]

@@ -254,10 +254,10 @@ def lead_rows(lead: Figures, words: Words) -> list[LeadRow]:
 
 
 def _synthetic(writers: Sequence[Figures], own: Words) -> Iterator[str]:
-    for each in writers:
-        yield own["wrote"].format(each["queries"], each["of"], each["writer"])
-        if each["kin"]:
-            yield own["kin"].format(each["family"], own["comma"].join(each["kin"]))
+    for writer in writers:
+        yield own["wrote"].format(writer["queries"], writer["of"], writer["writer"])
+        if writer["kin"]:
+            yield own["kin"].format(writer["family"], own["comma"].join(writer["kin"]))
     yield own["apart"]
 
 
@@ -294,7 +294,7 @@ def _circular(judges: Sequence[Figures] | None, own: Words) -> Iterator[str]:
     if judges is None:
         yield own["unchecked"]
         return
-    known = sorted(judges, key=lambda each: -(each["effect"]["value"] or 0))
+    known = sorted(judges, key=lambda judge: -(judge["effect"]["value"] or 0))
     warned = [each for each in known if each["warned"]]
     shown = [own["favour"].format(each["judge"], _bounded(each["effect"], "+.3f")) for each in warned or known[:1]]
     yield own["warned" if warned else "quiet"].format(own["comma"].join(shown)) if shown else own["unscored"]

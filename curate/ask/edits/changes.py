@@ -87,4 +87,4 @@ def swaps(lexer: Lexer, word: str, there: Collection[str] = ()) -> list[str]:
     groups = lexer.groups
     barred = {groups[each] for each in (word, *there)}
     heads = {entry.term for entry in lexer.entries if entry.kind in _SWAPPED}
-    return sorted(each for each in heads if groups[each] not in barred and abs(len(each) - len(word)) <= 1)
+    return sorted(head for head in heads if groups[head] not in barred and abs(len(head) - len(word)) <= 1)

@@ -40,7 +40,7 @@ def dictionary(config: DictionarySettings, context: Context, stage: str) -> Book
     if found and config.faults == "stop":
         raise synonyms.complaint(found, file.name, stage)
     faulty = {fault.line for fault in found}
-    return Book([each for each in entries if each.line not in faulty], found, file.name)
+    return Book([entry for entry in entries if entry.line not in faulty], found, file.name)
 
 
 def path(config: DictionarySettings, context: Context) -> Path:

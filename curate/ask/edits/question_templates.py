@@ -71,8 +71,8 @@ class Wording(Section):
         """
         ends = list(accumulate(len(piece) + len(word) for piece in pieces[:-1]))
         keep = [(end - len(word), end) for end in ends]
-        for each in edits(word.join(pieces), self.language, seed, kinds=EDITS, keep=keep):
-            yield each.kind, each.text
+        for edit in edits(word.join(pieces), self.language, seed, kinds=EDITS, keep=keep):
+            yield edit.kind, edit.text
 
 
 def wording(context: Context) -> Wording | None:

@@ -71,8 +71,8 @@ class EditRules(Section):
 
     def other_amounts(self, text: str, keep: Places = ()) -> Iterator[str]:
         """Yield the text once per amount in it, changed to another plausible one."""
-        found = [(each, rf"{_NUMBER}(?={each.units})") for each in self.amounts]
-        found += [(each, rf"{each.units}(?P<number>\d{{1,2}})(?![\d.])") for each in self.prefixes]
+        found = [(amount, rf"{_NUMBER}(?={amount.units})") for amount in self.amounts]
+        found += [(prefix, rf"{prefix.units}(?P<number>\d{{1,2}})(?![\d.])") for prefix in self.prefixes]
         for amount, pattern in found:
             places = list(re.finditer(pattern, text, re.IGNORECASE))
             for match in () if amount.step and len(places) > 1 else places:  # type 1 and type 2 in one text

@@ -103,7 +103,7 @@ def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | 
         verdicts.select(*PAIR, "verdict")
         .join(known.select(*PAIR, "relevant", "weight"), on=PAIR, how="left")
         .group_by("query_id")
-        .agg(each.sum().alias(str(place)) for place, each in enumerate(fields))
+        .agg(field.sum().alias(str(place)) for place, field in enumerate(fields))
     )
     asked = pl.DataFrame({"query_id": pl.Series(queries, dtype=pl.String)})
     table = asked.join(found, on="query_id", how="left", maintain_order="left").drop("query_id").fill_null(0.0)

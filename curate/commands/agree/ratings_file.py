@@ -38,10 +38,10 @@ def warnings(counts: Counts, order: Sequence[str], places: Mapping[str, str]) ->
     `order` are all ratings in their order, `places` rating -> where it stands first.
     """
     rare = [
-        (rater, rating, number, said.total())
-        for rater, said in counts.items()
-        for rating, number in said.items()
-        if number < RARE * said.total()
+        (rater, rating, number, count.total())
+        for rater, count in counts.items()
+        for rating, number in count.items()
+        if number < RARE * count.total()
     ]
     beyond = _beyond_gaps(sum(counts.values(), Counter[str]()), order)
     left = [rating for rating in order if rating not in {*beyond, *(rating for _, rating, _, _ in rare)}]
@@ -319,7 +319,7 @@ def _suspect(cells: _Cells, who: RaterGroups, order: Sequence[str], layout: Layo
 def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
     """Return notes on ratings that may be words for none, or one rating in two cases."""
     none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
-    twice = [text for text in labels if sum(text.casefold() == other.casefold() for other in labels) > 1]
+    twice = [text for text in labels if sum(text.casefold() == label.casefold() for label in labels) > 1]
     notes = {
         f"counted as ratings: {', '.join(none)}; --blank {','.join(none)} if they are none": none,
         f"counted as different ratings: {', '.join(sorted(twice))}; write them alike if they are one": twice,

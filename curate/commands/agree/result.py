@@ -56,8 +56,8 @@ class AgreementResult:
         """Return level, measure, value, low and high; a row per level and measure."""
         rows = [
             (level, name, *self.measure(name, level))
-            for level, found in self.levels.figures.items()
-            for name in found["intervals"]
+            for level, figure in self.levels.figures.items()
+            for name in figure["intervals"]
         ]
         return pl.DataFrame(rows, schema=["level", "measure", "value", "low", "high"], orient="row")
 
@@ -78,8 +78,8 @@ class AgreementResult:
     def pairs(self) -> pl.DataFrame:
         """Return Cohen's kappa of every two raters per level: nominal, linear and quadratic, each with low and high."""
         rows = []
-        for level, found in self.levels.figures.items():
-            for pair in found["pairs_of_raters"] or ():
+        for level, figure in self.levels.figures.items():
+            for pair in figure["pairs_of_raters"] or ():
                 first, second = pair["raters"]
                 row = {"level": level, "first": first, "second": second, "items": pair["items"]}
                 rows.append({**row, **_flat(pair)})

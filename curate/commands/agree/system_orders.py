@@ -88,7 +88,7 @@ def _taus(sums: Sequence[Floats], seed: int) -> list[Figure]:
     def statistic(totals: Floats) -> Floats:
         parts = [totals[..., at : at + width] for at in range(0, totals.shape[-1], width)]
         means = [divided(part[..., :-1], part[..., -1:]) for part in parts]
-        return np.stack([rank_correlation.kendall(means[0], other) for other in means[1:]], axis=-1)
+        return np.stack([rank_correlation.kendall(means[0], mean) for mean in means[1:]], axis=-1)
 
     if width < 3:  # fewer than two systems have no order
         return [Figure(None)] * (len(sums) - 1)

@@ -75,14 +75,14 @@ def _text(found: Figures) -> Iterator[str]:
 
 def _labelled(asked: Figures, title: str, what: str) -> Iterator[str]:
     shares = asked["shares"]
-    labels = " / ".join(each["label"] for each in shares)
+    labels = " / ".join(share["label"] for share in shares)
     yield f"\n{title}: {asked['drawn']:,} of {asked['population']:,} {what}, by {asked['model']}, {asked['prompt']}"
     if shares[0]["value"] is None:
         yield f"{labels}: not defined, for nothing was labelled"
     else:
         percents = " / ".join(f"{100 * share['value']:.0f}" for share in shares)
         yield f"{labels}: {percents} %"
-        yield as_table([{"label": each["label"], "count": each["count"], "share": ranged(each)} for each in shares])
+        yield as_table([{"label": share["label"], "count": share["count"], "share": ranged(share)} for share in shares])
     lacking = {name: count for name, count in asked["statuses"].items() if count and name != "labelled"}
     if lacking:
         yield "without a label: " + ", ".join(f"{count:,} {name}" for name, count in lacking.items())
@@ -91,14 +91,14 @@ def _labelled(asked: Figures, title: str, what: str) -> Iterator[str]:
 
 
 def _groups(groups: Sequence[Figures], title: str) -> Iterator[dict[str, object]]:
-    for each in groups:
+    for group in groups:
         yield {
-            title: each["name"],
-            "queries": each["queries"],
-            "share": f"{100 * each['share']:.0f} %",
-            "words in closest positive": ranged(each["overlap"]),
-            "in all positives": ranged(each["overlap_mean"]),
-            "characters": ranged(each["length"], 1),
-            "median rank": "not defined" if each["median_rank"] is None else f"{each['median_rank']:g}",
-            "found": each["found"],
+            title: group["name"],
+            "queries": group["queries"],
+            "share": f"{100 * group['share']:.0f} %",
+            "words in closest positive": ranged(group["overlap"]),
+            "in all positives": ranged(group["overlap_mean"]),
+            "characters": ranged(group["length"], 1),
+            "median rank": "not defined" if group["median_rank"] is None else f"{group['median_rank']:g}",
+            "found": group["found"],
         }

@@ -87,7 +87,7 @@ def _label_free(counted: Counted, seed: int) -> dict[str, Json]:
         "bm25": {"retriever": counted.bm25, "tokens": counted.tokens, "depth": counted.depth},
         "all": plain(whole),
         "by_bm25_rank": [plain(each) for each in difficulty.by_rank(queries, seed)],
-        "queries": [plain(each) for each in queries],
+        "queries": [plain(query) for query in queries],
     }
 
 

@@ -47,13 +47,13 @@ def count(context: Context, pool: PoolConfig, qrels: pl.DataFrame) -> Counted:
     tokens = _tokens(context, set(qrels["doc_id"]), cut)
     found = [
         difficulty.measure(
-            each.query_id,
-            each.text,
-            frozenset(cut(each.text)),
-            [tokens[doc_id] for doc_id in positives[each.query_id]],
-            ranks.get(each.query_id),
+            query.query_id,
+            query.text,
+            frozenset(cut(query.text)),
+            [tokens[doc_id] for doc_id in positives[query.query_id]],
+            ranks.get(query.query_id),
         )
-        for each in queries
+        for query in queries
     ]
     return Counted(found, name, config.tokens, pool.depth)
 

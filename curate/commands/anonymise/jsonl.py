@@ -101,9 +101,9 @@ def pieces(
 
 def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> JsonLine:
     value = _parsed(text)
-    key = next((each for each in keys if each not in value), None)
+    key = next((key for key in keys if key not in value), None)
     if keys and key is None:
-        taken = " and ".join(f"`{each}`" for each in keys)
+        taken = " and ".join(f"`{key}`" for key in keys)
         raise DataError(
             f"{script.place}:{line.number}: found the key {taken}, expected a free one for the spans; name it with "
             "--spans-key KEY"

@@ -202,10 +202,10 @@ def _settings(file: object) -> dict[str, object]:
     columns = [first.column(at) for at in range(first.num_columns)] if first else []
     return {
         "version": about.format_version,
-        "compression": {each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns}
+        "compression": {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
         or "NONE",
-        "use_dictionary": [each.path_in_schema for each in columns if each.has_dictionary_page],
-        "write_statistics": [each.path_in_schema for each in columns if each.is_stats_set],
-        "use_deprecated_int96_timestamps": any(each.physical_type == "INT96" for each in columns),
+        "use_dictionary": [column.path_in_schema for column in columns if column.has_dictionary_page],
+        "write_statistics": [column.path_in_schema for column in columns if column.is_stats_set],
+        "use_deprecated_int96_timestamps": any(column.physical_type == "INT96" for column in columns),
         "store_schema": b"ARROW:schema" in (about.metadata or {}),
     }

@@ -122,9 +122,9 @@ def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
     if systems := found["systems"]["systems"]:
         yield [
             {
-                "system": each["system"],
-                **{head: each[key] for head, key in columns.items()},
-                "circular": "yes" if each["circular"] else "no",
+                "system": system["system"],
+                **{head: system[key] for head, key in columns.items()},
+                "circular": "yes" if system["circular"] else "no",
             }
-            for each in systems
+            for system in systems
         ]

@@ -128,7 +128,7 @@ def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for name in AUDITED:
         figures = mean(counts[name].to_numpy().astype(np.float64), seed)
-        bounds = (None if each is None else round(each, 5) for each in figures)
+        bounds = (None if figure is None else round(figure, 5) for figure in figures)
         found[name] = {
             "total": int(counts[name].sum()),
             **dict(zip(("mean", "low", "high"), bounds, strict=True)),

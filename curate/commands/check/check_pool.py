@@ -178,13 +178,13 @@ def _systems(systems: Sequence[Figures]) -> Iterator[str]:
     yield as_table(
         [
             {
-                "system": each["system"],
-                "nDCG@10": ranged(each["stock"]),
-                "condensed": ranged(each["condensed"]),
-                "no answer": each["absent"],
+                "system": system["system"],
+                "nDCG@10": ranged(system["stock"]),
+                "condensed": ranged(system["condensed"]),
+                "no answer": system["absent"],
                 **{
                     key: value
-                    for at in each["depths"]
+                    for at in system["depths"]
                     for key, value in (
                         (f"judged@{at['k']}", ranged(at["judged"])),
                         (f"holes@{at['k']}", at["holes"]),
@@ -192,6 +192,6 @@ def _systems(systems: Sequence[Figures]) -> Iterator[str]:
                     )
                 },
             }
-            for each in systems
+            for system in systems
         ]
     )

@@ -137,7 +137,7 @@ def _change(
     change = before - after
     effect = change[:, at] - change[:, others].mean(axis=1)
     sums = np.column_stack([np.ones(len(effect)), effect])
-    drawn = np.concatenate([each @ effect for each in resamples(len(effect), DRAWS, seed)])
+    drawn = np.concatenate([resample @ effect for resample in resamples(len(effect), DRAWS, seed)])
     means = before.mean(axis=0), after.mean(axis=0)
     places = [int((mean > mean[at] + 1e-12).sum()) for mean in means]
     found = SelfFavour(

@@ -109,7 +109,7 @@ class Bench:
     def rounds(self) -> list[PanelRun]:
         """Return who is asked, one after the other: within a round the judges are asked side by side."""
         trial = self.trial if self.order.controls else None
-        by_kind = [list(group) for _, group in groupby(self.askings, key=lambda each: each.kind)]
+        by_kind = [list(group) for _, group in groupby(self.askings, key=lambda asking: asking.kind)]
         return [
             *([trial.asked()] if trial else []),
             *(replace(self.seated, table=each[0].table, seats=[one.asked() for one in each]) for each in by_kind),
@@ -121,7 +121,7 @@ def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
     with _bench(run, order) as bench:
         rows = [quote.row(each.table, seat) for each in bench.rounds() for seat in each.asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
-    return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
+    return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
 
 
 def check(run: Run, order: JudgeOptions) -> dict[str, Any]:

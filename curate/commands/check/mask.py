@@ -118,7 +118,7 @@ def shares(parts: Sequence[Read]) -> dict[str, Json]:
 def _figure(parts: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
     """Return a share with its interval, and how many of how many answers are hits."""
     counted = [
-        StratumCounts(part.texts, len(part.answers), sum(each in fault for each in part.answers)) for part in parts
+        StratumCounts(part.texts, len(part.answers), sum(answer in fault for answer in part.answers)) for part in parts
     ]
     found = sample_estimates.share(counted)
     if found is None:

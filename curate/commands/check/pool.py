@@ -80,7 +80,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
         "capture": plain(
             missed.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
         ),
-        "below": [plain(each) for each in missed.estimates(run, wanted.below, pool, rankings, qrels)],
+        "below": [plain(estimate) for estimate in missed.estimates(run, wanted.below, pool, rankings, qrels)],
         **_by_depth(run, coverage.ranked(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }
@@ -104,7 +104,7 @@ def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolCo
     late = deeper.unsaturated(pairs)
     open_ = [each for each in late if each.pool < documents]
     return {
-        "by_position": [plain(each) for each in deeper.bands(pairs, seed)],
+        "by_position": [plain(band) for band in deeper.bands(pairs, seed)],
         "cumulated": cast("Json", deeper.curve(pairs)),
         "unsaturated": [plain(each) for each in open_],
         "whole_corpus_in_the_pool": len(late) - len(open_),

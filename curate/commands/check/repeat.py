@@ -100,7 +100,7 @@ def _chosen(table: PanelState, seat: LlmState, prompts: int) -> list[Work]:
 
 def _digests(work: Work) -> list[tuple[str, str]]:
     query = shown_digest(work.query.text)
-    return [(query, shown_digest(each.shown())) for each in work.passages]
+    return [(query, shown_digest(passage.shown())) for passage in work.passages]
 
 
 def _pairs(rows: Sequence[tuple[Work, Sequence[Document]]]) -> pl.DataFrame:

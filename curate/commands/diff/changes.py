@@ -48,7 +48,7 @@ def compared(before: Path, after: Path) -> list[dict[str, Json]]:
 
 def _rows(place: Path) -> Rows | None:
     folders = (place / "export" / "mteb",) if is_run(place) else (place, place / "mteb")
-    folder = next((each for each in folders if (each / "tasks.py").is_file()), None)
+    folder = next((folder for folder in folders if (folder / "tasks.py").is_file()), None)
     if folder is None:
         return None
     return {
@@ -130,8 +130,8 @@ def _whose(name: str, sides: Sequence[Mapping[str, object]]) -> str:
 
 def _ranks(means: Sequence[float | None]) -> list[int | None]:
     """Return the rank of every mean, 1 for the best; equal ones share the better rank, None for an undefined one."""
-    known = [round(each, TIE) for each in means if each is not None]
-    return [None if each is None else 1 + sum(other > round(each, TIE) for other in known) for each in means]
+    known = [round(mean, TIE) for mean in means if mean is not None]
+    return [None if mean is None else 1 + sum(other > round(mean, TIE) for other in known) for mean in means]
 
 
 def _mean(ranked: Mapping[str, Sequence[str]], relevant: Relevant) -> float | None:

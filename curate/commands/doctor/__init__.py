@@ -36,13 +36,13 @@ def doctor(
         from curate.commands.doctor.cluster import examine_cluster
 
         findings += examine_cluster(cluster, home())
-    bad = [each.what for each in findings if each.state == "bad"]
+    bad = [finding.what for finding in findings if finding.state == "bad"]
     failed = CheckFailed(f"found what prevents a run: {', '.join(bad)}") if bad else None
-    answer([asdict(each) for each in findings], _lines(findings), as_json=as_json, failed=failed)
+    answer([asdict(finding) for finding in findings], _lines(findings), as_json=as_json, failed=failed)
 
 
 def _lines(findings: "Sequence[Finding]") -> Iterator[str]:
-    width = max(len(each.what) for each in findings)
-    for each in findings:
-        remedy = f"\n   {'':{width}}  {each.remedy}" if each.remedy else ""
-        yield f"{MARKS[each.state]} {each.what:{width}}  {each.found}{remedy}"
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        remedy = f"\n   {'':{width}}  {finding.remedy}" if finding.remedy else ""
+        yield f"{MARKS[finding.state]} {finding.what:{width}}  {finding.found}{remedy}"

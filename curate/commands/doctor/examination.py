@@ -136,7 +136,7 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _keys(environment: Mapping[str, str]) -> Finding:
-    known = {str(each["key_env"]): name for name, each in presets().items() if "key_env" in each}
+    known = {str(preset["key_env"]): name for name, preset in presets().items() if "key_env" in preset}
     there = sorted(name for name in known if environment.get(name))
     if there:
         return Finding("keys", "good", f"{', '.join(there)} set (not tried)", "`curate models test NAME` tries one")

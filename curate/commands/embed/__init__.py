@@ -40,7 +40,7 @@ def _part(text: str) -> tuple[int, int]:
     from curate.core.errors import ConfigError
 
     found = re.fullmatch(r"(\d+)/(\d+)", text)
-    number, parts = (int(each) for each in found.groups()) if found else (0, 0)
+    number, parts = (int(group) for group in found.groups()) if found else (0, 0)
     if number >= parts:
         raise ConfigError(f"--shard: found {text!r}, expected I/N with I from 0 to N - 1, for example 0/3")
     return number, parts

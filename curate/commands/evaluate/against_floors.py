@@ -19,7 +19,7 @@ def against_floors(board: Board) -> dict[str, Any] | None:
     """
     if not board.floors:
         return None
-    best = max(board.floors, key=lambda each: board.led(each.scored))
+    best = max(board.floors, key=lambda floor: board.led(floor.scored))
     column = len(board.scored) + list(board.floors).index(best)
     points = board.points
     rows: list[dict[str, Any]] = []

@@ -82,7 +82,7 @@ def compare(
     if models < FEWEST:
         return Compared(models, None, None)
     drawn = _drawn(new, old, seed, replicates, same_queries=same_queries)
-    points = [np.array([float(each(np.ones((1, side.queries)))[0]) for each in side.scores]) for side in (new, old)]
+    points = [np.array([float(score(np.ones((1, side.queries)))[0]) for score in side.scores]) for side in (new, old)]
     return Compared(models, *correlated(points, drawn, seed))
 
 
@@ -280,7 +280,7 @@ def _alike(
         np.take_along_axis(_resampled(side, names, replicates), chosen, axis=1) if names else np.empty((replicates, 0))
         for side in sides
     )
-    rho, tau = correlated([np.array([each[name] for name in names]) for each in points], (first, second), seed)
+    rho, tau = correlated([np.array([point[name] for name in names]) for point in points], (first, second), seed)
     resampled = sum(name in part.drawn for side in sides for part in side for name in names)
     return {
         "one": one.name,
@@ -292,7 +292,7 @@ def _alike(
         "scores": [
             {
                 "model": name,
-                **{key: round(each[name], DIGITS) for key, each in zip(("one", "other"), points, strict=True)},
+                **{key: round(point[name], DIGITS) for key, point in zip(("one", "other"), points, strict=True)},
             }
             for name in names
         ],
@@ -405,12 +405,13 @@ def figures(
     """Return averages, orders of groups, further models and parameters; `names` as given, `new` task -> kind."""
     scores = gathered(boards, comparison.models, seed)
     groups = [group for group in (*comparison.groups, *of_kinds(new)) if all(t in scores for t in group.tasks)]
-    known = {**{each.name: each.parameters for each in comparison.models}, **parameters.of_names(names)}
+    known = {**{model.name: model.parameters for model in comparison.models}, **parameters.of_names(names)}
     return {
         "averages": [of_group(group, scores, comparison.against) for group in groups],
         "orders": of_orders(groups, scores, seed),
         "results": [
-            {"model": each.name, "revision": each.revision, "scores": dict(each.scores)} for each in comparison.models
+            {"model": model.name, "revision": model.revision, "scores": dict(model.scores)}
+            for model in comparison.models
         ],
         "parameters": [{"model": name, **each.shown()} for name, each in known.items()],
     }

@@ -42,7 +42,7 @@ class Board:
     @property
     def every(self) -> list[Scored]:
         """Return the models as they were named, and then the floors."""
-        return [*self.scored, *(each.scored for each in self.floors)]
+        return [*self.scored, *(floor.scored for floor in self.floors)]
 
     @property
     def items(self) -> int:

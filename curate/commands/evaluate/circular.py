@@ -28,10 +28,10 @@ def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path 
     What judges gain stands in the manifest of the export, else in the run.
     """
     judges = _judges(tasks)
-    if run is not None and any(each["favour"] is None for each in judges.values()):
+    if run is not None and any(judge["favour"] is None for judge in judges.values()):
         context = Context(run=run, out=run, home=home(), settings=Pipeline.load(run / "pipeline.yaml").frozen)
         now = circularity.favours(context)
-        judges = {name: {**each, "favour": each["favour"] or now.get(name)} for name, each in judges.items()}
+        judges = {name: {**judge, "favour": judge["favour"] or now.get(name)} for name, judge in judges.items()}
     return [
         {"model": model, "judge": judge, **each}
         for model in models
@@ -56,23 +56,23 @@ def section(rows: Sequence[Figures]) -> Iterator[str]:
         yield table(
             [
                 {
-                    "model": each["model"],
-                    "is of the family": each["family"],
-                    "of the judge": each["judge"],
-                    "which by judging itself gains": _gain(each["favour"]),
+                    "model": row["model"],
+                    "is of the family": row["family"],
+                    "of the judge": row["judge"],
+                    "which by judging itself gains": _gain(row["favour"]),
                 }
-                for each in rows
+                for row in rows
             ]
         )
 
 
 def notes(rows: Sequence[Figures]) -> Iterator[str]:
     """Yield a sentence per model whose judge is warned of."""
-    for each in rows:
-        if each["favour"] and each["favour"]["warned"]:
+    for row in rows:
+        if row["favour"] and row["favour"]["warned"]:
             yield (
-                f"circular: {each['model']} is of the family {each['family']}, and so is the judge {each['judge']}, "
-                f"which gains {ranged(each['favour']['effect'])} points of nDCG@10 by judging itself: its scores may "
+                f"circular: {row['model']} is of the family {row['family']}, and so is the judge {row['judge']}, "
+                f"which gains {ranged(row['favour']['effect'])} points of nDCG@10 by judging itself: its scores may "
                 "be too high"
             )
 

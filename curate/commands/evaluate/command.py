@@ -119,7 +119,7 @@ def _text(found: Figures) -> Iterator[str]:
         yield f"{each['new']} against {each['old']}, {each['models']} models: rho {shown}"
     yield from map(line, found["averages"])
     for each in found["orders"]:
-        yield from (f"{each['one']} against {each['other']}: {said}" for said in correlations(each))
+        yield from (f"{each['one']} against {each['other']}: {correlation}" for correlation in correlations(each))
     yield from found["notes"]
     yield f"all figures: {found['folder']}/README.md"
 

@@ -111,7 +111,9 @@ def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | No
     searched = board.task.scorer.searched and board.task.kind.judged
     if not searched or not any(review.usable for review in reviews):
         return None
-    inside = {id(each): sum(not each.outside(scored) for scored in board.scored) for each in reviews if each.usable}
+    inside = {
+        id(review): sum(not review.outside(scored) for scored in board.scored) for review in reviews if review.usable
+    }
     review = max((r for r in reviews if r.usable), key=lambda each: (inside[id(each)], len(each.answers)))
     known = [each for each in board.scored if not review.outside(each)]
     frame = review.frame(board.scored[0].queries)
@@ -157,7 +159,7 @@ def _differences(review: ScoreReview, frame: Frame, known: Sequence[Scored]) -> 
     ranks = {each.model: review.ranks(each) for each in known}
     rows: list[Json] = []
     for measure in WEIGHTS:
-        given = {model: weights(each, measure, frame.queries) for model, each in ranks.items()}
+        given = {model: weights(rank, measure, frame.queries) for model, rank in ranks.items()}
         found = list(_compared(frame, given))
         tested = [p for *_, p in found if p is not None]
         adjusted = iter(holm(tested) if tested else [])
@@ -210,7 +212,7 @@ def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
             f"{task}: {drawn - read:,} of the {drawn:,} pairs drawn for corrected scores are not answered: if that "
             f"depends on relevance, the intervals do not hold, and a score may be off by {_most(models)} points"
         )
-    if beyond := [f"{each['model']} ({100 * each['outside']:.1f} %)" for each in models if each["outside"]]:
+    if beyond := [f"{model['model']} ({100 * model['outside']:.1f} %)" for model in models if model["outside"]]:
         yield (
             f"{task}: no corrected score of {', '.join(beyond)}: that share of the first ten documents was not in what "
             "was sampled; draw anew with `curate review export --for-scores`"
@@ -219,7 +221,7 @@ def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _most(models: Sequence[Mapping[str, Any]]) -> str:
     """Return by how many points the scores may be off if none or all of the missing answers were relevant."""
-    bounds = [each["unanswered"] for each in models if each["unanswered"]]
+    bounds = [model["unanswered"] for model in models if model["unanswered"]]
     if not bounds:
         return "any number of"
     return f"{100 * min(low for low, _ in bounds):+.1f} to {100 * max(high for _, high in bounds):+.1f}"

@@ -114,7 +114,7 @@ def evaluate(
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
     found["notes"] += [
         *averages.notes(compared, found, models),
-        *(note for each in speeds.values() for note in passes.notes(each)),
+        *(note for speed in speeds.values() for note in passes.notes(speed)),
         *done.notes,
     ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
@@ -170,7 +170,7 @@ def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) ->
 
 def _circular(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
     """Return who mined or wrote what a task holds, a sentence per task; those who judged are told of all tasks."""
-    parts = {task.name: {each.name: origin.circular(each.name, task) for each in models} for task in new}
+    parts = {task.name: {model.name: origin.circular(model.name, task) for model in models} for task in new}
     told = {
         task: [f"{name} ({' and '.join(roles)})" for name, roles in some.items() if set(roles) - {"judge"}]
         for task, some in parts.items()
@@ -192,7 +192,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
         )
     notes += circular.notes(found["families"])
     notes += [each for task in found["tasks"] for each in _not_above(task)]
-    notes += [each for task in found["tasks"] for each in corrected.warnings(task["name"], task["levels"])]
+    notes += [warning for task in found["tasks"] for warning in corrected.warnings(task["name"], task["levels"])]
     notes += query_sources.notes(found["tasks"])
     notes += [
         f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"

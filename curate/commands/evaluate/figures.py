@@ -81,8 +81,8 @@ def _rows(board: Board) -> list[Json]:
     known = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
     by_reading, beside = {reading: board.figures(reading) for reading in known}, board.beside()
     places = {id(each): place for place, each in enumerate(board.every)}
-    floors = sorted(board.floors, key=lambda each: (-board.led(each.scored), each.name))
-    order = [*((each, None) for each in board.ranked), *((each.scored, each.sort) for each in floors)]
+    floors = sorted(board.floors, key=lambda floor: (-board.led(floor.scored), floor.name))
+    order = [*((each, None) for each in board.ranked), *((floor.scored, floor.sort) for floor in floors)]
     return [
         {
             "model": scored.model,

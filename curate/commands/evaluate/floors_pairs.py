@@ -33,7 +33,7 @@ def of_similarity(task: EvaluationTask) -> Named:
     yield from _surface(one, other)
     yield from _foreign(one, other, labels, sources(task.data))
     if len(set(labels)) == 2:
-        yield from _alone(one, other, [float(each == max(labels)) for each in labels], sources(task.data))
+        yield from _alone(one, other, [float(label == max(labels)) for label in labels], sources(task.data))
 
 
 def _foreign(one: Sequence[str], other: Sequence[str], levels: Sequence[float], source: Sequence[float]) -> Named:

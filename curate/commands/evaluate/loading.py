@@ -295,7 +295,7 @@ def precisions(model: Foreign) -> list[str]:
     weights: Foreign = getattr(model, "model", None)
     if not hasattr(weights, "parameters"):
         return []
-    return sorted({str(each.dtype).removeprefix("torch.") for each in weights.parameters()})
+    return sorted({str(parameter.dtype).removeprefix("torch.") for parameter in weights.parameters()})
 
 
 def local_meta(name: str) -> Foreign:

@@ -193,8 +193,8 @@ class _Listed:
     def digest(self) -> str:
         """Return what identifies ids and texts."""
         found = sha256()
-        for each in self._documents:
-            found.update(digest([each.doc_id, each.title, each.text]).encode())
+        for document in self._documents:
+            found.update(digest([document.doc_id, document.title, document.text]).encode())
         return found.hexdigest()
 
     def __len__(self) -> int:
@@ -270,7 +270,7 @@ class _Place:
 
     @property
     def shown(self) -> str | None:
-        return ", ".join(each for each in self.devices if each) or None
+        return ", ".join(device for device in self.devices if device) or None
 
     def sizes(self, name: str) -> BatchSizes:
         gpu = (self.devices[0] or "").startswith("cuda")

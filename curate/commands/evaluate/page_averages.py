@@ -89,9 +89,9 @@ def _detectable(found: Figures | None, items: str) -> Iterator[str]:
 
 def _results(models: list[Figures]) -> Iterator[str]:
     if models:
-        tasks = sorted({task for each in models for task in each["scores"]})
+        tasks = sorted({task for model in models for task in model["scores"]})
         yield "\n## Further models, from result folders\n\nWithout scores of single queries: in no paired test.\n"
-        yield table([_row(each, tasks) for each in models])
+        yield table([_row(model, tasks) for model in models])
 
 
 def _row(model: Figures, tasks: list[str]) -> dict[str, object]:
@@ -101,7 +101,7 @@ def _row(model: Figures, tasks: list[str]) -> dict[str, object]:
 
 
 def _parameters(models: list[Figures]) -> Iterator[str]:
-    if known := [each for each in models if each["source"]]:
+    if known := [model for model in models if model["source"]]:
         yield "\n## Parameters\n\nMillions; active ones lie outside the token embeddings.\n"
         yield table(
             [

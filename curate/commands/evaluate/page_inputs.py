@@ -39,16 +39,16 @@ def inputs(task: Figures) -> Iterator[str]:
 
 def _unseen(scores: Sequence[Figures]) -> Iterator[str]:
     """Yield which models were not compared with float32, and which cannot be looked into."""
-    vectors = [each for each in scores if each["inputs"]]
-    whole = {each["model"] for each in vectors}
+    vectors = [score for score in scores if score["inputs"]]
+    whole = {vector["model"] for vector in vectors}
     left = [
-        each["model"]
-        for each in vectors
-        if each["precision"] != "float32" and not each["precision_check"] and not _cut_out(each["model"], whole)
+        vector["model"]
+        for vector in vectors
+        if vector["precision"] != "float32" and not vector["precision_check"] and not _cut_out(vector["model"], whole)
     ]
     if left:
         yield f"\nNot compared with float32: {', '.join(left)}, whose own code or settings choose the precision."
-    own = [each for each in vectors if each["precision"] == OWN]
+    own = [vector for vector in vectors if vector["precision"] == OWN]
     if blind := [each["model"] for each in own if not all(seen["known"] for seen in each["inputs"])]:
         yield (
             f"\n{', '.join(blind)}: loaded by code of the model's makers: prompts and lengths cannot be seen; vectors "

@@ -92,9 +92,9 @@ def in_folder(folder: Path) -> ModelParameters:
     Unknown where weights are in other files, quantised, or an adapter on a base that lies elsewhere.
     """
     sides = dict.fromkeys(SIDES, SideParameters(0, 0))
-    for place in _modules(folder):
-        for side, parts in _routes(place).items():
-            for part in parts:
+    for module in _modules(folder):
+        for side, route in _routes(module).items():
+            for part in route:
                 sides[side] += weights(part)
     if sides["query"].total is None and sides["document"].total is None:
         return ModelParameters()

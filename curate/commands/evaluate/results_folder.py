@@ -105,7 +105,7 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
     """
     wanted, left = {task.name: task for task in tasks}, list[LeftOutResult]()
     found: dict[tuple[str, str], _Candidate] = {}
-    for file, name in (each for folder in folders for each in _files(folder) if each[0].stem in wanted):
+    for file, name in (file for folder in folders for file in _files(folder) if file[0].stem in wanted):
         _add(found, file, name, wanted, left)
     for task in wanted.values():
         mine = [each for each in found.values() if task.name in each.results]
@@ -201,12 +201,12 @@ def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
     if not splits:
         splits = [*result.scores] if len(result.scores) == 1 else ["test"]
     rows = {split: {row["hf_subset"]: row for row in result.scores.get(split, ())} for split in splits}
-    subsets = list(task.subsets or dict.fromkeys(subset for some in rows.values() for subset in some)) or ["any"]
+    subsets = list(task.subsets or dict.fromkeys(subset for row in rows.values() for subset in row)) or ["any"]
     for split, some in rows.items():
-        if missing := [each for each in subsets if each not in some]:
+        if missing := [subset for subset in subsets if subset not in some]:
             return f"no score of {task.name} for the subset {missing[0]} of the split {split}"
     measure = task.measure or "main_score"
-    values = {subset: [some[subset].get(measure) for some in rows.values()] for subset in subsets}
+    values = {subset: [row[subset].get(measure) for row in rows.values()] for subset in subsets}
     if not all(_is_score(value) for each in values.values() for value in each):
         return f"no {measure} between -1 and 1 for {task.name}"
     return _Result(version, values)
@@ -222,7 +222,7 @@ def _one_version(task: ExpectedTask, found: Sequence[_Candidate], left: list[Lef
         return
     versions = Counter(each.results[task.name].version for each in found)
     del versions[None]  # a file that does not tell is compared with all
-    most = max(versions, key=lambda each: (versions[each], each == task.latest, each or ""), default=None)
+    most = max(versions, key=lambda version: (versions[version], version == task.latest, version or ""), default=None)
     for model in found:
         if model.results[task.name].version not in {most, None}:
             reason = f"another version of {task.name}'s data than most models have ({most})"

@@ -22,7 +22,7 @@ class EditScorer(LevelScorer):
         """Return what every level has, and the kind of each item's edit by its place among all kinds."""
         found = super().items(saved, task, data)
         kinds = data[KIND] if KIND in data.column_names else [""] * len(data)  # a stranger's levels have none
-        places = [float(KINDS.index(each)) if each in KINDS else -1.0 for each in kinds]
+        places = [float(KINDS.index(kind)) if kind in KINDS else -1.0 for kind in kinds]
         return {**found, "values": {**found["values"], KIND: places}}
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:

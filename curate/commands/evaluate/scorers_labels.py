@@ -40,7 +40,7 @@ class ClassificationScorer(_OfTexts):
         column = task.made.label_column_name
         labels = list(data[column])
         names = {name: float(place) for place, name in enumerate(sorted({*labels, *task.training[column]}))}
-        values = {LABEL: [names[each] for each in labels], CLASSES: [float(len(names))]}
+        values = {LABEL: [names[label] for label in labels], CLASSES: [float(len(names))]}
         values |= {f"{DRAW} {draw}": [names[each] for each in one] for draw, one in enumerate(saved)}
         return {"queries": [str(place) for place in range(len(labels))], "values": values, "first": []}
 
@@ -54,7 +54,7 @@ class ClassificationScorer(_OfTexts):
         return {"sd over draws": round(float(np.std(found)), DIGITS)}
 
     def _of(self, values: Values, draws: Sequence[Sequence[float]]) -> Floats:
-        return confusions(codes(values[LABEL]), [codes(each) for each in draws], int(values[CLASSES][0]))
+        return confusions(codes(values[LABEL]), [codes(draw) for draw in draws], int(values[CLASSES][0]))
 
 
 class ClusteringScorer(_OfTexts):
@@ -70,7 +70,7 @@ class ClusteringScorer(_OfTexts):
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the label of every embedded text, and by draw its cluster and how often it was drawn."""
         labels = list(data[task.made.label_column_name])
-        if any(isinstance(each, list) for each in labels) or len(saved) != 1:
+        if any(isinstance(label, list) for label in labels) or len(saved) != 1:
             raise UserError(f"{task.made.metadata.name}: found labels of several levels; expected one label per text")
         embedded, draws = clustered(task.made, len(labels))
         names = {name: float(place) for place, name in enumerate(sorted(set(labels)))}

@@ -51,7 +51,7 @@ class PairClassificationScorer(_OfSources):
         """Return the greatest average precision of any similarity, as mteb's `max_ap`."""
         label = np.array(values[LABEL])
         columns = _different([np.array(values[name]) for name in SIMILARITIES])
-        return self._of_pairs(values, best([average_precision(each, label) for each in columns]))
+        return self._of_pairs(values, best([average_precision(column, label) for column in columns]))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
         """Return paired accuracy by cosine, ties for half, where sources have pairs of both labels."""
@@ -102,11 +102,11 @@ def _similar(name: str, column: Sequence[float]) -> list[float]:
 
 def _different(columns: Sequence[Floats]) -> list[Floats]:
     """Return the columns that do not put the pairs, ties included, into the order of an earlier one."""
-    ranks = [np.unique(each, return_inverse=True)[1] for each in columns]
+    ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
     return [
         column
         for place, column in enumerate(columns)
-        if not any(np.array_equal(ranks[place], other) for other in ranks[:place])
+        if not any(np.array_equal(ranks[place], rank) for rank in ranks[:place])
     ]
 
 

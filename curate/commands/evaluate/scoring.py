@@ -231,13 +231,13 @@ def score_all(
     for model in models:
         able = [place for place, task in enumerate(tasks) if model.has_vectors or not task.scorer.vectors]
         checks = _checks(model, [tasks[place] for place in able], folder, progress)
-        for each in _with_widths(model, able, tasks, widths, folder, done):
-            done.models.append(each)
-            label = StepLabel(f"scoring {each.name}", "tasks")
+        for cut_model in _cut_models(model, able, tasks, widths, folder, done):
+            done.models.append(cut_model)
+            label = StepLabel(f"scoring {cut_model.name}", "tasks")
             for place in counting(able, progress, label, len(able)):
                 task = tasks[place]
-                found, kept = scored(each, task, folder, checks.get(task.content))
-                tell(f"{task.name}: {each.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
+                found, kept = scored(cut_model, task, folder, checks.get(task.content))
+                tell(f"{task.name}: {cut_model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
                 done.by_task[place].append(_of_here(found, done))
                 done.notes += _routes(found, task)
         model.release()
@@ -259,7 +259,7 @@ def widths_of(text: str | None) -> list[int]:
     return list(dict.fromkeys(map(int, parts)))
 
 
-def _with_widths(
+def _cut_models(
     model: EvaluatedModel,
     able: Sequence[int],
     tasks: Sequence[EvaluationTask],

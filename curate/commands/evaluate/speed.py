@@ -114,7 +114,7 @@ def of_bm25(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -
         return [best_scores(places, index.scores(cut(texts[at])), DEPTH) for at in asked]
 
     arrays = index.bm25.scores.values() if index.bm25 is not None else ()
-    return SearchContestant(ask, len(index.ids), sum(getattr(each, "nbytes", 0) for each in arrays))
+    return SearchContestant(ask, len(index.ids), sum(getattr(array, "nbytes", 0) for array in arrays))
 
 
 def _call(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Foreign]:
@@ -144,7 +144,9 @@ def _arrived(rows: Foreign) -> Vectors:
 def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[str]]:
     """Return where queries are encoded and in which precisions; of a service elsewhere neither is known."""
     if parameters:
-        return str(parameters[0].device), sorted({str(each.dtype).removeprefix("torch.") for each in parameters})
+        return str(parameters[0].device), sorted(
+            {str(parameter.dtype).removeprefix("torch.") for parameter in parameters}
+        )
     side = getattr(loaded, "of_queries", None)
     return ("cpu", ["float32"]) if side is None or egress.declared(side) == "local" else (REMOTE, [])
 
@@ -178,13 +180,13 @@ def measured(
     texts = _texts(task, queries, seed)
     contestants = [of_model(model, task, texts) for model in models]
     before = timing.load()
-    asks = {each.name: each.encode for each in contestants if each.encode is not None}
+    asks = {contestant.name: contestant.encode for contestant in contestants if contestant.encode is not None}
     label = StepLabel(f"timing queries, {task.name}", "queries")
     encoded = in_turn(asks, len(texts), _told(progress, label, asks, len(texts))) if asks else {}
     searches = _searches(models, contestants, task, texts, seed)
     few = min(SEARCHED, len(texts))
     label = StepLabel(f"timing search, {task.name}", "queries")
-    asked = {name: each.ask for name, each in searches.items()}
+    asked = {name: search.ask for name, search in searches.items()}
     searched = in_turn(asked, few, _told(progress, label, asked, few)) if asked else {}
     found: dict[str, Any] = {
         "version": VERSION,
@@ -201,7 +203,7 @@ def measured(
         "repeats": REPEATS,
         "searched": few if searches else None,
         "documents": len(task.data["corpus"]) if task.scorer.searched else None,
-        "models": [_row(each, encoded, searches, searched) for each in contestants],
+        "models": [_row(contestant, encoded, searches, searched) for contestant in contestants],
         "ratios": _ratios(encoded),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -295,7 +297,7 @@ def _searches(
     if not task.scorer.searched:
         return {}
     documents = len(task.data["corpus"])
-    widths = sorted({each.dim for each in contestants if each.dim is not None})
+    widths = sorted({contestant.dim for contestant in contestants if contestant.dim is not None})
     found = {str(dim): of_vectors(dim, documents, min(SEARCHED, len(texts)), seed) for dim in widths}
     return found | {model.name: of_bm25(model, task, texts) for model in models if not model.has_vectors}
 

@@ -221,7 +221,7 @@ def imported() -> Foreign:
 def _task(folder: Path, source: str) -> EvaluationTask:
     imported()
     block = _front(folder)["mteb"]
-    named = next((each for each in kinds() if each.name == folder.name), None)
+    named = next((kind for kind in kinds() if kind.name == folder.name), None)
     kind = named or of_type(block["type"], str(block.get("main_score", "")))
     if kind is None or kind.mteb.type != block["type"]:
         raise DataError(f"{folder}: a task of the type {block['type']!r}; expected {_types()}")

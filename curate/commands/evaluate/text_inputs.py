@@ -176,4 +176,4 @@ def _cut(side: Foreign, given: ModelInput, texts: Sequence[str]) -> tuple[int, f
         return 0, None
     some = spread(texts, LOOKED)
     pieces = tokenizer([f"{given.prompt or ''}{text}" for text in some], truncation=False, verbose=False)["input_ids"]
-    return len(some), round(sum(len(each) > given.max_length for each in pieces) / max(len(some), 1), 6)
+    return len(some), round(sum(len(piece) > given.max_length for piece in pieces) / max(len(some), 1), 6)

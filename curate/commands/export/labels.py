@@ -196,10 +196,10 @@ def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:
     Judges are named as the pipeline names them. Addresses, keys and prices are in no question and in no digest.
     """
     found: dict[str, Json] = {}
-    for each in kinds():
-        path = context.folder(each.stage) / ASKED if each.stage and each.present(benchmark) else None
+    for kind in kinds():
+        path = context.folder(kind.stage) / ASKED if kind.stage and kind.present(benchmark) else None
         if path is not None and path.is_file() and (asked := read_json(path)):
-            found[each.name] = {"asked": asked}
+            found[kind.name] = {"asked": asked}
     return {"kinds": found} if found else {}
 
 

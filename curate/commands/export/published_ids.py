@@ -41,7 +41,7 @@ def notes(ids: PublishedIds, context: Context) -> list[str]:
 def _harmless(context: Context) -> bool:
     """Return whether ids are those of a public set that the pipeline names, or the user says that they name nobody."""
     sections = (context.settings.get(name) or {} for name in ("ingest", "mask"))
-    ingest, mask = (each if isinstance(each, dict) else {} for each in sections)
+    ingest, mask = (section if isinstance(section, dict) else {} for section in sections)
     source = str(ingest.get("source") or "")
     named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
     return named or source.startswith(public_datasets.PREFIX) or mask.get("ids") == "keep"

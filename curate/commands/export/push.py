@@ -22,7 +22,7 @@ _BATCH = 20_000
 def holding(folder: Path, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (file, name) for each file below a folder in which the value of a name can be read."""
     wanted = {name: _forms(value) for name, value in values.items() if len(value) >= SHORTEST}
-    for path in sorted(each for each in folder.rglob("*") if each.is_file()) if wanted else ():
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()) if wanted else ():
         for name, forms in wanted.items():
             if _in_bytes(path, forms) or (path.suffix == ".parquet" and _in_cells(path, forms)):
                 yield path.relative_to(folder).as_posix(), name

@@ -42,7 +42,7 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
         if config.strict:
             raise DataError(told)
         return {}, [told]
-    models = {each.name: _encode(each) for each in encoders}
+    models = {encoder.name: _encode(encoder) for encoder in encoders}
     facts, notes, beyond = dict[str, Json](), list[str](), list[str]()
     for name, (kind, parts) in tables.items():
         if len(texts := _texts(parts)) > config.texts:

@@ -136,7 +136,7 @@ def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: froze
     Texts that were accepted do not count; UserError unless the others are allowed.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
-    left, queries = privacy_guard.residual(context), pl.concat([ids for each in tables for ids in _queries_of(each)])
+    left, queries = privacy_guard.residual(context), pl.concat([ids for table in tables for ids in _queries_of(table)])
     asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
     found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
     return privacy_guard.stop("export", left.filter(asked | found), context)

@@ -60,7 +60,7 @@ def counterpart(text: str, lexer: Lexer) -> str | None:
     for match in found:
         partners = {each for each, _ in lexer.partners[match.word]} - there
         if partners:
-            nearest = min(partners, key=lambda each: (abs(len(each) - len(match.word)), each))
+            nearest = min(partners, key=lambda partner: (abs(len(partner) - len(match.word)), partner))
             return lexer.replace(text, match.word, nearest)
     return None
 
@@ -69,7 +69,7 @@ def paraphrases(table: pl.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
     """Return query -> its first confirmed paraphrase, and judge -> answer; unconfirmed ones where none was asked of."""
     good = table.filter(pl.col("label") == 1, pl.col("verdict").is_in(["confirmed", "unconfirmed"])).sort("pair_id")
     return {
-        query_id: (text, {each["judge"]: each["answer"] for each in votes})
+        query_id: (text, {vote["judge"]: vote["answer"] for vote in votes})
         for query_id, text, votes in good.select("query_id", "sentence2", "votes").reverse().iter_rows()
     }
 
@@ -121,11 +121,11 @@ def _proposed(
     if personal.new(positive, text):
         return None, DISCLOSING[0]
     options, made = dict[str, str](), 0
-    for each in edits(text, context.language, context.seed, kinds=config.edits, lexer=lexer):
-        if each.text != positive:
+    for edit in edits(text, context.language, context.seed, kinds=config.edits, lexer=lexer):
+        if edit.text != positive:
             made += 1
-            if each.kind not in options and not personal.new(each.text, text):
-                options[each.kind] = each.text
+            if edit.kind not in options and not personal.new(edit.text, text):
+                options[edit.kind] = edit.text
     if not options:
         return None, DISCLOSING[1] if made else "no edit that applies"
     options = {kind: changed for kind, changed in options.items() if counts[kind] < config.per_kind}

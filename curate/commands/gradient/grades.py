@@ -26,14 +26,17 @@ def rows(
         return [], dict.fromkeys(queries, "the labels of the scale have no order")
     judged = verdicts(context)
     there = set(judged["query_id"])
-    drawn = shuffled([each for each in queries if each in there], context.seed, "gradient", CONSENSUS)[:most]
+    drawn = shuffled([query for query in queries if query in there], context.seed, "gradient", CONSENSUS)[:most]
     dropped = {
-        each: "beyond gradient.consensus" if each in there else "no judged document"
-        for each in queries
-        if each not in set(drawn)
+        query: "beyond gradient.consensus" if query in there else "no judged document"
+        for query in queries
+        if query not in set(drawn)
     }
     chosen = judged.filter(pl.col("query_id").is_in(drawn))
-    texts = {name: shown(each.title, each.text) for name, each in documents(context, set(chosen["doc_id"])).items()}
+    texts = {
+        name: shown(document.title, document.text)
+        for name, document in documents(context, set(chosen["doc_id"])).items()
+    }
     found: list[dict[str, object]] = []
     for query_id, doc_id, verdict, votes in chosen.select("query_id", "doc_id", "verdict", "votes").iter_rows():
         level = grade_level(votes, scale)
@@ -41,7 +44,7 @@ def rows(
             row = {"item_id": f"consensus-{query_id}-{doc_id}", "kind": CONSENSUS, "variant": CONSENSUS, "level": level}
             row |= {"source": texts[doc_id], "destination": queries[query_id], "query_id": query_id}
             row |= {"source_id": doc_id, "alternate_id": None, "pair_id": f"consensus-{query_id}", "verdict": verdict}
-            said = {each["judge"]: each["grade"] for each in votes if each["grade"] in scale.labels}
+            said = {vote["judge"]: vote["grade"] for vote in votes if vote["grade"] in scale.labels}
             found.append({**row, "votes": answers(said)})
     graded = {str(row["query_id"]) for row in found}
     return found, dropped | {each: "no grade" for each in drawn if each not in graded}
@@ -49,5 +52,5 @@ def rows(
 
 def grade_level(votes: list[dict[str, str]], scale: Scale) -> float | None:
     """Return the gain of the median grade; None without a grade."""
-    median = scale.lower_median(each["grade"] for each in votes if each["grade"] in scale.labels)
+    median = scale.lower_median(vote["grade"] for vote in votes if vote["grade"] in scale.labels)
     return None if median is None else float(scale.gain(median))

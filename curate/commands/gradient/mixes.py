@@ -69,10 +69,10 @@ def _answers(context: Context, queries: Mapping[str, str], fates: Fates) -> list
     relevant: dict[str, list[str]] = {}
     for query_id, doc_id in verdicts(context).filter(pl.col("verdict") == "relevant")["query_id", "doc_id"].iter_rows():
         relevant.setdefault(query_id, []).append(doc_id)
-    fates.dropped |= dict.fromkeys((each for each in queries if each not in relevant), "no relevant document")
+    fates.dropped |= dict.fromkeys((query for query in queries if query not in relevant), "no relevant document")
     held = documents(context, {doc_id for each in relevant.values() for doc_id in each})
     found, taken = [], set[str]()
-    for query_id in (each for each in queries if each in relevant):
+    for query_id in (query for query in queries if query in relevant):
         order = shuffled(sorted(relevant[query_id]), context.seed, "gradient", MIX, query_id)
         doc_id = next((each for each in order if each not in taken and each in held), None)
         if doc_id is None:

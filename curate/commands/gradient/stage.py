@@ -86,7 +86,7 @@ def of_edits(rows: Rows, seed: int) -> dict[str, Json]:
 def agreement(made: Sequence[EditPair], panel: Sequence[str], seed: int) -> dict[str, Json]:
     """Return the panel's agreement on counterparts and on edits; None with fewer than two judges."""
     votes = {"counterparts": [(each.same, "yes") for each in made], "edits": [(each.changed, CHANGED) for each in made]}
-    return {name: _agreed(said, panel, seed) for name, said in votes.items()}
+    return {name: _agreed(vote, panel, seed) for name, vote in votes.items()}
 
 
 def _agreed(votes: Sequence[tuple[Mapping[str, str], str]], panel: Sequence[str], seed: int) -> Json:
@@ -108,7 +108,7 @@ def _groups(rows: Rows) -> Ints:
 
 def _shown(found: GradientFigures) -> dict[str, Json]:
     figures = {"pooled": found.pooled, "within": found.within, "strict": found.strict}
-    return {**{name: each.shown() for name, each in figures.items()}, "undefined": found.undefined}
+    return {**{name: figure.shown() for name, figure in figures.items()}, "undefined": found.undefined}
 
 
 def _rounded(value: float | None) -> float | None:
@@ -139,8 +139,8 @@ def run(config: Config, context: Context) -> Report:
         desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
         edited = edit(config, context, desk) if EDIT in config.kind else EditSeries()
         paid, models = desk.cost(), desk.named()
-    kept = [each for each in edited.pairs if each.kept(asked=bool(config.panel))]
-    lost = {each.query_id: editing.why_not(each) for each in edited.pairs if each not in kept}
+    kept = [pair for pair in edited.pairs if pair.kept(asked=bool(config.panel))]
+    lost = {pair.query_id: editing.why_not(pair) for pair in edited.pairs if pair not in kept}
     rows, dropped = _series(config, context)
     if EDIT in config.kind:
         rows[EDIT], dropped[EDIT] = list(editing.rows(kept)), mixes.Fates({**edited.dropped, **lost})
@@ -237,7 +237,7 @@ def _write(
     write_table(context.out, "dropped", frame("dropped", lost).sort("table", "id", "reason"))
     if config.panel and EDIT in config.kind:
         panel = _panel(config, context)
-        asked: dict[str, Any] = asked_facts({name: (each, panel) for name, each in questions(context).items()})
+        asked: dict[str, Any] = asked_facts({name: (question, panel) for name, question in questions(context).items()})
         if config.generator == PARAPHRASE:
             asked[SAME] = read_json(context.folder(PARAPHRASE) / ASKED).get(SAME, asked[SAME])
         write_json(context.out / ASKED, asked)
@@ -257,7 +257,7 @@ def _facts(
         "dropped": {f"{kind}: {why}": count for kind in lost for why, count in lost[kind].most_common()},
         "planned_by_kind": planned_by_kind,
         "built_by_kind": built,
-        "items": {kind: len(each) for kind, each in rows.items()},
+        "items": {kind: len(row) for kind, row in rows.items()},
         "figures": {kind: figure(rows[kind], seed) if rows.get(kind) else None for kind, figure in made.items()},
     }
 
@@ -265,9 +265,9 @@ def _facts(
 def _edited(pairs: Sequence[EditPair]) -> dict[str, Json]:
     """Return kind of edit or counterpart -> verdict -> how many."""
     found: dict[str, Counter[str]] = {}
-    for each in pairs:
-        for name, said in zip((each.way, each.variant), each.verdicts, strict=True):
-            found.setdefault(name, Counter())[said] += 1
+    for pair in pairs:
+        for name, verdict in zip((pair.way, pair.variant), pair.verdicts, strict=True):
+            found.setdefault(name, Counter())[verdict] += 1
     return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}
 
 
@@ -280,7 +280,7 @@ def _prompts(config: Config, context: Context) -> list[Json]:
     """Return name and digest of every question that the panel was asked."""
     if not config.panel or EDIT not in config.kind:
         return []
-    return [f"{each.name} ({each.digest[:12]})" for each in questions(context).values()]
+    return [f"{question.name} ({question.digest[:12]})" for question in questions(context).values()]
 
 
 def _notes(config: Config, context: Context, rows: Mapping[str, Sequence[Mapping[str, object]]]) -> list[str]:
@@ -309,7 +309,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {
         "files": [sha256(path) for path in files],
         "models": [model.identity for model in models],
-        "prompts": [each.digest for each in questions(context).values()] if models else None,
+        "prompts": [question.digest for question in questions(context).values()] if models else None,
     }
 
 

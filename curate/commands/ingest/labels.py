@@ -26,7 +26,7 @@ def digests(config: Config, texts: Sources) -> dict[str, Json]:
     """Return name and digest of every file of labels; nothing where there are none, or where the texts have them."""
     if config.labels is None or not config.labels.path:
         return {}
-    return {"labels": [[each.name, each.digest()] for each in sources(config.labels, config, texts)]}
+    return {"labels": [[source.name, source.digest()] for source in sources(config.labels, config, texts)]}
 
 
 def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: BadRows) -> pl.DataFrame | None:

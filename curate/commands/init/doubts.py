@@ -45,7 +45,7 @@ class Doubt:
 
     def remedy(self, request: InitRequest) -> str:
         """Return the doubt as an error that ends with commands to copy."""
-        lines = [f"{each.said}:\n  {request.also(each.options).command()}" for each in self.choices]
+        lines = [f"{choice.said}:\n  {request.also(choice.options).command()}" for choice in self.choices]
         return "\n".join([f"{self.sentence}; type one of these", *lines])
 
 
@@ -165,7 +165,7 @@ def _which_pair(found: DataSources) -> Doubt | None:
     text = chosen(found, "corpus")["text"]
     if chosen(found, "queries")["text"] != text or all(said.values()):
         return None
-    length = {name: sum(map(len, each)) / len(each) for name, each in columns.items()}
+    length = {name: sum(map(len, column)) / len(column) for name, column in columns.items()}
     sides = sorted(permutations(columns, 2), key=lambda pair: length[pair[0]] - length[pair[1]])  # questions are short
     fitting = [
         pair for pair in sides if all(each in (None, name) for each, name in zip(said.values(), pair, strict=True))

@@ -53,7 +53,7 @@ def panel(there: Iterable[FoundJudge]) -> list[FoundJudge]:
 
 def variables() -> str:
     """Return the first of the variables that keys are read from, for a sentence."""
-    names = sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})
+    names = sorted({str(preset["key_env"]) for preset in presets().values() if "key_env" in preset})
     return ", ".join(names[:PANEL])
 
 

@@ -174,13 +174,13 @@ class DataSources:
         """Return the language of the texts of the first rows, and that of queries and documents alone."""
         texts = {"queries": self.samples.queries, "corpus": self.samples.documents}
         whole = language(text for each in texts.values() for text in each)
-        return Spoken(whole, {table: language(each) for table, each in texts.items()})
+        return Spoken(whole, {table: language(text) for table, text in texts.items()})
 
     def shares(self) -> dict[str, tuple[int, int]]:
         """Return table -> texts of the first rows that are of the detected language alone, and texts in all."""
         texts = {"queries": self.samples.queries, "documents": self.samples.documents}
         counts = {name: Counter(language([text]) for text in each) for name, each in texts.items()}
-        return {name: (each[self.spoken.language], each.total()) for name, each in counts.items()}
+        return {name: (count[self.spoken.language], count.total()) for name, count in counts.items()}
 
 
 def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
@@ -200,7 +200,7 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
             looks[table] = table_look(found.tables[table], table, known, progress, other)
     except UserError as error:
         if remedies := _settings(error, request):
-            raise type(error)("\n".join([str(error), *(f"here: {each}" for each in remedies)])) from error
+            raise type(error)("\n".join([str(error), *(f"here: {remedy}" for remedy in remedies)])) from error
         raise
     return DataSources(request, config, found, looks, cells)
 
@@ -225,7 +225,7 @@ def _settings(error: UserError, request: InitRequest) -> list[str]:
     alone = table is not None and request.said("ingest", table, "path") is None
     path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
-    values = [json.dumps(each, ensure_ascii=False) for each in choices] or ["VALUE"]
+    values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]
     return [request.command(*files, "--set", f"{asked[0]}={value}") for value in values]
 
 

@@ -57,7 +57,7 @@ class InitRequest:
             same = {place} if option == _SET else {f"ingest.columns.{place}", f"ingest.{table}.columns.{field}"}
             assign = [each for each in assign if each.partition("=")[0].strip() not in same]
             if option == _COLUMN:
-                columns = [each for each in columns if each.partition("=")[0].strip() != place]
+                columns = [column for column in columns if column.partition("=")[0].strip() != place]
             (columns if option == _COLUMN else assign).append(value)
         return replace(self, columns=tuple(columns), assign=tuple(assign))
 
@@ -91,8 +91,8 @@ class InitRequest:
         for key, value in (("source", self.source), *((table, _paths(getattr(self, table))) for table in TABLES)):
             if value is not None:
                 put(settings, ["ingest", key], value)
-        for each in self.columns:
-            table, field, name = _column(each)
+        for column in self.columns:
+            table, field, name = _column(column)
             put(settings, ["ingest", "columns", table, field], name)
         for keys, value in self.assignments:
             put(settings, keys, value)

@@ -106,9 +106,9 @@ def _language(found: DataSources, language: str) -> str:
 def _texts(found: DataSources, made: PipelineDraft) -> Iterator[str]:
     nothing = True
     for look in found.tables.values():
-        for each in _offers(look, made):
+        for offer in _offers(look, made):
             nothing = False
-            yield each
+            yield offer
     if nothing:
         yield "no HTML, none empty, none over-long"
 
@@ -134,9 +134,9 @@ def _offers(look: TableLook, made: PipelineDraft) -> Iterator[str]:
 
 
 def _judges(made: PipelineDraft) -> Iterator[str]:
-    reasons = {each.name: each.reason for each in made.judges}
+    reasons = {judge.name: judge.reason for judge in made.judges}
     wide = max(map(len, made.models))
-    asked = {each.judge for each in made.whole.judges}
+    asked = {judge.judge for judge in made.whole.judges}
     if not asked:
         yield f"{', '.join(made.models)}   heuristics, which show the machinery and prove nothing"
         if not made.keyless and not made.named:
@@ -144,7 +144,7 @@ def _judges(made: PipelineDraft) -> Iterator[str]:
     else:
         for name in made.models:
             yield f"{name:{wide}}  {reasons.get(name, 'as you said' if name in asked else 'a heuristic')}"
-        if len({each.family for each in made.judges}) < len(made.judges):
+        if len({judge.family for judge in made.judges}) < len(made.judges):
             yield "  some are of one family, which err alike: `curate models` lists others"
         elif 0 < len(made.models) < PANEL:
             yield "  three of different families are better: `curate models` lists who else could judge"
@@ -169,17 +169,17 @@ def _price(made: PipelineDraft) -> Iterator[str]:
     if not plans:
         return
     table = [
-        [judge, *(cell for each in rows for cell in _cost(each.estimate, each.cost_least))]
+        [judge, *(cell for row in rows for cell in _cost(row.estimate, row.cost_least))]
         for judge, *rows in zip(
-            (each.judge for each in made.whole.judges), *(each.judges for each in plans), strict=True
+            (judge.judge for judge in made.whole.judges), *(plan.judges for plan in plans), strict=True
         )
     ]
     if len(table) > 1:
-        table.append(["together", *(cell for each in plans for cell in _sum(each))])
+        table.append(["together", *(cell for plan in plans for cell in _sum(plan))])
     widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
     heads = [
-        f"{each.queries:,} queries, a trial" if each is made.trial else f"all {each.queries:,} queries"
-        for each in plans
+        f"{plan.queries:,} queries, a trial" if plan is made.trial else f"all {plan.queries:,} queries"
+        for plan in plans
     ]
     over = zip(heads, widths[1::2], widths[2::2], strict=True)
     yield (" " * widths[0] + "".join(f"   {head:>{calls + money + 2}}" for head, calls, money in over)).rstrip()
@@ -200,21 +200,21 @@ def _cost(found: CostEstimate, least: float | None) -> tuple[str, str]:
 def _sum(price: PlanPrice) -> tuple[str, str]:
     """Return the calls of all judges and what they cost; per currency where there is no rate."""
     assert price.total is not None
-    estimates = [each.estimate for each in price.judges]
+    estimates = [judge.estimate for judge in price.judges]
     calls, money = _cost(price.total, price.least)
-    if price.total.cost is not None or any(each.cost is None for each in estimates):
+    if price.total.cost is not None or any(estimate.cost is None for estimate in estimates):
         return calls, money
     parts: dict[str, float] = {}
-    for each in estimates:
-        parts[each.currency] = parts.get(each.currency, 0.0) + (each.cost or 0.0)
+    for estimate in estimates:
+        parts[estimate.currency] = parts.get(estimate.currency, 0.0) + (estimate.cost or 0.0)
     return calls, "about " + " and ".join(shown(cost, code) for code, cost in parts.items())
 
 
 def _caps(price: PlanPrice) -> Iterator[str]:
     """Yield what a cap needs that is not known."""
-    plans = [each.estimate for each in price.judges]
-    currencies = {each.currency for each in plans if each.cost}
-    if any(each.cost is None for each in plans):
+    plans = [judge.estimate for judge in price.judges]
+    currencies = {plan.currency for plan in plans if plan.cost}
+    if any(plan.cost is None for plan in plans):
         yield "  a cap (--max-cost) needs every judge's price: judges.NAME.price in the file"
     elif len(currencies) > 1 and price.total and price.total.cost is None:
         rates = rates_line(currencies, max(currencies))

@@ -136,7 +136,9 @@ def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str
         "pairs": found.pairs and request.said("ingest", "pairs") is None,
         "tables": [_table(found, table) for table in found.tables],
         "queries": queries,
-        "html": sum(each.html for each in found.tables.values()) if found.request.said("ingest", "html") is None else 0,
+        "html": sum(table.html for table in found.tables.values())
+        if found.request.said("ingest", "html") is None
+        else 0,
         "documents": documents,
         "sample": TRIAL if queries > 2 * TRIAL else None,
         "depth": max(min(DEPTH, documents), 1),

@@ -134,7 +134,7 @@ def _snapshot(
         "heuristic": [seat.name for seat in panel.seats if "heuristic" in seat.judge.identity],
         "models": models,
         "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in panel.paid()},
-        "rubric": next((f"{each.name} ({each.digest[:12]})" for each in rubrics), None),
+        "rubric": next((f"{rubric.name} ({rubric.digest[:12]})" for rubric in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
         "gate": gate.facts(passed, config),

@@ -112,7 +112,7 @@ class LeakWords:
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
     """Return what finds words in any case, the longest first; a Latin word only whole."""
     parts = []
-    for word in sorted(dict.fromkeys(words), key=lambda each: (-len(each), each)):
+    for word in sorted(dict.fromkeys(words), key=lambda word: (-len(word), word)):
         before, after = (rf"(?<!{_INSIDE})", rf"(?!{_INSIDE})")
         spaced = r"\W+".join(map(re.escape, word.split()))
         starts, ends = (re.match(_INSIDE, sign) is not None for sign in (word[0], word[-1]))
@@ -125,7 +125,7 @@ def learned(rows: pl.DataFrame) -> LeakWords:
     train = rows.filter(pl.col("split") == "train")
     names = sorted(rows["label"].unique())
     codes = [names.index(label) for label in train["label"]]
-    held = [_lettered(each) for each in grams(train["text"].to_list())]
+    held = [_lettered(gram) for gram in grams(train["text"].to_list())]
     rule = keyword_rule(held, codes, commonest(codes))
     best = {names[code]: word for word, code in rule.keywords if _tells(word, code, held, codes)}
     return LeakWords({name: tuple(dict.fromkeys([name, *([best[name]] if name in best else [])])) for name in names})
@@ -314,7 +314,7 @@ def build(texts: LabelledTexts, config: Config, seed: int) -> LabelSet:
     texts.rows = texts.rows.with_columns(split=split)
     _indivisible(texts, found)
     words = learned(texts.rows)
-    leak: dict[str, Json] = {"mode": config.leak, "words": {name: list(each) for name, each in words.words.items()}}
+    leak: dict[str, Json] = {"mode": config.leak, "words": {name: list(word) for name, word in words.words.items()}}
     masked = texts.rows.with_columns(text=pl.col("text").map_elements(words.masked, pl.String))
     leak |= {"kept": figures(texts.rows, words), "masked": figures(masked, words)}
     if config.leak == "mask":

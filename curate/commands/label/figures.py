@@ -78,7 +78,7 @@ def positive_agreement(table: pl.DataFrame, panel: Sequence[str]) -> dict[str, f
     votes: list[Mapping[str, str]] = [
         {vote["judge"]: vote["answer"] for vote in each if vote["answer"] not in NONE} for each in table["votes"]
     ]
-    names = sorted({*table["label"], *(answer for each in votes for answer in each.values())})
+    names = sorted({*table["label"], *(answer for vote in votes for answer in vote.values())})
     place = {name: at for at, name in enumerate(names)}
-    codes = [[place.get(each.get(judge, ""), -1) for judge in panel] for each in votes]
+    codes = [[place.get(vote.get(judge, ""), -1) for judge in panel] for vote in votes]
     return dict(zip(names, measure(codes, len(names)).specific, strict=True))

@@ -45,7 +45,7 @@ def run(config: Config, context: Context) -> Report:
     write_json(context.out / ASKED, asked_facts({QUESTION: (question, panel)} if panel else {}))
     prompts: list[Json] = [f"{question.name} ({question.digest[:12]})"] if panel else []
     facts = {**figures.facts(made, table, config.panel), "models": models, "prompts": prompts, **billing.facts(paid)}
-    failed = sum(list(each.values()).count("failed") for each in votes.values())
+    failed = sum(list(vote.values()).count("failed") for vote in votes.values())
     return Report(
         len(made.texts.sides),
         table.height,

@@ -240,7 +240,7 @@ class _Spotter:
         consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, left), self.context)
 
     def planned(self, texts: Texts, left: set[str]) -> dict[str, CostEstimate]:
-        requests, account = (each.request for each in self.tasks(texts, left)), self.account()
+        requests, account = (task.request for task in self.tasks(texts, left)), self.account()
         rate = token_rate(self.ledger, account.judge_digest, account.rubric_digest, self.settings.tokens_a_han)
         return {f"mask.model={self.name}": plan(requests, self.settings.price, rate)}
 

@@ -230,7 +230,7 @@ def _copy(context: Context) -> Report:
 def fingerprint(config: Config, context: Context) -> Json:
     """Check the recognisers; return their names, what becomes of duplicates, and what is outside of the settings."""
     checked(config)
-    lists = {name: files.sha256(each.file) for name, each in config.words.items() if each.file}
+    lists = {name: files.sha256(word.file) for name, word in config.words.items() if word.file}
     drawn = link(secret(context.home), "", "") if config.mode == "pseudonym" else None
     asked = llm_pass.fingerprint(config, context) if config.enabled else None
     return {

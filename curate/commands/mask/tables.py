@@ -237,8 +237,8 @@ class MaskedTable:
         for number, row in enumerate(batch.iter_rows(named=True)):
             texts = {name: masked[place * size + number] for place, name in enumerate(columns)}
             called = self.ids.called(str(row[key]), own[number] if own else None)
-            for name, found in texts.items():
-                self._note(called, name, row[name], found)
+            for name, text in texts.items():
+                self._note(called, name, row[name], text)
             self._count(called, sum(len(row[name]) for name in columns), texts.values())
             yield MaskedRow({**row, key: called}, texts, called, bool(own) and called == row[key])
 
@@ -270,7 +270,7 @@ class MaskedTable:
         return every.filter((pl.col("lost") > MOST) | pl.col("equal_to").is_not_null()).sort("id")
 
     def _count(self, name: str, length: int, texts: Iterable[Masked]) -> None:
-        if hidden := sum(span.end - span.start for found in texts for span in found.spans):
+        if hidden := sum(span.end - span.start for text in texts for span in text.spans):
             self.lost[name] = hidden / length
 
     def look_over(self, rows: Sequence[MaskedRow], closed: re.Pattern[str]) -> None:

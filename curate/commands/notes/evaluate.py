@@ -83,7 +83,7 @@ def evaluate(order: NotesRequest, progress: Progress = quiet) -> dict[str, Any]:
 def planned(order: NotesRequest, progress: Progress = quiet) -> list[dict[str, Json]]:
     """Return what each encoder has left to encode and how long it takes, measured on `TRIED` of these texts."""
     table = read(order.file, order.layout)
-    return [_plan(each, table) for each in _contestants(order, progress) if each.cached is not None]
+    return [_plan(contestant, table) for contestant in _contestants(order, progress) if contestant.cached is not None]
 
 
 def _plan(each: NoteEncoder, table: NotesTable) -> dict[str, Json]:
@@ -116,8 +116,8 @@ def _found(
     asked: MeasurePlan, contestants: Sequence[NoteEncoder], strict: figures.Board, chance: figures.Board
 ) -> dict[str, Any]:
     table, chains = asked.table, asked.table.chains
-    models = [each.name for each in contestants if not each.is_floor]
-    floors = [each.name for each in contestants if each.is_floor]
+    models = [contestant.name for contestant in contestants if not contestant.is_floor]
+    floors = [contestant.name for contestant in contestants if contestant.is_floor]
     rows = figures.rows(asked, strict, chance)
     against = figures.against_floors(asked, chance, models, floors)
     return {
@@ -131,7 +131,10 @@ def _found(
         "dropped": dict(table.dropped),
         "folds": asked.folds,
         "seeds": len(asked.seeds),
-        "models": [{"model": each.name, "revision": each.revision, "floor": each.is_floor} for each in contestants],
+        "models": [
+            {"model": contestant.name, "revision": contestant.revision, "floor": contestant.is_floor}
+            for contestant in contestants
+        ],
         "figures": rows,
         "differences": figures.differences(asked, chance, models),
         "against_floors": against,
@@ -150,7 +153,7 @@ def _caveats(
         notes.append("left out: " + ", ".join(f"{count:,} rows {why}" for why, count in table.dropped.items()))
     if table.groups < FEW:
         notes.append(f"under {FEW} groups: these intervals are too narrow")
-    tied = [each for each in rows if each["by_chance"] is not None]
+    tied = [row for row in rows if row["by_chance"] is not None]
     for name in models:
         most = max((each["value"] - each["by_chance"] for each in tied if each["model"] == name), default=0.0)
         if most > NOTED:

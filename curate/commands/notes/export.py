@@ -99,10 +99,10 @@ CLASSIFICATION: Mapping[str, Any] = {
 def _masked(texts: Sequence[str], progress: Progress) -> tuple[list[str], Mapping[str, int], int]:
     """Return the texts, kind of personal data -> how often it was masked, and places that still look like it."""
     found, kinds, residual = list[str](), Counter[str](), 0
-    for each in mask_texts(texts, Masking(), b"", progress=progress):
-        found.append(each.masked.text)
-        kinds.update(span.kind for span in each.masked.spans)
-        residual += len(each.left)
+    for masked_text in mask_texts(texts, Masking(), b"", progress=progress):
+        found.append(masked_text.masked.text)
+        kinds.update(span.kind for span in masked_text.masked.spans)
+        residual += len(masked_text.left)
     return found, dict(sorted(kinds.items())), residual
 
 
@@ -175,8 +175,8 @@ def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head
         "task_categories": [kind["category"]],
         "tags": ["mteb", "text"],
         "configs": [
-            {"config_name": config, "data_files": each} | ({"default": True} if config == kind["default"] else {})
-            for config, each in files.items()
+            {"config_name": config, "data_files": file} | ({"default": True} if config == kind["default"] else {})
+            for config, file in files.items()
         ],
         "mteb": {
             "name": name,

@@ -152,8 +152,8 @@ def drawn(asked: MeasurePlan, results: Mapping[str, EncoderResult], seed: int) -
     strict, chance = (
         {
             name: {
-                each: Drawn(float(found[each][0]), np.concatenate([part[side][name][each] for part in parts]))
-                for each in asked.measures
+                measure: Drawn(float(found[measure][0]), np.concatenate([part[side][name][measure] for part in parts]))
+                for measure in asked.measures
             }
             for name, found in once[side].items()
         }
@@ -196,13 +196,15 @@ def rows(asked: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Jso
     """Return a row per measure and encoder: the value with its interval, and what it is if chance orders ties."""
     return [
         {
-            **_named(each),
+            **_named(measure),
             "model": name,
-            **_figure(strict[name][each]),
-            "by_chance": _rounded(chance[name][each].value) if each.at is not None else None,
-            "ceiling": _rounded(asked.table.chains.ceiling(each.at)) if each.name == "card" and each.at else None,
+            **_figure(strict[name][measure]),
+            "by_chance": _rounded(chance[name][measure].value) if measure.at is not None else None,
+            "ceiling": _rounded(asked.table.chains.ceiling(measure.at))
+            if measure.name == "card" and measure.at
+            else None,
         }
-        for each in asked.measures
+        for measure in asked.measures
         for name in strict
     ]
 
@@ -210,10 +212,12 @@ def rows(asked: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Jso
 def differences(asked: MeasurePlan, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
     """Return how far two models are apart on every measure, the better one first."""
     found = []
-    for each in asked.measures:
+    for measure in asked.measures:
         for one, other in combinations(models, 2):
-            better, worse = (one, other) if board[one][each].value >= board[other][each].value else (other, one)
-            found.append({**_named(each), "one": better, "other": worse, **_figure(_less(board, each, better, worse))})
+            better, worse = (one, other) if board[one][measure].value >= board[other][measure].value else (other, one)
+            found.append(
+                {**_named(measure), "one": better, "other": worse, **_figure(_less(board, measure, better, worse))}
+            )
     return found
 
 
@@ -224,7 +228,7 @@ def against_floors(
     found = []
     for each in (measure for measure in asked.measures if measure.is_quality):
         for name in models if floors else ():
-            floor = max(floors, key=lambda other: board[other][each].value)
+            floor = max(floors, key=lambda floor: board[floor][each].value)
             row = _figure(_less(board, each, name, floor))
             low: Any = row["low"]
             found.append({**_named(each), "model": name, "floor": floor, **row, "beaten": low is not None and low > 0})

@@ -196,7 +196,7 @@ def feasible(table: NotesTable, folds: int, seeds: Sequence[int]) -> MeasurePlan
     names = [Measure(protocol, depth) for protocol in PROTOCOLS for depth in DEPTHS]
     names += [Measure(f"auroc_{each}") for each in ("disjoint", "random", "leak")]
     names += [Measure(f"silhouette_{each}") for each in (*LABELLINGS, "delta")]
-    defined = [each for each in names if each.name not in undefined]
+    defined = [name for name in names if name.name not in undefined]
     return MeasurePlan(table, defined, probe, folds, seeds, undefined, notes)
 
 
@@ -248,7 +248,7 @@ def measured(asked: MeasurePlan, vectors: Vectors, name: str, progress: Progress
 def _recalls(
     asked: MeasurePlan, vectors: Vectors, name: str, progress: Progress
 ) -> tuple[dict[Measure, PerGroup], dict[Measure, PerGroup]]:
-    chains, wanted = asked.table.chains, [each for each in asked.measures if each.at is not None]
+    chains, wanted = asked.table.chains, [measure for measure in asked.measures if measure.at is not None]
     if not wanted:
         return {}, {}
     total, label = queries(chains), StepLabel(f"ranking, {name}", "queries")

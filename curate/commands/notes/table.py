@@ -72,10 +72,10 @@ class _Rows:
 def named(assignments: Sequence[str]) -> dict[str, str]:
     """Return field -> column of what was typed as FIELD=NAME; ConfigError for another field."""
     found: dict[str, str] = {}
-    for each in assignments:
-        name, sign, value = each.partition("=")
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
         if not sign or not value:
-            raise ConfigError(f"--column: found {each!r}, expected FIELD=NAME, such as group=patient_id")
+            raise ConfigError(f"--column: found {assignment!r}, expected FIELD=NAME, such as group=patient_id")
         if name not in FIELDS:
             raise ConfigError(f"--column: found the field {name!r}, expected another; {suggestion(name, FIELDS)}")
         if name in found:
@@ -200,7 +200,7 @@ def _places(place: str, cells: Sequence[tuple[int, str]]) -> list[Place | None]:
 
 def _place(text: str) -> Place | None:
     if date := _DATE.fullmatch(text):
-        return tuple(float(part or 0) for part in date.groups())
+        return tuple(float(group or 0) for group in date.groups())
     try:
         number = float(text)
     except ValueError:

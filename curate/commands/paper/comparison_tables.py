@@ -65,7 +65,7 @@ def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words
     ]
     about = [said["group"].format(name=group["name"], tasks=words["names"].join(group["tasks"])) for group in groups]
     orders = [each for each in evaluation["orders"] if {each["one"], each["other"]} <= names]
-    alike = [_alike(each["one"], each["other"], each, words) for each in orders]
+    alike = [_alike(order["one"], order["other"], order, words) for order in orders]
     caption = said["caption"].format(groups=words["listed"].join(about))
     sentences = [caption, *alike, *circular([task for tasks in parts for task in tasks], words)]
     return PaperTable("averages", words["joint"].join(sentences), said["heads"], rows, keys=2)

@@ -73,7 +73,11 @@ class PaperEvidence:
     def tasks(self) -> list[ExportedTask]:
         """Return the tasks of the export; none if it is missing, out of date or without mteb's format."""
         folder = self.context.folder("export") / "mteb"
-        return [_task(each) for each in mteb_tasks.task_folders(folder)] if self.exported and folder.is_dir() else []
+        return (
+            [_task(task_folder) for task_folder in mteb_tasks.task_folders(folder)]
+            if self.exported and folder.is_dir()
+            else []
+        )
 
     @cached_property
     def evaluation(self) -> Figures | None:
@@ -83,7 +87,7 @@ class PaperEvidence:
     @cached_property
     def scored(self) -> list[Figures]:
         """Return the figures of the tasks that were scored on today's export."""
-        now = {each.name: sha256(each.folder / "README.md") for each in self.tasks}
+        now = {task.name: sha256(task.folder / "README.md") for task in self.tasks}
         return [each for each in self._evaluated if each.get("card") == now.get(each["name"], "")]
 
     @property

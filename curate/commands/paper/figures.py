@@ -118,7 +118,7 @@ class PaperFigures:
             means = [POINTS * band["scores"][name] for band in bands]
             panel.plot(range(len(bands)), means, linewidth=0.8, **self._mark(name))
         ranks = [f"{self._said['ranks'][band['best_rank']]}\n({band['queries']:,})" for band in bands]
-        panel.set_xticks(range(len(bands)), [self.fonts.drawn(each) for each in ranks], fontsize=7)
+        panel.set_xticks(range(len(bands)), [self.fonts.drawn(rank) for rank in ranks], fontsize=7)
         panel.set_xlim(-0.3, len(bands) - 0.7)
         panel.set_ylim(-3, 103)
 
@@ -133,7 +133,7 @@ class PaperFigures:
         if not tasks:
             return
         draw = {"difficulty": self._by_difficulty, "quality-speed": self._against_speed}[name]
-        shown = [each for each in self._names if any(each in some for some in models)]
+        shown = [name for name in self._names if any(name in model for model in models)]
         with self._style():
             figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(shown) / 3))
             for task, panel in zip(tasks, axes, strict=True):

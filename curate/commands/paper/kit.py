@@ -79,13 +79,13 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
         said["next"].format(why=each.found, command=each.next) if each.next else each.found
         for each in _absent(known, made, undrawn, said)
     ]
-    text = document([each.name for each in tables], figures, language, (said["absent"], sentences))
+    text = document([table.name for table in tables], figures, language, (said["absent"], sentences))
     write_text(out / DOCUMENT, text)
     found: dict[str, Any] = {
         "folder": str(out),
         "language": language,
         "document": str(out / DOCUMENT),
-        "tables": [{"name": each.name, "caption": each.caption, "rows": len(each.rows)} for each in tables],
+        "tables": [{"name": table.name, "caption": table.caption, "rows": len(table.rows)} for table in tables],
         "figures": [{"name": name, "caption": caption} for name, caption in figures],
         "not_done": [asdict(each) for each in _absent(known, made, undrawn, words("en"))],
     }

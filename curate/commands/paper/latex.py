@@ -173,9 +173,9 @@ def fragment(table: PaperTable, language: str) -> str:
 
 
 def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
-    kinds = "".join("l" if _words(table, at) else "r" for at in columns)
-    rows = [" & ".join(_cell(row[at], language) for at in columns) + r" \\" for row in table.rows]
-    head = " & ".join(escaped(table.heads[at], language) for at in columns) + r" \\"
+    kinds = "".join("l" if _words(table, column) else "r" for column in columns)
+    rows = [" & ".join(_cell(row[column], language) for column in columns) + r" \\" for row in table.rows]
+    head = " & ".join(escaped(table.heads[column], language) for column in columns) + r" \\"
     lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
     body = "\n".join([rf"\begin{{tabular}}{{{kinds}}}%", *lines])
     return f"\\resizebox{{\\ifdim\\width>\\textwidth\\textwidth\\else\\width\\fi}}{{!}}{{%\n{body}}}"
@@ -230,7 +230,7 @@ def document(
     ]
     heading, sentences = absent
     if sentences:
-        items = "\n".join(rf"\item {escaped(each, language)}" for each in sentences)
+        items = "\n".join(rf"\item {escaped(sentence, language)}" for sentence in sentences)
         lines.append(
             f"\\clearpage\n\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n"
         )

@@ -105,12 +105,12 @@ def judges(known: PaperEvidence, words: Words) -> PaperTable | None:
     cut = {tuple(each["raters"]): each for each in (agreed.get("cut") or {}).get("pairs_of_raters") or ()}
     rows: list[Sequence[Shown]] = [
         [
-            " / ".join(each["raters"]),
-            each["items"],
-            _measured(each, kind),
-            *([_measured(cut.get(tuple(each["raters"])), "nominal")] if cut else []),
+            " / ".join(pair["raters"]),
+            pair["items"],
+            _measured(pair, kind),
+            *([_measured(cut.get(tuple(pair["raters"])), "nominal")] if cut else []),
         ]
-        for each in pairs
+        for pair in pairs
     ]
     caption = said["caption"].format(weights=said["weights"][kind])
     sentences = [caption, *([said["cut"]] if cut else []), *_weak(known, words)]
@@ -126,14 +126,14 @@ def review(known: PaperEvidence, words: Words) -> PaperTable | None:
     said = words["tables"]["review"]
     rows: list[Sequence[Shown]] = [
         [
-            said["labels"][each.labels],
-            words["names"].join(each.samples),
-            each.read,
-            *(_checked(each.shares, name) for name in ("agreement", "relevant: confirmed", "recall")),
-            Cell.of(_mapping(each.shares.get("kappa")), 3),
+            said["labels"][check.labels],
+            words["names"].join(check.samples),
+            check.read,
+            *(_checked(check.shares, name) for name in ("agreement", "relevant: confirmed", "recall")),
+            Cell.of(_mapping(check.shares.get("kappa")), 3),
         ]
-        for each in known.checks
-        if each.read and not each.outdated
+        for check in known.checks
+        if check.read and not check.outdated
     ]
     return PaperTable("review", said["caption"], said["heads"], rows, keys=2) if rows else None
 

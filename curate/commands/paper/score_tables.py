@@ -14,7 +14,7 @@ STOCK = "stock"
 
 def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     """Return a row per model, the best first, and one per floor, in the readings that lead; None without scores."""
-    about = words["listed"].join(described(each, words) for each in tasks)
+    about = words["listed"].join(described(task, words) for task in tasks)
     return _scored("scores", tasks, [task["lead"] for task in tasks], about, words)
 
 
@@ -23,9 +23,9 @@ def stock_scores(tasks: Sequence[Figures], words: Words, results: Sequence[Figur
 
     None where that reading leads on every task and nobody else scored one.
     """
-    about = words["listed"].join(_of_task(each, words) for each in tasks)
+    about = words["listed"].join(_of_task(task, words) for task in tasks)
     names = {task["name"] for task in tasks}
-    others = [each for each in results if names & {*each["scores"]}]
+    others = [result for result in results if names & {*result["scores"]}]
     if not others and all(task["lead"] == STOCK for task in tasks):
         return None
     return _scored("scores-mteb", tasks, [STOCK] * len(tasks), about, words, others)

@@ -30,7 +30,7 @@ Marks = Sequence[frozenset[str]]
 
 def overlap_alone(pairs: Sequence[CandidatePair]) -> float | None:
     """Return the average precision of the overlap of characters; None without both labels."""
-    return _precision([each.overlap for each in pairs], pairs)
+    return _precision([pair.overlap for pair in pairs], pairs)
 
 
 def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
@@ -40,20 +40,20 @@ def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
     the words that stand in one sentence of the pair only. Words vote by naive Bayes, learnt on the pairs of other
     queries.
     """
-    one, two = (grams([getattr(each, name) for each in pairs]) for name in ("sentence1", "sentence2"))
+    one, two = (grams([getattr(pair, name) for pair in pairs]) for name in ("sentence1", "sentence2"))
     changed = [
         frozenset(f"+{gram}" for gram in b - a) | {f"-{gram}" for gram in a - b} for a, b in zip(one, two, strict=True)
     ]
     return {
         "overlap": overlap_alone(pairs),
-        "length": _precision([alike_in_length(each.sentence1, each.sentence2) for each in pairs], pairs),
+        "length": _precision([alike_in_length(pair.sentence1, pair.sentence2) for pair in pairs], pairs),
         "sentence2": _learnt(two, pairs),
         "edits": _learnt(changed, pairs),
     }
 
 
 def _precision(scores: Sequence[float], pairs: Sequence[CandidatePair]) -> float | None:
-    labels = [each.label for each in pairs]
+    labels = [pair.label for pair in pairs]
     if len(set(labels)) < 2:
         return None
     found = average_precision(np.array(scores, dtype=np.float64), np.array(labels, dtype=np.float64))
@@ -62,12 +62,12 @@ def _precision(scores: Sequence[float], pairs: Sequence[CandidatePair]) -> float
 
 def _learnt(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
     """Return the average precision of what marks tell, each fifth of the queries scored by what the others teach."""
-    if len({each.query_id for each in pairs}) < FOLDS or len({each.label for each in pairs}) < 2:
+    if len({pair.query_id for pair in pairs}) < FOLDS or len({pair.label for pair in pairs}) < 2:
         return None
-    fold = [int(text_digest(each.query_id)[:8], 16) % FOLDS for each in pairs]
+    fold = [int(text_digest(pair.query_id)[:8], 16) % FOLDS for pair in pairs]
     rules = {
         held: _bayes(
-            [(mark, each.label) for at, (mark, each) in enumerate(zip(marks, pairs, strict=True)) if fold[at] != held]
+            [(mark, pair.label) for at, (mark, pair) in enumerate(zip(marks, pairs, strict=True)) if fold[at] != held]
         )
         for held in set(fold)
     }
@@ -114,7 +114,7 @@ def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purp
     sides = _by_class(positives, place), _by_class(_in_turn(negatives), place)
     sizes = {at: min(len(found), len(sides[1][at])) for at, found in sides[0].items() if at in sides[1]}
     slots = shuffled([at for at, size in sorted(sizes.items()) for _ in range(size)], seed, "slots", purpose)
-    wanted = {at: slots[: most // 2].count(at) for at in sizes}
+    wanted = {size: slots[: most // 2].count(size) for size in sizes}
     sources = [{each.source for each in side} for side in (positives, negatives)]
     first = _taken(sides[1], wanted, sources[0])
     chosen = _taken(sides[0], wanted, {each.source for each in first}, sources[1])
@@ -127,7 +127,7 @@ def paired(items: Sequence[MatchItem]) -> int:
     labels: defaultdict[str, set[int]] = defaultdict(set)
     for each in items:
         labels[each.source].add(each.label)
-    return sum(len(each) == 2 for each in labels.values())
+    return sum(len(label) == 2 for label in labels.values())
 
 
 def _classes(items: Sequence[MatchItem], classes: int) -> list[int]:
@@ -180,7 +180,7 @@ def chosen(made: ParaphraseResult, wanted: Mapping[str, int], deciles: int, seed
     """Return the ids of the pairs that make the set."""
     found: set[str] = set()
     for split, most in wanted.items():
-        here = [each for each in made.pairs if each.usable and made.drawn.side[each.query_id] == split]
+        here = [pair for pair in made.pairs if pair.usable and made.drawn.side[pair.query_id] == split]
         found |= matched([_item(each) for each in here], deciles, most, seed, split)
     return found
 
@@ -193,21 +193,21 @@ def table(made: ParaphraseResult, in_set: set[str]) -> pl.DataFrame:
     """Return the table `paraphrases`: every pair, those of the set with their split."""
     rows = (
         {
-            "pair_id": each.pair_id,
-            "query_id": each.query_id,
-            "sentence1": each.sentence1,
-            "sentence2": each.sentence2,
-            "label": each.label,
-            "kind": each.kind,
-            "retriever": each.retriever,
-            "rank": each.rank,
-            "overlap": each.overlap,
-            "split": made.drawn.side[each.query_id] if each.pair_id in in_set else None,
-            "group": made.drawn.group[each.query_id],
-            "verdict": each.verdict,
-            "votes": [{"judge": name, "answer": answer} for name, answer in sorted((each.votes or {}).items())],
+            "pair_id": pair.pair_id,
+            "query_id": pair.query_id,
+            "sentence1": pair.sentence1,
+            "sentence2": pair.sentence2,
+            "label": pair.label,
+            "kind": pair.kind,
+            "retriever": pair.retriever,
+            "rank": pair.rank,
+            "overlap": pair.overlap,
+            "split": made.drawn.side[pair.query_id] if pair.pair_id in in_set else None,
+            "group": made.drawn.group[pair.query_id],
+            "verdict": pair.verdict,
+            "votes": [{"judge": name, "answer": answer} for name, answer in sorted((pair.votes or {}).items())],
         }
-        for each in made.pairs
+        for pair in made.pairs
     )
     return frame("paraphrases", rows).sort("pair_id")
 
@@ -221,7 +221,7 @@ def fates(made: ParaphraseResult, in_set: set[str]) -> tuple[dict[str, str], dic
             told = query_id in made.writer.disclosing
             broken = "its sentence held personal data" if told else "no sentence kept to the rules"
             queries[query_id] = "the generator refused" if refused else broken
-    left = [each for each in made.pairs if each.pair_id not in in_set]
+    left = [pair for pair in made.pairs if pair.pair_id not in in_set]
     return queries, {each.pair_id: REASONS.get(each.verdict, UNMATCHED) for each in left}
 
 
@@ -239,25 +239,25 @@ def facts(made: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed: 
     """Return the figures of the set: what became of all pairs, how far judges agree, and the floors of each split."""
     queries, pairs = fates(made, in_set)
     unwritten = {name: why for name, why in queries.items() if name not in made.drawn.left_out}
-    verdicts = Counter((each.kind, each.verdict) for each in made.pairs)
-    ways = Counter(each.way for each in made.pairs if each.kind == PARAPHRASE)
+    verdicts = Counter((pair.kind, pair.verdict) for pair in made.pairs)
+    ways = Counter(pair.way for pair in made.pairs if pair.kind == PARAPHRASE)
     return {
         "planned": len(made.pairs) + len(unwritten),
         "built": len(in_set),
         "dropped": dict(sorted(Counter([*unwritten.values(), *pairs.values()]).items())),
         "panel": list(panel),
-        "retrievers": [each.name for each in made.drawn.miners],
+        "retrievers": [miner.name for miner in made.drawn.miners],
         "queries": len(made.drawn.sources),
         "pairs": {
             kind: {verdict: count for (of, verdict), count in sorted(verdicts.items()) if of == kind}
-            for kind in dict.fromkeys(each.kind for each in made.pairs)
+            for kind in dict.fromkeys(pair.kind for pair in made.pairs)
         },
         "ways": dict(sorted(ways.items())),
         "broken_rules": dict(sorted((+made.writer.broken).items())),
         "refused": len(made.writer.refused),
         "agreement": {
-            "sentences": _agreement([each for each in made.pairs if each.family != EDIT], (NO, YES), panel, seed),
-            "edits": _agreement([each for each in made.pairs if each.family == EDIT], ("", CHANGED), panel, seed),
+            "sentences": _agreement([pair for pair in made.pairs if pair.family != EDIT], (NO, YES), panel, seed),
+            "edits": _agreement([pair for pair in made.pairs if pair.family == EDIT], ("", CHANGED), panel, seed),
         },
         "splits": {split: _split(made, in_set, split) for split in SPLITS if split in made.drawn.side.values()},
         "originals": _originals(made),
@@ -266,7 +266,7 @@ def facts(made: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed: 
 
 def _split(made: ParaphraseResult, in_set: set[str], split: str) -> dict[str, Json]:
     """Return the figures of one split: `before` is the average precision of overlap on all that could be chosen."""
-    usable = [each for each in made.pairs if each.usable and made.drawn.side[each.query_id] == split]
+    usable = [pair for pair in made.pairs if pair.usable and made.drawn.side[pair.query_id] == split]
     here = [each for each in usable if each.pair_id in in_set]
     kinds: Json = dict(sorted(Counter(each.kind for each in here).items()))
     return {
@@ -280,9 +280,11 @@ def _split(made: ParaphraseResult, in_set: set[str], split: str) -> dict[str, Js
 
 def _originals(made: ParaphraseResult) -> dict[str, Json]:
     """Return what the judging of originals came to; pairs that nobody judged are neither positives nor negatives."""
-    asked = {each.pair_id for each in made.originals}
-    positives = Counter(each.pair_id for each in made.originals if each.verdict in ("confirmed", "unconfirmed"))
-    verdicts: Json = dict(sorted(Counter(each.verdict for each in made.originals).items()))
+    asked = {original.pair_id for original in made.originals}
+    positives = Counter(
+        original.pair_id for original in made.originals if original.verdict in ("confirmed", "unconfirmed")
+    )
+    verdicts: Json = dict(sorted(Counter(original.verdict for original in made.originals).items()))
     return {
         "paraphrases": len(asked),
         "originals": len(made.drawn.texts),
@@ -304,7 +306,7 @@ def _agreement(pairs: Sequence[CandidatePair], answers: tuple[str, str], panel: 
     def code(said: str | None) -> int:
         return -1 if said is None or said in missing else int(said == answers[1])
 
-    codes = [[code((each.votes or {}).get(name)) for name in panel] for each in pairs]
-    places = {name: place for place, name in enumerate(dict.fromkeys(each.query_id for each in pairs))}
-    clusters = [places[each.query_id] for each in pairs]
+    codes = [[code((pair.votes or {}).get(name)) for name in panel] for pair in pairs]
+    places = {name: place for place, name in enumerate(dict.fromkeys(pair.query_id for pair in pairs))}
+    clusters = [places[pair.query_id] for pair in pairs]
     return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed)

@@ -125,7 +125,9 @@ def draw(config: Config, context: Context, queries: Sequence[tuple[str, str]]) -
     sources = order[:most]
     miners, wanted = neighbours.chosen(config, context), {"test": config.test, "train": config.train}
     asked = {query_id: texts[query_id] for query_id in (order if all(wanted.values()) else sources)}
-    lists = {each.name: neighbours.nearest(each, texts, asked, config.window.last, context.progress) for each in miners}
+    lists = {
+        miner.name: neighbours.nearest(miner, texts, asked, config.window.last, context.progress) for miner in miners
+    }
     group = grouped(texts, near_duplicates(texts, lists.values()))
     side = sides(group, wanted, context.seed)
     found = neighbours.draw(lists, sources, side, config.window, config.neighbours, context.seed)
@@ -155,7 +157,7 @@ def make(config: Config, context: Context, drawn: DrawnQueries, desk: QuestionCl
     made.failed = made.writer.failed
     made.pairs += written(drawn.texts, made.writer.written)
     made.pairs += near(drawn.texts, drawn.neighbours)
-    made.pairs += _edits(config, context, made.writer, drawn, {form(each.sentence2) for each in made.pairs})
+    made.pairs += _edits(config, context, made.writer, drawn, {form(pair.sentence2) for pair in made.pairs})
     if panel:
         made.failed += confirm(made.pairs, panel, asked[SENTENCES], asked, desk)
     _retrieve(config, context, made, panel, asked[SENTENCES], desk)
@@ -188,9 +190,9 @@ def _edits(
     for query_id in drawn.sources if config.edits else ():
         text = drawn.texts[query_id]
         free = (
-            each
-            for each in edits(text, context.language, context.seed, lexer=drawn.words)
-            if form(each.text) not in known and not writer.discloses(each.text, text)
+            edit
+            for edit in edits(text, context.language, context.seed, lexer=drawn.words)
+            if form(edit.text) not in known and not writer.discloses(edit.text, text)
         )
         chosen = list(islice(free, config.edits))
         known |= {form(each.text) for each in chosen}
@@ -209,7 +211,7 @@ def _retrieve(
     """Judge which originals the confirmed paraphrases of the test split mean."""
     drawn = made.drawn
     paraphrases = [
-        each for each in made.pairs if each.kind == PARAPHRASE and each.usable and drawn.side[each.query_id] == "test"
+        pair for pair in made.pairs if pair.kind == PARAPHRASE and pair.usable and drawn.side[pair.query_id] == "test"
     ]
     made.originals = originals.own(paraphrases)
     if panel and paraphrases:

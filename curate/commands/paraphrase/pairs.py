@@ -201,8 +201,8 @@ class CandidatePair:
 def written(texts: Mapping[str, str], sentences: Mapping[str, WrittenSentence]) -> list[CandidatePair]:
     """Return the pairs of queries and their paraphrases."""
     return [
-        CandidatePair(f"paraphrase-{query_id}", query_id, texts[query_id], each.text, PARAPHRASE, each.way)
-        for query_id, each in sentences.items()
+        CandidatePair(f"paraphrase-{query_id}", query_id, texts[query_id], sentence.text, PARAPHRASE, sentence.way)
+        for query_id, sentence in sentences.items()
     ]
 
 
@@ -225,8 +225,8 @@ def near(texts: Mapping[str, str], drawn: Sequence[Neighbour]) -> list[Candidate
 def edited(query_id: str, query: str, edits: Sequence[Edit]) -> list[CandidatePair]:
     """Return the pairs of a query and its edits."""
     return [
-        CandidatePair(f"edit-{query_id}-{number}", query_id, query, each.text, each.kind)
-        for number, each in enumerate(edits, start=1)
+        CandidatePair(f"edit-{query_id}-{number}", query_id, query, edit.text, edit.kind)
+        for number, edit in enumerate(edits, start=1)
     ]
 
 
@@ -238,12 +238,12 @@ def confirm(
     desk: QuestionClient,
 ) -> int:
     """Note what every judge says of every pair; return how many questions failed."""
-    sides = {each.pair_id: (each.sentence1, each.sentence2) for each in pairs}
-    edits = {each.pair_id for each in pairs if each.family == EDIT}
+    sides = {pair.pair_id: (pair.sentence1, pair.sentence2) for pair in pairs}
+    edits = {pair.pair_id for pair in pairs if pair.family == EDIT}
     said = ask_panel({name: sides[name] for name in sides if name not in edits}, panel, question, desk, "sentences")
     said |= confirm_edits({name: sides[name] for name in sides if name in edits}, panel, of_edits, desk)
-    for each in pairs:
-        each.votes = said.get(each.pair_id)
+    for pair in pairs:
+        pair.votes = said.get(pair.pair_id)
     return sum(list(votes.values()).count("failed") for votes in said.values())
 
 
@@ -268,7 +268,9 @@ class JudgedOriginal:
 
 def own(paraphrases: Sequence[CandidatePair]) -> list[JudgedOriginal]:
     """Return each paraphrase with the original that it was written beside."""
-    return [JudgedOriginal(each.query_id, each.pair_id, each.votes or {}) for each in paraphrases]
+    return [
+        JudgedOriginal(paraphrase.query_id, paraphrase.pair_id, paraphrase.votes or {}) for paraphrase in paraphrases
+    ]
 
 
 def pooled(
@@ -284,18 +286,18 @@ def pooled(
     These are the originals that a retriever ranks first for the paraphrase, and neighbours of its own original that a
     panel calls the same, or has not been asked about yet.
     """
-    asked = {each.pair_id: each.sentence2 for each in paraphrases}
+    asked = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases}
     found: dict[tuple[str, str], None] = {}
     for retriever in retrievers if depth else ():
         for pair_id, ids in nearest(retriever, texts, asked, depth, progress).items():
             found |= dict.fromkeys((query_id, pair_id) for query_id in ids)
     same = {text: query_id for query_id, text in texts.items()}
-    by_query = {each.query_id: each.pair_id for each in paraphrases}
+    by_query = {paraphrase.query_id: paraphrase.pair_id for paraphrase in paraphrases}
     for each in others:
         if each.kind == NEIGHBOUR and each.query_id in by_query and each.same:
             found[same[each.sentence2], by_query[each.query_id]] = None
-    for each in paraphrases:
-        found.pop((each.query_id, each.pair_id), None)
+    for paraphrase in paraphrases:
+        found.pop((paraphrase.query_id, paraphrase.pair_id), None)
     return found
 
 
@@ -308,19 +310,19 @@ def judge(
     desk: QuestionClient,
 ) -> tuple[list[JudgedOriginal], int]:
     """Return the judged originals of a pool, and how many questions failed."""
-    sentence = {each.pair_id: each.sentence2 for each in paraphrases}
+    sentence = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases}
     names = {f"{pair_id} {query_id}": (query_id, pair_id) for query_id, pair_id in pool}
     shown = {name: (texts[query_id], sentence[pair_id]) for name, (query_id, pair_id) in names.items()}
     votes = ask_panel(shown, panel, question, desk, "originals")
-    failed = sum(list(each.values()).count("failed") for each in votes.values())
-    return [JudgedOriginal(*names[name], each) for name, each in votes.items()], failed
+    failed = sum(list(vote.values()).count("failed") for vote in votes.values())
+    return [JudgedOriginal(*names[name], vote) for name, vote in votes.items()], failed
 
 
 def rows(
     texts: Mapping[str, str], judged: Sequence[JudgedOriginal], paraphrases: Sequence[CandidatePair]
 ) -> list[dict[str, object]]:
     """Return the rows of the table `originals`: every original, once per paraphrase that it was judged with."""
-    sentence = {each.pair_id: each.sentence2 for each in paraphrases if each.kind == PARAPHRASE}
+    sentence = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases if paraphrase.kind == PARAPHRASE}
     found: list[dict[str, object]] = [
         {
             "query_id": each.query_id,

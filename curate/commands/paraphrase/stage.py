@@ -86,7 +86,9 @@ def _write(config: Config, context: Context, made: ParaphraseResult, pairs: pl.D
     write_table(context.out, "originals", frame("originals", rows).sort("query_id", "pair_id"))
     write_table(context.out, "dropped", figures.dropped(*figures.fates(made, in_set)))
     if panel := _panel(config, context):
-        write_json(context.out / ASKED, asked_facts({name: (each, panel) for name, each in questions(context).items()}))
+        write_json(
+            context.out / ASKED, asked_facts({name: (question, panel) for name, question in questions(context).items()})
+        )
 
 
 def _panel(config: Config, context: Context) -> list[AskedModel]:
@@ -103,7 +105,7 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
 def _parts(config: Config, context: Context, made: ParaphraseResult) -> dict[str, Json]:
     """Return role -> names of who mined negatives, judged and wrote: a model of such a name scores too well here."""
     judged: dict[str, Any] = {each.name: each.identity for each in _panel(config, context)}
-    found: dict[str, Json] = {**parts([each.name for each in made.drawn.miners], judged, context.definitions)}
+    found: dict[str, Json] = {**parts([miner.name for miner in made.drawn.miners], judged, context.definitions)}
     return found | ({} if config.generator == TEMPLATES else {"generator": [config.generator]})
 
 
@@ -139,7 +141,7 @@ def _notes(config: Config, pairs: pl.DataFrame, splits: Any) -> list[str]:  # no
             f"fewer pairs than wanted ({', '.join(short)}); more queries or edits, or fewer deciles, give more"
         )
     told = {
-        name: each["floors"]["overlap"] for name, each in splits.items() if (each["floors"]["overlap"] or 0) > TARGET
+        name: split["floors"]["overlap"] for name, split in splits.items() if (split["floors"]["overlap"] or 0) > TARGET
     }
     notes += [
         f"{name}: the overlap of characters still tells the label (average precision {found:.2f}, expected at most "
@@ -161,7 +163,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "retrievers": {each.name: each.identity for each in neighbours.chosen(config, context)},
         "words": templates.digests(config, context),
         "models": [model.identity for model in models],
-        "prompts": [prompts.writing(context).digest, *(each.digest for each in questions(context).values())],
+        "prompts": [prompts.writing(context).digest, *(question.digest for question in questions(context).values())],
     }
 
 

@@ -139,7 +139,7 @@ def planned(run: Run, order: PilotOrder) -> list[quote.Row]:
     with _bench(run, order) as bench:
         rows = [quote.row(bench.panel.table, seat) for seat in bench.asked().asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
-    return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
+    return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
 
 
 def compare(run: Run, order: PilotOrder) -> dict[str, Any]:

@@ -132,12 +132,12 @@ def write(
     written = PoolTables()
     with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
         found: dict[str, _Kept] = {}
-        for number, each in enumerate(retrievers):
-            blocks = followed(each, corpus, queries, config.depth, ids, progress)
-            found[each.name] = _Kept(Path(beside, str(number)), blocks)
-            if facts := getattr(each, "facts", None):
-                written.facts[each.name] = facts
-            written.notes += getattr(each, "notes", ())
+        for number, retriever in enumerate(retrievers):
+            blocks = followed(retriever, corpus, queries, config.depth, ids, progress)
+            found[retriever.name] = _Kept(Path(beside, str(number)), blocks)
+            if facts := getattr(retriever, "facts", None):
+                written.facts[retriever.name] = facts
+            written.notes += getattr(retriever, "notes", ())
         asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
         names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
         with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:
@@ -206,10 +206,10 @@ class _Kept:
     def __init__(self, path: Path, blocks: Iterator[MappedHits]) -> None:
         counts = [np.empty(0, dtype=np.int64)]
         with path.with_suffix(".docs").open("wb") as docs, path.with_suffix(".scores").open("wb") as scores:
-            for found in blocks:
-                docs.write(found.docs.data)
-                scores.write(found.scores.data)
-                counts.append(found.counts)
+            for block in blocks:
+                docs.write(block.docs.data)
+                scores.write(block.scores.data)
+                counts.append(block.counts)
         self.counts = np.concatenate(counts)
         self._ends = np.cumsum(self.counts)
         self._docs, self._scores = _mapped(Path(docs.name), np.int64), _mapped(Path(scores.name), np.float64)

@@ -68,7 +68,7 @@ class QueriesResult:
     @property
     def kept(self) -> list[FilteredQuery]:
         """Return the queries of the set."""
-        return [each for each in self.queries if each.outcome == KEPT]
+        return [query for query in self.queries if query.outcome == KEPT]
 
 
 def models(config: Config, context: Context) -> list[AskedModel]:
@@ -82,10 +82,14 @@ def make(config: Config, context: Context, drawn: DrawnTexts, desk: QuestionClie
     generator, *panel = models(config, context)
     writer = QueryWriter(QueryRules.of(config, context, {form(text) for text in drawn.real.values()}))
     writer.write(drawn.documents, generator, prompts.writing(context), desk, config.again)
-    there = {each.doc_id: writer.written[each.doc_id] for each in drawn.documents if each.doc_id in writer.written}
+    there = {
+        document.doc_id: writer.written[document.doc_id]
+        for document in drawn.documents
+        if document.doc_id in writer.written
+    }
     asked = {name: (each.text, each.document.text) for name, each in there.items()}
     votes = ask_panel(asked, panel, prompts.filtering(context), desk, "is it a good query?")
-    failed = sum(said == "failed" for each in votes.values() for said in each.values())
+    failed = sum(said == "failed" for vote in votes.values() for said in vote.values())
     fates = {name: fate(votes.get(name, {})) for name in there}
     chosen = matched({name: len(each.text) for name, each in there.items() if fates[name] == KEPT}, drawn, config)
     queries = [
@@ -97,7 +101,7 @@ def make(config: Config, context: Context, drawn: DrawnTexts, desk: QuestionClie
 
 def fate(votes: Mapping[str, str]) -> str:
     """Return `kept` if all filters accept a query, else why not: a missing answer, or the first objection by name."""
-    if not votes or any(said in NONE for said in votes.values()):
+    if not votes or any(vote in NONE for vote in votes.values()):
         return UNASKED
     objections = sorted(set(votes.values()) - {GOOD})
     return f"a filter says: {objections[0]}" if objections else KEPT
@@ -140,17 +144,17 @@ def table(made: QueriesResult, writer: AskedModel) -> pl.DataFrame:
     """Return the table `synthetic`: every query that was written, what the filters said, and what became of it."""
     rows = (
         {
-            "query_id": each.query_id,
-            "text": each.query.text,
+            "query_id": query.query_id,
+            "text": query.query.text,
             "source": mark(writer),
-            "doc_id": each.query.document.doc_id,
-            "asked_length": each.query.document.length,
-            "copied": round(longest_run(each.query.text, each.query.document.text), DIGITS),
-            "attempt": each.query.attempt,
-            "outcome": each.outcome,
-            "answers": [{"judge": name, "answer": answer} for name, answer in sorted(each.votes.items())],
+            "doc_id": query.query.document.doc_id,
+            "asked_length": query.query.document.length,
+            "copied": round(longest_run(query.query.text, query.query.document.text), DIGITS),
+            "attempt": query.query.attempt,
+            "outcome": query.outcome,
+            "answers": [{"judge": name, "answer": answer} for name, answer in sorted(query.votes.items())],
         }
-        for each in made.queries
+        for query in made.queries
     )
     return frame("synthetic", rows).sort("query_id")
 
@@ -167,7 +171,7 @@ def dropped(made: QueriesResult) -> pl.DataFrame:
 def reasons(made: QueriesResult) -> dict[str, str]:
     """Return document -> why no query of it is in the set."""
     lost = dict(made.writer.lost)
-    return lost | {each.query.document.doc_id: each.outcome for each in made.queries if each not in made.kept}
+    return lost | {query.query.document.doc_id: query.outcome for query in made.queries if query not in made.kept}
 
 
 def lines(made: QueriesResult, asked: Sequence[AskedModel], prompts: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
@@ -207,7 +211,9 @@ def facts(made: QueriesResult, asked: Sequence[AskedModel], config: Config) -> d
 
 def _filters(queries: Sequence[FilteredQuery], panel: Sequence[str]) -> dict[str, Json]:
     """Return filter -> answer -> how many queries got it."""
-    return {name: dict(sorted(Counter(each.votes[name] for each in queries if each.votes).items())) for name in panel}
+    return {
+        name: dict(sorted(Counter(query.votes[name] for query in queries if query.votes).items())) for name in panel
+    }
 
 
 def style(drawn: DrawnTexts, kept: Sequence[FilteredQuery], deciles: int) -> dict[str, Json]:

@@ -64,10 +64,10 @@ def draw(config: Config, context: Context, lengths: tuple[int, int]) -> DrawnTex
     rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
     real = {query_id: text for query_id, text in rows if text.strip()}
     corpus = TableCorpus(context.folder("diversify"))
-    usable = [each.doc_id for each in _documents(corpus) if len(each.shown().strip()) >= config.shortest]
+    usable = [document.doc_id for document in _documents(corpus) if len(document.shown().strip()) >= config.shortest]
     chosen = shuffled(sorted(usable), context.seed, "queries", "documents")[: config.drawn]
     there = frozenset(chosen)
-    found = {each.doc_id: each for each in _documents(corpus) if each.doc_id in there}
+    found = {document.doc_id: document for document in _documents(corpus) if document.doc_id in there}
     wanted = targets(sorted(map(len, real.values())), lengths, len(chosen), context.seed)
     label = StepLabel("drawing documents", "documents")
     documents = [
@@ -337,7 +337,9 @@ class QueryWriter:
         again: int,
     ) -> None:
         """Have a model write; what breaks a rule is asked again, each time with what was wrong."""
-        left: dict[str, tuple[DrawnDocument, list[QueryRule]]] = {each.doc_id: (each, []) for each in documents}
+        left: dict[str, tuple[DrawnDocument, list[QueryRule]]] = {
+            document.doc_id: (document, []) for document in documents
+        }
         thinking = model.settings.thinking_tokens
         for attempt in range(1, again + 2):
             if not left:
@@ -374,4 +376,6 @@ class QueryWriter:
 
     def _stand_in(self, documents: Sequence[DrawnDocument]) -> None:
         """Put part of the document in the place of queries that nobody has written yet, so that filters are planned."""
-        self.written |= {each.doc_id: WrittenQuery(each, each.text[: each.length], 0) for each in documents}
+        self.written |= {
+            document.doc_id: WrittenQuery(document, document.text[: document.length], 0) for document in documents
+        }

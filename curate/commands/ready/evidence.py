@@ -95,7 +95,7 @@ class ReadyEvidence:
         """Return task -> the figures of its evaluation; of today's export alone."""
         tasks = self.evaluation["tasks"] if self.evaluation else []
         now = {self.fronts[folder.name]["mteb"]["name"]: sha256(folder / "README.md") for folder in self.folders}
-        return {each["name"]: each for each in tasks if each.get("card") == now.get(each["name"], "")}
+        return {task["name"]: task for task in tasks if task.get("card") == now.get(task["name"], "")}
 
     @property
     def tasks(self) -> list[str]:
@@ -134,7 +134,7 @@ def _outside(known: ReadyEvidence) -> list[str]:
     """Return the evaluated models that were neither retriever nor judge, BM25 and the random encoder apart."""
     apart = {known.rules["random"], known.rules["bm25"]}
     models = known.evaluation["models"] if known.evaluation else []
-    names = [each["model"] for each in models if not each["roles"] and each["model"] not in apart]
+    names = [model["model"] for model in models if not model["roles"] and model["model"] not in apart]
     return [name for name in names if not CUT.search(name)]
 
 

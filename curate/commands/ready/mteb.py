@@ -223,7 +223,7 @@ class PublishedResults:
     @property
     def unwritten(self) -> list[str]:
         """Return models that were scored on a task, and have no file, in words: scored before such files were kept."""
-        rows = [(row["model"], task) for task, found in self.known.scores.items() for row in found["scores"]]
+        rows = [(row["model"], task) for task, score in self.known.scores.items() for row in score["scores"]]
         return [f"{model} on {task}" for model, task in rows if not CUT.search(model) and task in self.lacks(model)]
 
     @property
@@ -235,7 +235,7 @@ class PublishedResults:
         return list(self._of_this_export())
 
     def _of_this_export(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        now = dict(zip(self.known.tasks, (sha256(each / "README.md") for each in self.known.folders), strict=True))
+        now = dict(zip(self.known.tasks, (sha256(folder / "README.md") for folder in self.known.folders), strict=True))
         for path in sorted(self._root.glob("*/*/*.json")):
             if path.name != META and (path.parent / META).is_file():
                 result = read_json(path)
@@ -297,14 +297,14 @@ def _models(known: ReadyEvidence, results: PublishedResults, texts: Mapping[str,
 
 def _open(points: Sequence[ReadyPoint], *names: str) -> str:
     """Return what is open of points of these names, or that begin with one and a colon."""
-    meant = [each for each in points if each.name.partition(":")[0] in names]
+    meant = [point for point in points if point.name.partition(":")[0] in names]
     said = [f"{each.name.partition(': ')[2]}: {each.found}".removeprefix(": ") for each in meant if each.state != "ok"]
     return "; ".join(said) if meant else f"{', '.join(names)} was not looked at"
 
 
 def _large(statistics: Mapping[str, Statistics]) -> str:
     """Return which tasks have more examples than mteb thinks enough: queries, or rows where nothing is searched."""
-    tests = {task: found["test"] for task, found in statistics.items()}
+    tests = {task: statistic["test"] for task, statistic in statistics.items()}
     sizes = {task: test.get("num_queries") or test["num_samples"] for task, test in tests.items()}
     most = rules()["largest"]
     large = [f"{task} has {size:,}" for task, size in sizes.items() if size > most]

@@ -83,7 +83,7 @@ class PullRequest:
     def text(self) -> str:
         """Return the Markdown."""
         every = [*self.points, *self.own_points]
-        trust = [each for each in self.points if each.name in rules()["trust"]]
+        trust = [point for point in self.points if point.name in rules()["trust"]]
         return (
             environment()
             .from_string(template(TEMPLATE))
@@ -92,7 +92,7 @@ class PullRequest:
                 write=mteb_checklist.WRITE,
                 tasks=[{**source.front["mteb"], "path": source.path} for source in self.sources.values()],
                 trust=[{"point": each.name, "": each.state, "found": each.found} for each in trust],
-                statistics={task: list(_rows(found)) for task, found in self.statistics.items()},
+                statistics={task: list(_rows(statistic)) for task, statistic in self.statistics.items()},
                 scores=list(self._scores()),
                 unwritten=self.results.unwritten,
                 items=list(mteb_checklist.items(self.known, every, self.statistics, self.results)),
@@ -114,11 +114,11 @@ class PullRequest:
         made = self.known.evaluation["models"] if self.known.evaluation else []
         roles = {each["model"]: each["roles"] for each in made}
         rows: dict[str, dict[str, str]] = {}
-        for task, found in self.known.scores.items():
-            for row in found["scores"]:
+        for task, score in self.known.scores.items():
+            for row in score["scores"]:
                 part = " and ".join(roles.get(row["model"], ())) or "none"
                 shown = rows.setdefault(row["model"], {"model": row["model"], "part in the making": part})
-                shown[f"{task} ({found['measure']})"] = f"{100 * row['main']:.2f}"
+                shown[f"{task} ({score['measure']})"] = f"{100 * row['main']:.2f}"
         yield from rows.values()
 
     def _imports(self) -> Iterator[str]:

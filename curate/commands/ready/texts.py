@@ -48,7 +48,7 @@ def _bare(name: str) -> pl.Expr:
 
 def texts(known: ReadyEvidence) -> ReadyPoint:
     """Return whether no text is empty or there twice, and no text of one split is in another."""
-    problems = [said for table in tables(known) for said in _problems(table)]
+    problems = [problem for table in tables(known) for problem in _problems(table)]
     if problems:
         return ReadyPoint("texts", "not ok", "; ".join(problems), known.command("texts"))
     return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")

@@ -89,7 +89,7 @@ def _mask(found: Figures, own: Words) -> str:
 
 
 def _experts(shown: Shown, words: Words) -> DoneRow:
-    read = max((each.read for each in shown.experts), default=0)
+    read = max((expert.read for expert in shown.experts), default=0)
     if not read:
         return DoneRow("experts", "absent", "", "experts")
     return DoneRow("experts", "current", words["done"]["said"]["read"].format(read), "experts")
@@ -99,7 +99,7 @@ def _circular(shown: Shown, words: Words) -> DoneRow:
     judges, own = shown.lead["circular"], words["done"]["said"]
     if judges is None:
         return DoneRow("circular", "absent", "", "judges")
-    warned = [each["judge"] for each in judges if each["warned"]]
+    warned = [judge["judge"] for judge in judges if judge["warned"]]
     said = own["gain"].format(words["comma"].join(warned)) if warned else own["no_gain"]
     return DoneRow("circular", "current", said, "judges")
 

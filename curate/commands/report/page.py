@@ -41,10 +41,10 @@ class KindSection:
 
 def sections(shown: Shown, words: Mapping[str, Any], language: str) -> list[KindSection]:
     """Return the sections of the kinds that a run has made, in the order of the kinds."""
-    stages = [each.stage for each in shown.kinds]
+    stages = [kind.stage for kind in shown.kinds]
     return [
-        KindSection(each, {**words, "kind": _words(each, language)}, each.stage not in stages[:place])
-        for place, each in enumerate(shown.kinds)
+        KindSection(kind, {**words, "kind": _words(kind, language)}, kind.stage not in stages[:place])
+        for place, kind in enumerate(shown.kinds)
     ]
 
 
@@ -53,8 +53,8 @@ def with_kinds(words: Mapping[str, Any], shown: Shown, language: str) -> dict[st
 
     A stage that no words name is called as users type it.
     """
-    own = {each.name: _words(each, language) for each in shown.kinds}
-    stages = {each.stage: own[each.name] for each in reversed(shown.kinds)}
+    own = {kind.name: _words(kind, language) for kind in shown.kinds}
+    stages = {kind.stage: own[kind.name] for kind in reversed(shown.kinds)}
     named = {name: {"stage": name, "unit": "", **stages.get(name, {})} for name in shown.steps}
     titles = {name: each["section"] for name, each in own.items()}
     found = {**words, "sections": _behind(words["sections"], titles)}
@@ -247,7 +247,7 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
 def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[str], *, whole: bool) -> str:
     """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
     counts = {name: [row.verdicts[0] for row in each.queries] for name, each in sets(shown).items()}
-    positives = {name: spread(each) for name, each in counts.items()}
+    positives = {name: spread(count) for name, count in counts.items()}
     said = shown.agreed["grades"].values()
     levels = _levels(shown, words)
     return (
@@ -318,7 +318,7 @@ def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]
 
 def _proved(shown: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
     """Return what a sample proves as rows: a figure in words, and what it is of every kind of labels, if of any."""
-    rows = [(title, [each.shares.get(name) for each in shown.experts]) for name, title in words.items()]
+    rows = [(title, [expert.shares.get(name) for expert in shown.experts]) for name, title in words.items()]
     return [(title, figures) for title, figures in rows if any(figures)]
 
 
@@ -336,7 +336,7 @@ def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
         changed: list[Json] = [pair.published] if pair.published else []
         pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said, *changed])
     needed = ("verdicts", "grades", "matching", "passage", "votes", "labelled", "labels")
-    known = {tag: {name: each[name] for name in needed} for tag, each in words.items()}
+    known = {tag: {name: word[name] for name in needed} for tag, word in words.items()}
     found = {
         "pairs": pairs,
         "panel": shown.agreed["panel"],

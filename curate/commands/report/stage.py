@@ -156,10 +156,10 @@ def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
     checked = card_facts.checked(context)
     return [
         ShownKind(
-            each.name, each.stage, each.section, each.section_words, steps[each.stage].facts, checked.get(each.name)
+            kind.name, kind.stage, kind.section, kind.section_words, steps[kind.stage].facts, checked.get(kind.name)
         )
-        for each in kinds.kinds()
-        if each.section and each.stage and each.stage in steps
+        for kind in kinds.kinds()
+        if kind.section and kind.stage and kind.stage in steps
     ]
 
 

@@ -30,17 +30,17 @@ def verdict(shown: Shown, words: Words) -> list[VerdictClause]:
 
 def sentence(clauses: Sequence[VerdictClause], words: Words) -> str:
     """Return the verdict as one sentence."""
-    text = str(words["conclusion"]["join"]).join(each.text for each in clauses) + str(words["conclusion"]["end"])
+    text = str(words["conclusion"]["join"]).join(clause.text for clause in clauses) + str(words["conclusion"]["end"])
     return text[:1].upper() + text[1:]
 
 
 def percents(figure: Figures, words: Words) -> str:
     """Return a share with its interval in percent, with a decimal where whole ones would hide something."""
     bounds = [figure[name] for name in ("value", "low", "high") if figure[name] is not None]
-    said = [f"{100 * each:.0f}" for each in bounds]
-    ends = any(text in ("0", "100") and each not in (0, 1) for text, each in zip(said, bounds, strict=True))
+    said = [f"{100 * bound:.0f}" for bound in bounds]
+    ends = any(text in ("0", "100") and bound not in (0, 1) for text, bound in zip(said, bounds, strict=True))
     if ends or len(set(said)) < len(set(bounds)):
-        said = [f"{100 * each:.1f}" for each in bounds]
+        said = [f"{100 * bound:.1f}" for bound in bounds]
     form = words["conclusion"]["percent" if len(said) == len(("value", "low", "high")) else "bare_percent"]
     return str(form.format(*said))
 

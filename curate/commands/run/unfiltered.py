@@ -140,5 +140,5 @@ def _words(work: Run) -> list[str]:
         section = work.pipeline.sections[name]
         if "dictionary" in type(section).model_fields:
             entries = dictionary(cast("DictionarySettings", section), context, name).entries
-            return [each.term for each in entries if len(each.term) == len(each.synonym)]
+            return [entry.term for entry in entries if len(entry.term) == len(entry.synonym)]
     return []

@@ -63,8 +63,8 @@ def typed(text: str) -> Schema:
     """Return the schema of a type in the short notation, with its description if it has one."""
     words, _, said = text.partition("; ")
     options = [_option(word.strip()) for word in words.split(" | ")]
-    constants = [each["const"] for each in options if "const" in each]
-    others = [each for each in options if "const" not in each]
+    constants = [option["const"] for option in options if "const" in option]
+    others = [option for option in options if "const" not in option]
     options = [*others, {"enum": constants}] if constants else others
     found = options[0] if len(options) == 1 else {"anyOf": options}
     return {**found, "description": said} if said else found

@@ -34,7 +34,7 @@ def figures(pairs: pl.DataFrame) -> dict[str, Json]:
         "positive_share": _rounded(fmean(pairs["label"])) if len(pairs) else None,
         "pairs_of_words": len(words),
         "lengths": {kind: _lengths(pairs.filter(pl.col("kind") == kind)) for kind in KINDS},
-        "shortcuts": {name: _rounded(found) for name, found in _shortcuts(pairs).items()},
+        "shortcuts": {name: _rounded(shortcut) for name, shortcut in _shortcuts(pairs).items()},
     }
 
 
@@ -57,7 +57,7 @@ def pearson(one: Sequence[float], other: Sequence[float]) -> float | None:
 def _shortcuts(pairs: pl.DataFrame) -> dict[str, float | None]:
     rows = list(pairs.select("sentence1", "sentence2").iter_rows())
     signs = (
-        [float(_holds(*each)) for each in pairs.select("sentence2", "term", "synonym").iter_rows()],
+        [float(_holds(*row)) for row in pairs.select("sentence2", "term", "synonym").iter_rows()],
         [overlap(first, second) or 0.0 for first, second in rows],
         [abs(len(second) / len(first) - 1) for first, second in rows],
     )
@@ -108,8 +108,8 @@ class StsResult:
 
 def lost(made: StsResult) -> dict[str, str]:
     """Return query -> why none of its sentences can be used."""
-    written = {each.task.query_id for each in made.draft.sentences}
-    usable = {each.task.query_id for each in made.draft.sentences if each.usable}
+    written = {sentence.task.query_id for sentence in made.draft.sentences}
+    usable = {sentence.task.query_id for sentence in made.draft.sentences if sentence.usable}
     found: dict[str, str] = {}
     for query in (task.query_id for task in made.choice.tasks if task.query_id not in usable):
         rules = "a sentence held personal data" if query in made.draft.disclosing else "no sentence kept to the rules"
@@ -157,8 +157,10 @@ def facts(
     A pair is planned of each query; `left_out` is query -> why there is none.
     """
     draft = made.draft
-    votes = [(each.task.query_id, each.votes) for each in draft.sentences]
-    outcomes = {kind: Counter(each.outcome for each in draft.sentences if each.kind == kind) for kind in KINDS}
+    votes = [(sentence.task.query_id, sentence.votes) for sentence in draft.sentences]
+    outcomes = {
+        kind: Counter(sentence.outcome for sentence in draft.sentences if sentence.kind == kind) for kind in KINDS
+    }
     return {
         "planned": len(pairs) + len(left_out),
         "built": len(pairs),
@@ -168,13 +170,15 @@ def facts(
             "faulty": dict(sorted(Counter(fault.reason for fault in made.book.faults).items())),
             "asked": len(made.words),
             "rejected": len(made.rejected),
-            "agreement": _agreement([(str(line), said) for line, said in made.words.items()], panel, seed),
+            "agreement": _agreement([(str(line), word) for line, word in made.words.items()], panel, seed),
         },
         "panel": list(panel),
         "queries_with_a_word": len(made.choice.tasks),
-        "sentences": {kind: dict(sorted(found.items())) for kind, found in outcomes.items()},
-        "ways": dict(sorted(Counter(each.way for each in draft.sentences).items())),
-        "attempts": {str(n): count for n, count in sorted(Counter(each.attempt for each in draft.sentences).items())},
+        "sentences": {kind: dict(sorted(outcome.items())) for kind, outcome in outcomes.items()},
+        "ways": dict(sorted(Counter(sentence.way for sentence in draft.sentences).items())),
+        "attempts": {
+            str(n): count for n, count in sorted(Counter(sentence.attempt for sentence in draft.sentences).items())
+        },
         "broken_rules": dict(sorted(draft.broken.items())),
         "refused": len(draft.refused),
         "agreement": _agreement(votes, panel, seed),

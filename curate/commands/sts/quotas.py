@@ -74,7 +74,8 @@ def _possible(there: Mapping[frozenset[str], int], left: Mapping[str, int]) -> b
     """Say whether queries, counted by what they can give, can meet all quotas: Hall's condition."""
     kinds: Sequence[str] = sorted(left)
     return all(
-        sum(left[kind] for kind in some) <= sum(count for given, count in there.items() if given & set(some))
+        sum(left[kind] for kind in combination)
+        <= sum(count for given, count in there.items() if given & set(combination))
         for size in range(1, len(kinds) + 1)
-        for some in combinations(kinds, size)
+        for combination in combinations(kinds, size)
     )

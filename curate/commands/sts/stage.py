@@ -59,7 +59,8 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "dropped", figures.dropped(left_out, made))
     panel = _panel(config, context)
     write_json(
-        context.out / ASKED, asked_facts({name: (each, panel) for name, each in _questions(config, context).items()})
+        context.out / ASKED,
+        asked_facts({name: (question, panel) for name, question in _questions(config, context).items()}),
     )
     told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
     facts = {**told, **figures.facts(made, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
@@ -97,9 +98,9 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
         question = materials.panel_question(context, "words")
         votes = confirmed(sorted(met, key=lambda each: each.line), panel, question, desk)
         _refuse_failed(votes)
-        entries = [each for each in entries if set(votes.get(each.line, {YES: YES}).values()) == {YES}]
+        entries = [entry for entry in entries if set(votes.get(entry.line, {YES: YES}).values()) == {YES}]
     # Words that were not confirmed still end where they end: a shorter one inside them was not asked about.
-    rules = Rules(Lexer(entries, [word for each in book.entries for word in each.words]), asks, config.length)
+    rules = Rules(Lexer(entries, [word for entry in book.entries for word in entry.words]), asks, config.length)
     choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
     taken, personal = {bare(text) for _, text in queries}, PersonalData.of(context)
     writer = SentenceWriter(rules, wording, config, context.seed, taken, personal, progress=context.progress)
@@ -113,7 +114,7 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
     if panel:
         question = materials.panel_question(context, "sentences")
         writer.draft.failed += confirm(writer.draft.sentences, panel, question, desk)
-    rejected = [each for each in book.entries if each not in set(entries)]
+    rejected = [entry for entry in book.entries if entry not in set(entries)]
     return StsResult(book, rejected, votes, choice, writer.draft)
 
 
@@ -123,7 +124,7 @@ def _panel(config: Config, context: Context) -> list[AskedModel]:
 
 def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
     """Stop while it is not known which words are synonyms: everything behind is paid for and depends on it."""
-    failed = sum(list(said.values()).count("failed") for said in votes.values())
+    failed = sum(list(vote.values()).count("failed") for vote in votes.values())
     if failed:
         raise RunFailed(f"sts: {failed:,} questions about words failed; run `curate sts` again to retry them")
 
@@ -136,9 +137,9 @@ def draw(
     Splits are of whole groups of words that rows of the dictionary join, so they share no word and no query.
     """
     usable: dict[str, dict[str, Sentence]] = {}
-    for each in sentences:
-        if each.usable:
-            usable.setdefault(each.task.query_id, {})[each.kind] = each
+    for sentence in sentences:
+        if sentence.usable:
+            usable.setdefault(sentence.task.query_id, {})[sentence.kind] = sentence
     root, spelled = synonyms.groups(entries), Lexer(entries).spelled
     group = {query: root[next(iter(kinds.values())).task.term] for query, kinds in usable.items()}
     wanted = {name: getattr(config, name) for name in SPLITS}
@@ -186,7 +187,7 @@ def _questions(config: Config, context: Context) -> dict[str, Question]:
 
 def _prompts(config: Config, context: Context) -> list[Json]:
     """Return name and digest of every prompt that a model was asked with."""
-    used = [(each.name, each.digest) for each in _questions(config, context).values()]
+    used = [(question.name, question.digest) for question in _questions(config, context).values()]
     if config.generator != TEMPLATES:
         writing = materials.generator_prompt(context)
         used.insert(0, (writing.name, writing.digest))

@@ -312,20 +312,20 @@ def confirmed(
     """
     pairs = {str(entry.line): entry.spelled for entry in entries}
     votes = ask_panel(pairs, panel, question, desk, "words")
-    return {int(line): each for line, each in votes.items()}
+    return {int(line): vote for line, vote in votes.items()}
 
 
 def confirm(
     sentences: Sequence[Sentence], panel: Sequence[AskedModel], question: Question, desk: QuestionClient
 ) -> int:
     """Note what every judge says of every sentence; return how many questions failed."""
-    pairs = {str(at): (each.task.query, each.text) for at, each in enumerate(sentences)}
-    for each in sentences:
-        each.votes = {model.name: None for model in panel}
+    pairs = {str(at): (sentence.task.query, sentence.text) for at, sentence in enumerate(sentences)}
+    for sentence in sentences:
+        sentence.votes = {model.name: None for model in panel}
     failed = 0
     for name, votes in ask_panel(pairs, panel, question, desk, "sentences").items():
         failed += list(votes.values()).count("failed")
-        sentences[int(name)].votes = {judge: said if said in (YES, NO) else None for judge, said in votes.items()}
+        sentences[int(name)].votes = {judge: vote if vote in (YES, NO) else None for judge, vote in votes.items()}
     return failed
 
 
@@ -367,7 +367,7 @@ class SentenceWriter:
         self, tasks: Sequence[RewritingTask], model: AskedModel, prompt: RewritingPrompt, desk: QuestionClient
     ) -> None:
         """Have a model write what is missing; what breaks a rule is asked again, each time with what was wrong."""
-        done = {(each.task.query_id, each.kind) for each in self.draft.sentences}
+        done = {(sentence.task.query_id, sentence.kind) for sentence in self.draft.sentences}
         first: dict[RewritingTask, dict[Kind, list[str]]] = {
             task: {kind: [] for kind in KINDS if (task.query_id, kind) not in done} for task in tasks
         }

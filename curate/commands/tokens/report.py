@@ -243,14 +243,14 @@ def _part(
     kept = islice(_kept(part), order.limit)
     while texts := list(islice(kept, BATCH)):
         spans = [tokenizers.spans(text) for text in texts]
-        units, characters = units + sum(map(len, spans)), characters + sum(each.characters for each in spans)
-        for each in counts:
-            _count(each, texts, spans)
+        units, characters = units + sum(map(len, spans)), characters + sum(span.characters for span in spans)
+        for count in counts:
+            _count(count, texts, spans)
         done += len(texts)
         progress(label, done, done)
     if not done:
         raise DataError(f"{part.files[0].place}: found no text, expected one at least; check the file")
-    sums: list[Floats] = [np.array(each.rows) for each in counts]
+    sums: list[Floats] = [np.array(count.rows) for count in counts]
     with waiting(progress, StepLabel(f"resampling {part.name}")):
         figures = tokenizers.figures(sums, order.seed)
     return {
@@ -259,7 +259,7 @@ def _part(
         "units": units,
         "characters": characters,
         "per": "character" if 2 * characters > units else "word",
-        "models": [_row(each, some, order.terms) for each, some in zip(counts, figures, strict=True)],
+        "models": [_row(count, figure, order.terms) for count, figure in zip(counts, figures, strict=True)],
     }
 
 

@@ -197,8 +197,8 @@ def named(name: str) -> dict[str, ModelTokenizer]:
         known = ", ".join((*OFFLINE, *PACKAGED))
         raise ConfigError(f"--models {name}: found no such folder, expected one of a model, or one of {known}")
     sides = {role: _place(name, folder, role) for role in ("query", "document")}
-    made = {place: _of_folder(name, place, folder) for place in set(sides.values())}
-    return {role: made[place] for role, place in sides.items()}
+    made = {side: _of_folder(name, side, folder) for side in set(sides.values())}
+    return {role: made[side] for role, side in sides.items()}
 
 
 def _fetched(name: str) -> Path:
@@ -219,7 +219,7 @@ def _place(name: str, folder: Path, role: str) -> Path:
     """Return where the tokenizer of one side lies: in the model's folder, or in that of its first module."""
     route = _said(folder / "router_config.json").get("structure", {})
     modules = _said(folder / "modules.json")
-    first = [str(each.get("path", "")) for each in modules][:1] if isinstance(modules, list) else []
+    first = [str(module.get("path", "")) for module in modules][:1] if isinstance(modules, list) else []
     below = route.get(role) or first
     place = folder / below[0] if below else folder
     if place != folder and (place / "router_config.json").is_file():
@@ -241,7 +241,7 @@ def _of_folder(name: str, place: Path, folder: Path) -> ModelTokenizer:
 
     def cut(texts: Sequence[str], units: Sequence[UnitSpans]) -> list[Pieces]:
         found = made.encode_batch(list(texts), add_special_tokens=False)
-        return [_pieces(each, some, unknown, special) for each, some in zip(found, units, strict=True)]
+        return [_pieces(each, unit, unknown, special) for each, unit in zip(found, units, strict=True)]
 
     return ModelTokenizer(_own(place, folder), "in the text", cut)
 
@@ -300,8 +300,8 @@ def _pieces(found: Any, units: UnitSpans, unknown: int | None, special: int) -> 
 
 def _own(place: Path, folder: Path) -> int | None:
     """Return the longest input of a model: what sentence-transformers was told, else its tokenizer or its weights."""
-    for at in dict.fromkeys((place, folder)):
-        if (told := _said(at / "sentence_bert_config.json").get("max_seq_length")) is not None:
+    for model_folder in dict.fromkeys((place, folder)):
+        if (told := _said(model_folder / "sentence_bert_config.json").get("max_seq_length")) is not None:
             return int(told)
     if (place / "config.json").is_file() or (folder / "config.json").is_file():
         length = _said(place / "tokenizer_config.json").get("model_max_length")
@@ -333,7 +333,7 @@ def _use() -> ModelTokenizer:
 
     def cut(texts: Sequence[str], units: Sequence[UnitSpans]) -> list[Pieces]:
         whole = made.encode(list(texts), add_bos=False, add_eos=False)
-        return [_alone(text, some, len(ids), alone) for text, some, ids in zip(texts, units, whole, strict=True)]
+        return [_alone(text, unit, len(ids), alone) for text, unit, ids in zip(texts, units, whole, strict=True)]
 
     return ModelTokenizer(None, "word by word", cut)
 

@@ -28,8 +28,8 @@ def spared(triples: TrainTriples) -> dict[int, list[int]]:
     """Return, per positive, the documents that are relevant to a query of it: none of them is its negative."""
     found: dict[int, set[int]] = {}
     for positives in triples.positives:
-        for each in positives:
-            found.setdefault(each, set()).update(positives)
+        for positive in positives:
+            found.setdefault(positive, set()).update(positives)
     return {each: sorted(others - {each}) for each, others in found.items() if len(others) > 1}
 
 

@@ -231,7 +231,7 @@ def _kept_dev(data: RecipeData, model: Foreign, prompt: str) -> float:
 
 def _text_dev(data: RecipeData, model: Foreign, said: Mapping[str, str]) -> float:
     queries = encoded(model, [data.triples.queries[each] for each in data.held.dev], said["query"], "query")
-    texts = [data.triples.documents[each] for each in data.held.documents]
+    texts = [data.triples.documents[document] for document in data.held.documents]
     return dev_score(queries, encoded(model, texts, said["document"], "document"), data.triples, data.held)
 
 

@@ -10,7 +10,7 @@ from curate.pipeline.pipeline import Pipeline, find
 
 def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:
     """Return the settings of `train` in a pipeline file, with `train.key=value` applied; ConfigError lists mistakes."""
-    other = [each for each in assignments if not each.startswith("train.")]
+    other = [assignment for assignment in assignments if not assignment.startswith("train.")]
     if other:
         raise ConfigError(f"--set {other[0]}: expected a setting of train, for example train.batch=64")
     path = find(pipeline)

@@ -81,7 +81,7 @@ def _seconds(data: RecipeData, model: Any) -> float:  # noqa: ANN401 - a model h
 
 
 def _weights(model: Any) -> int:  # noqa: ANN401
-    return sum(each.numel() for each in model.parameters())
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _trained(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
@@ -89,7 +89,7 @@ def _trained(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
         return int(model.get_embedding_dimension()) ** 2
     if settings.lora.rank:  # r x (in + out) of every matrix inside the transformer
         layers = (each for name, each in model.named_parameters() if each.ndim == 2 and "embeddings" not in name)
-        return sum(settings.lora.rank * sum(each.shape) for each in layers)
+        return sum(settings.lora.rank * sum(layer.shape) for layer in layers)
     sides = 2 if settings.recipe == "joint" and not settings.frozen else 1
     return sides * _weights(model)
 
@@ -310,7 +310,7 @@ def _scored(
         of_seeds.append(work.scoring.of(f"seed-{each['seed']}", str(place), documents=kept))
         tell(f"seed {each['seed']}: {of_seeds[-1][0].main:.4f}, base {base[0].main:.4f}")
     rows = [
-        scores.compared(before, [each[at] for each in of_seeds], work.scoring.tasks[at], settings.seed)
+        scores.compared(before, [tasks_scored[at] for tasks_scored in of_seeds], work.scoring.tasks[at], settings.seed)
         for at, before in enumerate(base)
     ]
     return rows[: work.tested], rows[work.tested :]

@@ -52,7 +52,7 @@ def _turned(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
     relevant = pairs["verdict"] == "relevant"
     found = ratios.mean(relevant.to_numpy(), ratios.numbered(pairs["query_id"]), seed)
     bounds = (found.value, found.low, found.high) if found else (None, None, None)
-    rounded = (None if each is None else round(each, 5) for each in bounds)
+    rounded = (None if bound is None else round(bound, 5) for bound in bounds)
     return {
         "pairs": len(pairs),
         "relevant": int(relevant.sum()),

@@ -102,7 +102,7 @@ def otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
     for path, text in wanted.items():
         if (folder / path).is_file():
             found, lines = (folder / path).read_bytes().decode("utf-8", "replace").split("\n"), text.split("\n")
-            same = [one == other for one, other in zip(found, lines, strict=False)]
+            same = [one == line for one, line in zip(found, lines, strict=False)]
             if found != lines:
                 line = [*same, False].index(False) + 1
                 yield f"{path}:{line}: it is not what follows from the tables and the manifest"

@@ -67,7 +67,7 @@ def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = N
             f"{folder}: no {manifest.NAME} in it or one level below; give a folder that `curate export` wrote"
         )
     votes, seen = Votes(ledger, recorded or {}), dict[tuple[str, int | None], str]()
-    return [_readable(each, votes, seen) for each in folders]
+    return [_readable(folder, votes, seen) for folder in folders]
 
 
 def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:

@@ -69,8 +69,8 @@ class RateLimit:
     minute_s: float = 60.0
 
     def __post_init__(self) -> None:
-        self._windows = [(each, False) for each in _windows(self.requests_per_minute, self.minute_s)]
-        self._windows += [(each, True) for each in _windows(self.tokens_per_minute, self.minute_s)]
+        self._windows = [(window, False) for window in _windows(self.requests_per_minute, self.minute_s)]
+        self._windows += [(window, True) for window in _windows(self.tokens_per_minute, self.minute_s)]
 
     def pause(self, tokens: float, now: float) -> float:
         """Return the seconds to wait before a request of so many tokens; 0 for now."""

@@ -92,7 +92,7 @@ class Orders:
 
     def _ordered(self, hits: Sequence[WordHit], windows: Sequence[tuple[int, int]], more: frozenset[str]) -> bool:
         said = more.union(*(hit.concepts for hit in hits))
-        if not any(all(not said.isdisjoint(each) for each in form.needs) for form in self.file.forms.values()):
+        if not any(all(not said.isdisjoint(need) for need in form.needs) for form in self.file.forms.values()):
             return False
         hits = sorted(hits)
         places = [hit.start for hit in hits]
@@ -109,7 +109,7 @@ class Orders:
         against = 0 if not words else few if words < many else calm
         for name, form in self.file.forms.items():
             total = sum(form.weights.get(concept, 0) for concept in said - covered) + against
-            if total >= self.file.least and all(not said.isdisjoint(each) for each in form.needs):
+            if total >= self.file.least and all(not said.isdisjoint(need) for need in form.needs):
                 return name
         return None
 
@@ -147,7 +147,7 @@ def orders() -> Orders:
         languages={name: words.compiled(entries, edges[name]) for name, entries in raw.items()},
         raw=raw,
         scripts={name: re.compile(script) for name, script in file.scripts.items()},
-        verdicts={name: re.compile("|".join(each), re.MULTILINE) for name, each in file.verdicts.items()},
+        verdicts={name: re.compile("|".join(verdict), re.MULTILINE) for name, verdict in file.verdicts.items()},
         plainer=plainer,
     )
 

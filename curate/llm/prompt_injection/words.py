@@ -91,7 +91,7 @@ def compiled(entries: Mapping[str, Sequence[str]], edges: Sequence[str]) -> Word
         for word in words:
             if name not in concepts.get(word, ()):
                 concepts[word] = (*concepts.get(word, ()), name)
-    joined = {word.replace(" ", ""): said for word, said in concepts.items() if len(word.rstrip("*")) > 1}
+    joined = {word.replace(" ", ""): concept for word, concept in concepts.items() if len(word.rstrip("*")) > 1}
     return Words(Finder(concepts, edges), Finder(joined))
 
 

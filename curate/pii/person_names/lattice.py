@@ -109,7 +109,7 @@ class Lattice:
     def behind_word(self, place: int) -> bool:
         """Say whether the best segmentation of what stands before a place ends in a word of two characters or more."""
         starts = range(max(0, place - _LONGEST), place - 1)
-        return any(self.run[at:place] in _words() and self.ends(at, place, slack=0.01) for at in starts)
+        return any(self.run[start:place] in _words() and self.ends(start, place, slack=0.01) for start in starts)
 
     def _weight(self, start: int, end: int) -> float:
         word = self.run[start:end]

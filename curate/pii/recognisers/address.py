@@ -254,7 +254,7 @@ for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:
     done = 0
-    for start, cued in sorted(_starts(text), key=lambda each: (each[0], not each[1])):
+    for start, cued in sorted(_starts(text), key=lambda start: (start[0], not start[1])):
         parts = _read(text, start) if start >= done else []
         if _identifies(parts, cued):
             code = POSTCODE.match(text, parts[-1].end)

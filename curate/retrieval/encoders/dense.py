@@ -212,7 +212,7 @@ def limit_length(model: "SentenceTransformer", length: int) -> int:
     first = model[0]
     routes = getattr(first, "sub_modules", None)
     limited = 0
-    for side in [first] if routes is None else {id(each[0]): each[0] for each in routes.values()}.values():
+    for side in [first] if routes is None else {id(route[0]): route[0] for route in routes.values()}.values():
         known = getattr(type(side), "max_seq_length", None)
         if isinstance(known, property) and known.fset is None:
             continue

@@ -36,7 +36,7 @@ def nodes(address: str, folders: Sequence[Path]) -> list[Node]:
     A file is put into each folder for as long as the machines look for it.
     """
     ray = connected(address)
-    alive = sorted((each for each in ray.nodes() if each["Alive"]), key=lambda each: (each["NodeName"], each["NodeID"]))
+    alive = sorted((node for node in ray.nodes() if node["Alive"]), key=lambda each: (each["NodeName"], each["NodeID"]))
     with _probes(folders) as probes:
         look = ray.remote(num_cpus=0, max_retries=1)(_looking(NAME, probes))
         place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy

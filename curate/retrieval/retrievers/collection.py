@@ -84,8 +84,8 @@ class Collection:
     def about(self) -> About:
         """Return its size and configuration; ConfigError if it cannot be searched as the settings ask."""
         name, client = self._config.collection, self._client
-        names = [each.name for each in self._ask(client.get_collections).collections]
-        names += [each.alias_name for each in self._ask(client.get_aliases).aliases]
+        names = [collection.name for collection in self._ask(client.get_collections).collections]
+        names += [alias.alias_name for alias in self._ask(client.get_aliases).aliases]
         if name not in names:
             raise ConfigError(f"{self._place}.collection: no {name!r} at {self._address}; {suggestion(name, names)}")
         found = self._ask(partial(client.get_collection, name)).config

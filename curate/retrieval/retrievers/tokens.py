@@ -71,6 +71,6 @@ def _cutting(kind: Kind, cache: Path) -> Callable[[Sequence[str]], Batch]:
 def _cut_batch(cut: Cut, texts: Sequence[str]) -> Batch:
     vocabulary: dict[str, int] = {}
     tokens = [[vocabulary.setdefault(token, len(vocabulary)) for token in cut(text)] for text in texts]
-    counts = np.array([len(each) for each in tokens], dtype=np.int32)
-    numbers = np.fromiter((number for each in tokens for number in each), np.int32, counts.sum())
+    counts = np.array([len(token) for token in tokens], dtype=np.int32)
+    numbers = np.fromiter((number for token in tokens for number in token), np.int32, counts.sum())
     return list(vocabulary), numbers, counts

@@ -108,7 +108,7 @@ def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Di
             continue
         longer = (other for other in sorted(others[item], key=rank) if rank(other) < rank(item))
         originals = (other if kept[other] else int(nearest[other]) for other in longer)
-        original = next((other for other in originals if contained(parts[item], parts[other])), None)
+        original = next((original for original in originals if contained(parts[item], parts[original])), None)
         if original is not None:
             kept[item], nearest[item] = False, original
             similarity[item] = round(lengths[item] / lengths[original], 5)
@@ -117,7 +117,9 @@ def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Di
 
 def _hashes(text: str) -> Hashes:
     """Return one number a sentence, each once."""
-    digests = [int.from_bytes(blake2b(part.encode(), digest_size=8).digest(), "big") for part in sentences(text)]
+    digests = [
+        int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big") for sentence in sentences(text)
+    ]
     return np.unique(np.array(digests, dtype=np.uint64))
 
 

@@ -51,7 +51,7 @@ def thresholds(text: str) -> list[float]:
     """
     number = r"(-?\d*\.?\d+)"
     match = re.fullmatch(rf"t={number}:{number}(?::{number})?", text)
-    low, high, step = (float(each or STEP) for each in match.groups()) if match else (0.0, 0.0, 0.0)
+    low, high, step = (float(group or STEP) for group in match.groups()) if match else (0.0, 0.0, 0.0)
     if not (-1 <= low <= high <= 1 and step >= 10.0**-DIGITS and high - low < MOST * step):
         raise ConfigError(
             f"--sweep: found {text!r}, expected t=LOW:HIGH or t=LOW:HIGH:STEP between -1 and 1 and at most {MOST} "

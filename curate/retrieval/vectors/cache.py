@@ -136,7 +136,7 @@ class CachedEncoder:
         label = StepLabel(f"encoding {MANY[role]}, {self.name}", "texts")
         self._progress(label, total, 0)
         step = getattr(self.encoder, "step", None) or GROUP
-        parts = ((places, part) for places, texts in groups for part in chunks(texts, step))
+        parts = ((places, chunk) for places, texts in groups for chunk in chunks(texts, step))
         waiting_rows: list[Vectors] = []
         with ThreadPoolExecutor(lanes) as pool, self._store(role).writing() as keep:
             for (places, part), found in _ahead(pool, lanes, lambda each: self._new(each[1], role), parts):

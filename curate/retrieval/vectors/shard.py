@@ -76,7 +76,7 @@ def write(folder: Path, groups: Iterable[tuple[Keys, Vectors]]) -> Path | None:
                 keys.append(some)
                 dim = rows.shape[1]
             table = np.array(counts, "<u4").tobytes() + np.array(checks, f"S{KEY}").tobytes()
-            tail = table + b"".join(some.tobytes() for some in keys)
+            tail = table + b"".join(key.tobytes() for key in keys)
             tail += TRAILER.pack(MAGIC, dim, len(counts), sum(counts))
             stream.write(tail)
             stream.flush()

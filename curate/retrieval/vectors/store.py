@@ -41,7 +41,7 @@ class Store:
     def load(self) -> None:
         """Read the index of every file anew, after a merge of many small ones; what is damaged is deleted."""
         found = self._read()
-        if any(len(part) >= MANY for part in _sizes(found)) and self._tidy(found):
+        if any(len(size) >= MANY for size in _sizes(found)) and self._tidy(found):
             found = self._read()
         self._fresh, self._shards = [], [shard for shard, _ in found]
         self._maps: dict[int, tuple[mmap.mmap, Vectors]] = {}
@@ -165,9 +165,9 @@ class Store:
         """Merge files of a size of which there are many; False if another process is at it."""
         try:
             with self._lock.acquire(timeout=0):
-                for part in _sizes(found):
-                    if len(part) >= MANY:
-                        self._merge(part)
+                for size in _sizes(found):
+                    if len(size) >= MANY:
+                        self._merge(size)
                 for path in self.folder.glob(f".*{NEW}"):
                     if time.time() - path.stat().st_mtime > ABANDONED_S:
                         path.unlink(missing_ok=True)

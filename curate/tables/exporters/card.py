@@ -235,7 +235,7 @@ def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]
     """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
     first = next(iter(tasks))
     default = f"{first.name}-{first.default}"
-    configs = [each for kind, tables in tasks.items() for each in _configs(tables, kind.name, default)]
+    configs = [config for kind, tables in tasks.items() for config in _configs(tables, kind.name, default)]
     front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
     return (
         environment()

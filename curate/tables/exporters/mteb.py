@@ -99,8 +99,8 @@ def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
     tables = {kind: _tables(folder / kind.name, kind) for kind in _present(benchmark)}
     code = mteb_language(benchmark.language)
     cards = {
-        f"{kind.name}/README.md": card(benchmark, kind, code, there, _counts(benchmark, kind))
-        for kind, there in tables.items()
+        f"{kind.name}/README.md": card(benchmark, kind, code, table, _counts(benchmark, kind))
+        for kind, table in tables.items()
     }
     return {**cards, "README.md": overview(benchmark, tables)}
 

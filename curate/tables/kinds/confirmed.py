@@ -61,10 +61,10 @@ def otherwise(
             )
     answers = {name: _with_gaps(each, items[name].votes) for name, each in said.items() if len(each) == len(panel)}
     for what, others in (
-        ("votes", [name for name, each in answers.items() if items[name].votes not in (None, each)]),
+        ("votes", [name for name, answer in answers.items() if items[name].votes not in (None, answer)]),
         (
             "labels",
-            [name for name, each in answers.items() if verdict(each, items[name].wanted) != items[name].verdict],
+            [name for name, answer in answers.items() if verdict(answer, items[name].wanted) != items[name].verdict],
         ),
     ):
         if others:

@@ -70,7 +70,7 @@ class OfDocuments(BenchmarkKind):
             "grades": pair | {"verdict": text, "votes": votes},
             "contested": pair | {"votes": votes},
         }
-        return {name: pa.schema(each) for name, each in columns.items()}
+        return {name: pa.schema(column) for name, column in columns.items()}
 
     @abstractmethod
     def chosen(self, benchmark: Benchmark) -> Content:

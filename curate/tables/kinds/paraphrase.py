@@ -156,7 +156,7 @@ def contributors(benchmark: Benchmark) -> Mapping[str, Json]:
 
 def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return judge -> answer of the votes of a row."""
-    return {each["judge"]: each["answer"] for each in votes}
+    return {vote["judge"]: vote["answer"] for vote in votes}
 
 
 def _of_split(pairs: pl.DataFrame, split: str) -> pl.DataFrame:

@@ -63,7 +63,7 @@ class SentenceRetrieval(BenchmarkKind):
             "qrels": pair | {"score": pa.int32()},
             "grades": pair | {"verdict": text, "votes": votes},
         }
-        return {name: pa.schema(each) for name, each in columns.items()}
+        return {name: pa.schema(column) for name, column in columns.items()}
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether any paraphrase has an original."""

@@ -251,7 +251,7 @@ def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]]
     """
     if is_named(name, "truth") or (wide and is_named(name, "people")):
         return True
-    if not any(is_named(other, "judges") or kin(other) for other in names):
+    if not any(is_named(name, "judges") or kin(name) for name in names):
         return False
     if is_named(name, "annotators") and not (is_named(name, "judges") or kin(name)):
         return True

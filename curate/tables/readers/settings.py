@@ -300,7 +300,7 @@ def spoken(config: Input, found: Sources | None = None) -> Spoken:
     found = found or sources(config)
     texts = {table: [*_texts(config, found, table)] for table in ("queries", "corpus")}
     whole = language(text for each in texts.values() for text in each)
-    return Spoken(whole, {table: language(each) for table, each in texts.items() if each})
+    return Spoken(whole, {table: language(text) for table, text in texts.items() if text})
 
 
 def _texts(config: Input, found: Sources, table: Table) -> Iterator[str]:

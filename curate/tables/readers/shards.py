@@ -73,7 +73,7 @@ def _nested(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]
     subset = next((path for path in below if path.name == "default"), None)
     if subset or (len(below) == 1 and below[0].name not in (known or USUAL)):
         return splits(subset or below[0], known)
-    return {path.name: [file for part in splits(path, ()).values() for file in part] for path in below}
+    return {path.name: [file for split in splits(path, ()).values() for file in split] for path in below}
 
 
 def _saved(folder: Path) -> list[Path]:

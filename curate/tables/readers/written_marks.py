@@ -15,7 +15,7 @@ _MANIFEST = "MANIFEST.json"
 def beside(queries: Path) -> Path | None:
     """Return the export that a file of queries lies in, if the export has a table of marks."""
     folders = (queries.parent, queries.parent.parent)  # of BEIR, of a task of MTEB
-    return next((each for each in folders if (each / _MANIFEST).is_file() and (each / FILE).is_file()), None)
+    return next((folder for folder in folders if (folder / _MANIFEST).is_file() and (folder / FILE).is_file()), None)
 
 
 def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Problem]:

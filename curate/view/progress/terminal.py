@@ -57,14 +57,14 @@ def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) 
 
     full, empty = ("#", "-") if plain_signs else ("━", "━")
     text = Text(no_wrap=True, overflow="crop", end="")
-    for place, part in enumerate(figures(step, now, width)):
+    for place, figure in enumerate(figures(step, now, width)):
         text.append("  " if place else "")
-        if place == 1 and set(part) == {"-"}:
-            done = min(int(len(part) * step.done / step.total), len(part))
+        if place == 1 and set(figure) == {"-"}:
+            done = min(int(len(figure) * step.done / step.total), len(figure))
             text.append(full * done, "bar.complete")
-            text.append(empty * (len(part) - done), "bar.back")
+            text.append(empty * (len(figure) - done), "bar.back")
         else:
-            text.append(part)
+            text.append(figure)
     text.truncate(width)
     return text
 

@@ -166,7 +166,7 @@ class JudgeBatches:
                         await self._collect(flight, state)
                 except BatchGone as gone:
                     self._lose(flight, gone)
-                over = self.over + sum(each.done for each in self.flights)
+                over = self.over + sum(flight.done for flight in self.flights)
                 money = shown(self.bill.spent / self.rate, self.price.currency) if self.price else ""
                 label = StepLabel(f"waiting for batches, {self.provider.name}", "requests")
                 self.session.progress(label, self.total, min(over, self.total), money)
