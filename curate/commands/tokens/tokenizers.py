@@ -300,8 +300,8 @@ def _pieces(found: Any, units: UnitSpans, unknown: int | None, special: int) -> 
 
 def _own(place: Path, folder: Path) -> int | None:
     """Return the longest input of a model: what sentence-transformers was told, else its tokenizer or its weights."""
-    for model_folder in dict.fromkeys((place, folder)):
-        if (told := _said(model_folder / "sentence_bert_config.json").get("max_seq_length")) is not None:
+    for candidate in dict.fromkeys((place, folder)):
+        if (told := _said(candidate / "sentence_bert_config.json").get("max_seq_length")) is not None:
             return int(told)
     if (place / "config.json").is_file() or (folder / "config.json").is_file():
         length = _said(place / "tokenizer_config.json").get("model_max_length")
