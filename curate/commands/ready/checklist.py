@@ -1,4 +1,4 @@
-"""The checklist of a benchmark that is to be published; nothing is asked, sent or scored."""
+"""Checklist of a benchmark before publication; nothing is sent or scored."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -11,29 +11,29 @@ from curate.commands.ready.points import POINTS
 from curate.runs.runner import Run
 
 
-def points(known: ReadyEvidence) -> list[ReadyPoint]:
-    """Return every point of a run; UserError unless it has an export that is up to date."""
-    _ = known.folders  # first of all, for every other point is of this export
-    return [*(point(known) for point in POINTS), *scored(known)]
+def points(evidence: ReadyEvidence) -> list[ReadyPoint]:
+    """Return the points of a run; UserError without an up-to-date export."""
+    _ = evidence.folders  # first, because it raises without an export, which all other points are about
+    return [*(point(evidence) for point in POINTS), *scored(evidence)]
 
 
 def checklist(run: Run, out: Path | None = None) -> dict[str, Any]:
-    """Return all points as plain values, with how many are open; with `out` the folder for a pull request is written.
+    """Return all points and their counts by state; with `out`, also write the folder for a pull request.
 
-    A pull request has points of its own: the upload, and names that mteb has not.
+    A pull request adds two points: the upload of the texts, and task names that are free in mteb.
     """
-    known = ReadyEvidence(run)
-    found = points(known)
-    written = None if out is None else pull_request.write(known, found, out)
-    found += written.points if written else []
-    states = Counter(each.state for each in found)
+    evidence = ReadyEvidence(run)
+    run_points = points(evidence)
+    written = None if out is None else pull_request.write(evidence, run_points, out)
+    run_points += written.points if written else []
+    states = Counter(point.state for point in run_points)
     return {
         "run": str(run.folder),
-        "ready": states["ok"] == len(found),
+        "ready": states["ok"] == len(run_points),
         "ok": states["ok"],
         "not_ok": states["not ok"],
         "not_measured": states["not measured"],
-        "points": [asdict(each) for each in found],
+        "points": [asdict(point) for point in run_points],
         "folder": None if written is None else str(written.folder),
         "files": written.files if written else [],
         "edited": written.edited if written else [],
