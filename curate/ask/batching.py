@@ -1,4 +1,4 @@
-"""Judging by batches: one process per judge, which first collects what others left open."""
+"""Batch judging: one process per judge, which first collects the batches that other processes left open."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -20,72 +20,72 @@ from curate.llm.providers.batch import batch_provider
 from curate.pipeline.stage import Context
 
 
-def open_batches(ledger: Ledger, seat: LlmState) -> list[Batch]:
+def open_batches(ledger: Ledger, state: LlmState) -> list[Batch]:
     """Return the batches of a judge that are not collected yet."""
-    return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+    return Batches(ledger).open(state.key.judge_digest, state.key.rubric_digest, state.key.replicate)
 
 
 def refuse_open(run: PanelRun) -> None:
-    """Stop if a vendor works on batches of these judges and this run would ask online: they would be paid twice."""
+    """UserError if a vendor works on batches of these judges and this run would ask online: that would pay twice."""
     if not (run.context.consent.batch or run.context.consent.offline):
-        for seat in run.asked():
-            _refuse(seat, open_batches(run.table.ledger, seat))
+        for state in run.asked():
+            _refuse(state, open_batches(run.table.ledger, state))
 
 
-def refuse_abandoned(claims: Claims, ledger: Ledger, seat: LlmState) -> None:
-    """Stop if a vendor works on batches of a judge and the process that would collect them is gone."""
-    found = open_batches(ledger, seat)
-    if found and claims.take([_turn(seat)]):
-        _refuse(seat, found)
+def refuse_abandoned(claims: Claims, ledger: Ledger, state: LlmState) -> None:
+    """UserError if a vendor works on batches of a judge and the process that would collect them is gone."""
+    batches = open_batches(ledger, state)
+    if batches and claims.take([_turn(state)]):
+        _refuse(state, batches)
 
 
-def _refuse(seat: LlmState, found: Sequence[Batch]) -> None:
-    if found:
+def _refuse(state: LlmState, batches: Sequence[Batch]) -> None:
+    if batches:
         raise UserError(
-            f"judges.{seat.name}: its vendor still works on {len(found)} batches ({found[0].batch_id}, ...); "
+            f"judges.{state.name}: its vendor still works on {len(batches)} batches ({batches[0].batch_id}, ...); "
             "collect them with `curate judge --batch`"
         )
 
 
 def in_batches(run: PanelRun) -> None:
-    """Ask language models by batches where their vendors have them, for less money and later answers.
+    """Ask language models by batches where their vendors have them: cheaper, slower.
 
-    A judge that another process asks by batches is waited for: what that one leaves open is collected here.
+    A judge that another process asks by batches is waited for; batches that it leaves open are collected here.
     """
-    context, told = run.context, set[str]()
-    waiting = [seat for seat in run.paid() if _able(seat, context)]
+    context, notified = run.context, set[str]()
+    waiting = [state for state in run.paid() if _able(state, context)]
     while waiting:
         with Claims(run.table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
             sharing.bury(claims)
-            taken = claims.take([_turn(seat) for seat in waiting])
-            mine = [seat for seat in waiting if _turn(seat) in taken]
-            waiting = [seat for seat in waiting if _turn(seat) not in taken]
-            for name in {seat.name for seat in waiting} - told:
+            claimed = claims.take([_turn(state) for state in waiting])
+            own_states = [state for state in waiting if _turn(state) in claimed]
+            waiting = [state for state in waiting if _turn(state) not in claimed]
+            for name in {state.name for state in waiting} - notified:
                 context.tell(f"judges.{name}: another process asks it by batches; waiting for that one")
-                told.add(name)
-            if mine:
-                _ask(run.at(*mine), claims)
-        if not mine:
+                notified.add(name)
+            if own_states:
+                _ask(run.at(*own_states), claims)
+        if not own_states:
             time.sleep(sharing.PAUSE_S)
 
 
-def _able(seat: LlmState, context: Context) -> bool:
-    """Say whether a judge can be asked by batches; if not, tell why."""
-    if batch_provider(seat.settings) is None:
-        context.tell(batch.no_batch(seat.name))
+def _able(state: LlmState, context: Context) -> bool:
+    """Return whether a judge can be asked by batches; notify the reason if not."""
+    if batch_provider(state.settings) is None:
+        context.tell(batch.no_batch(state.name))
         return False
-    if context.consent.max_cost is not None and seat.settings.price is None:
-        context.tell(f"judges.{seat.name}: without a price no cap can be kept for a batch; asked online")
+    if context.consent.max_cost is not None and state.settings.price is None:
+        context.tell(f"judges.{state.name}: without a price no cap can be kept for a batch; asked online")
         return False
     return True
 
 
 def _ask(run: PanelRun, claims: Claims) -> None:
-    """Ask judges whose turn this process has, for all prompts that no other process is asking."""
-    table, context, seats, orders = run.table, run.context, run.paid(), []
-    for seat in seats:
-        share = Share(table.ledger, claims, seat.key, seat.work, table.since)
-        orders.append(_order(run, replace(seat, work=list(share))))
+    """Ask the judges that this process claimed, for all prompts that no other process is asking."""
+    table, context, states, orders = run.table, run.context, run.paid(), []
+    for state in states:
+        share = Share(table.ledger, claims, state.key, state.work, table.since)
+        orders.append(_order(run, replace(state, work=list(share))))
         claims.renew()
     batch.ask_batches(
         orders,
@@ -93,41 +93,41 @@ def _ask(run: PanelRun, claims: Claims) -> None:
         budget=context.consent.budget,
         progress=context.progress,
         tell=context.tell,
-        beat=(sharing.LEASE_S / 4, partial(_renew, claims, {_turn(seat) for seat in seats})),
+        beat=(sharing.LEASE_S / 4, partial(_renew, claims, {_turn(state) for state in states})),
     )
 
 
-def _order(run: PanelRun, seat: LlmState) -> batch.BatchJob:
-    table, asked = run.table, batch_provider(seat.settings)
-    assert asked is not None
+def _order(run: PanelRun, state: LlmState) -> batch.BatchJob:
+    table, batch_client = run.table, batch_provider(state.settings)
+    assert batch_client is not None
 
     def tasks() -> Iterator[Task]:
-        return table.tasks(seat, table.again(seat).work)
+        return table.tasks(state, table.again(state).work)
 
-    read = partial(rating.reading, seat.judge, seat.key)
-    account = client.Account(**vars(seat.key), run=run.context.run_id)
-    failed, settings = partial(rating.failure, seat.key), seat.settings
+    read = partial(rating.reading, state.judge, state.key)
+    account = client.Account(**vars(state.key), run=run.context.run_id)
+    failed, settings = partial(rating.failure, state.key), state.settings
     return batch.BatchJob(
         tasks,
         read,
-        asked,
+        batch_client,
         account,
         failed,
         settings.price,
         run.config.mixed_models,
         settings.tokens_a_han,
         settings.batch_items,
-        run.watch(seat),
+        run.watch(state),
     )
 
 
 def _renew(claims: Claims, turns: set[str]) -> None:
-    """Keep what is claimed; RunFailed if this process slept until its turn was another's."""
+    """Renew the claims; RunFailed if another process took one over while this one slept."""
     if turns - claims.renew():
         raise RunFailed("this process stood still until another one took its batches over; the same command goes on")
 
 
-def _turn(seat: LlmState) -> str:
-    """Return the claim of who asks a judge by batches."""
-    key = seat.key
+def _turn(state: LlmState) -> str:
+    """Return the name of the claim on asking a judge by batches."""
+    key = state.key
     return f"batch:{key.judge_digest}:{key.rubric_digest}:{key.replicate}"

@@ -1,4 +1,4 @@
-"""Bills of a run by the ledger, and plans, per vendor's currency and in total."""
+"""Bills of a run, from the ledger, and totals of plans, per currency and converted into one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,33 +15,33 @@ from curate.pipeline.stage import Context
 Bill = dict[str, Json]
 Row = dict[str, Json]
 LATENCY_S = 5.0
-"""Seconds that a call is taken to last to a judge that was never asked."""
+"""Assumed latency in seconds of a judge that was never asked."""
 COUNTED = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 
 
 def bills(ledger: Ledger, context: Context, judges: Mapping[str, tuple[str, Price | None]]) -> dict[str, Bill]:
-    """Return judge -> what the run has paid for it: COUNTED, cost and currency, None where one call does not know.
+    """Return judge -> its bill in this run: COUNTED, cost and currency; a sum is None if a call lacks the number.
 
-    `judges` is name -> digest and price. Calls that do not know their currency were paid in that of the price.
+    `judges` is name -> digest and price. A call without a currency was paid in that of the price.
     """
-    found = ledger.bill(context.run_id, [digest for digest, _ in judges.values()])
-    parts = {name: found.filter(pl.col("judge_digest") == digest) for name, (digest, _) in judges.items()}
-    return {name: _bill(part, judges[name][1], context) for name, part in parts.items() if len(part)}
+    calls = ledger.bill(context.run_id, [digest for digest, _ in judges.values()])
+    calls_by_judge = {name: calls.filter(pl.col("judge_digest") == digest) for name, (digest, _) in judges.items()}
+    return {name: _bill(rows, judges[name][1], context) for name, rows in calls_by_judge.items() if len(rows)}
 
 
-def _bill(part: pl.DataFrame, price: Price | None, context: Context) -> Bill:
+def _bill(calls: pl.DataFrame, price: Price | None, context: Context) -> Bill:
     usual = price.currency if price else None
-    paid = [(cost, currency or usual) for cost, currency in part.select("cost", "currency").iter_rows()]
+    paid = [(cost, currency or usual) for cost, currency in calls.select("cost", "currency").iter_rows()]
     total = context.rates.total(paid, usual)
-    counts = {name: None if part[name].has_nulls() else int(part[name].sum()) for name in COUNTED}
+    counts = {name: None if calls[name].has_nulls() else int(calls[name].sum()) for name in COUNTED}
     return {**counts, "cost": total.amount, "currency": total.currency or usual}
 
 
 def total(bills: Mapping[str, Bill], context: Context) -> Total:
-    """Return what several bills come to.
+    """Return the total of several bills.
 
-    The currency is that of the pipeline, or of the prices; that of a cap, which another command may not have, counts
-    only where these leave it open.
+    Its currency is that of the pipeline, else that of the bills; that of the budget only where these leave it open, for
+    another command may have another budget.
     """
     amounts: list[Any] = [(bill["cost"], bill["currency"]) for bill in bills.values()]
     paid = {str(bill["currency"]) for bill in bills.values() if bill["cost"] and bill["currency"]}
@@ -50,17 +50,17 @@ def total(bills: Mapping[str, Bill], context: Context) -> Total:
 
 
 def planned(amounts: Sequence[Amount], context: Context) -> Total:
-    """Return what plans come to in all, in the currency that was named with the cap, else the pipeline's."""
+    """Return the total of plans, in the currency of the budget, else the pipeline's."""
     return context.rates.total(amounts, context.consent.currency or context.currency)
 
 
-def by(found: Total) -> str:
+def by(total: Total) -> str:
     """Return the rates by which a total was converted, with their days, as the end of a clause; empty for none."""
-    return "".join(f"; {rate.said()}" for rate in found.rates)
+    return "".join(f"; {rate.said()}" for rate in total.rates)
 
 
 def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
-    """Return currency -> what was paid in it; what a bill does not know is left out."""
+    """Return currency -> amount paid in it, sorted; bills without a cost or a currency are left out."""
     amounts: dict[str, float] = {}
     for bill in filter(None, bills.values()):
         cost, currency = bill["cost"], bill["currency"]
@@ -69,13 +69,13 @@ def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
     return dict(sorted(amounts.items()))
 
 
-def facts(found: Total) -> dict[str, Json]:
-    """Return what a stage's report keeps of a total beside its amount."""
-    return {"total": found.amount, "currency": found.currency, "rates": [rate.plain() for rate in found.rates]}
+def facts(total: Total) -> dict[str, Json]:
+    """Return a total as a stage's report stores it."""
+    return {"total": total.amount, "currency": total.currency, "rates": [rate.plain() for rate in total.rates]}
 
 
 def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: int, tokens: int) -> float:
-    """Return about how long calls last: calls x mean latency / concurrency, or longer by the vendor's rate limits.
+    """Return the estimated minutes of calls: calls x mean latency / concurrency, or longer by the vendor's rate limits.
 
     The latency is that of the judge's last calls in the ledger, LATENCY_S without any.
     """
@@ -88,10 +88,10 @@ def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: 
 
 
 def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]:
-    """Return the rows of a plan, behind several of them one of their sums; models are asked side by side.
+    """Return the rows of a plan, followed by a row of totals if there are several; `minutes` is the longest.
 
-    `money` are the columns that hold amounts in the `currency` of the row; an amount that is not there is taken from
-    the first of them, for who has no batches is asked online.
+    `money` are the columns with amounts in the `currency` of the row. A missing amount counts as the first of them: a
+    judge without batches is asked online.
     """
     if len(rows) < 2:
         return rows
@@ -100,11 +100,11 @@ def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]
         cells: list[Any] = [row[column] for row in rows]
         if column in money and any(cell is not None for cell in cells):
             paid: list[Any] = [(row[money[0]] if row[column] is None else row[column], row["currency"]) for row in rows]
-            found = planned(paid, context)
-            last[column] = None if found.amount is None else round(found.amount, 4)
-            if last["currency"] is None and found.rates:
-                context.tell(f"in all{by(found)}")
-            last["currency"] = last["currency"] or found.currency
+            total = planned(paid, context)
+            last[column] = None if total.amount is None else round(total.amount, 4)
+            if last["currency"] is None and total.rates:
+                context.tell(f"in all{by(total)}")
+            last["currency"] = last["currency"] or total.currency
         elif column == "minutes":
             last[column] = max(cells)
         elif column not in (*money, "currency"):

@@ -1,4 +1,4 @@
-"""Build encoders, retrievers and judges from a pipeline's names and definitions; stages hand them down."""
+"""Build encoders, retrievers and judges from the names and definitions of a pipeline."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +33,12 @@ Plugin = TypeVar("Plugin", bound=Callable[..., object])
 def encoder(context: Context, name: str) -> CachedEncoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
     encoders = with_presets(context.definitions.get("encoders", {}))
-    whole = {each: with_named_sides(settings, encoders) for each, settings in encoders.items()}
-    if name not in whole and name not in ENCODERS.names():
-        raise unknown_encoder("encoder", name, {*whole, *ENCODERS.names()})
-    make, config = _resolve(ENCODERS, "encoders", {"encoders": whole}, name)
-    made = privacy_guard.guarded(make(name, config), context)
-    return CachedEncoder(made, default_folder(context.home), context.progress, context.tell)
+    complete = {key: with_named_sides(settings, encoders) for key, settings in encoders.items()}
+    if name not in complete and name not in ENCODERS.names():
+        raise unknown_encoder("encoder", name, {*complete, *ENCODERS.names()})
+    make, config = _resolve(ENCODERS, "encoders", {"encoders": complete}, name)
+    guarded = privacy_guard.guarded(make(name, config), context)
+    return CachedEncoder(guarded, default_folder(context.home), context.progress, context.tell)
 
 
 def retriever(context: Context, name: str) -> Retriever:
@@ -69,16 +69,16 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 
 def kit(context: Context) -> Kit:
-    """Return what plugins may ask for."""
+    """Return the services that plugins may use."""
     may_send = partial(privacy_guard.may_send, context=context)
-    named, cache = IdNames(context.folder("mask"), context.home), context.home / "cache"
+    id_names, cache = IdNames(context.folder("mask"), context.home), context.home / "cache"
     plugins = partial(encoder, context)
-    return Kit(plugins, cache, engine(context), device(context), named, language=context.language, may_send=may_send)
+    return Kit(plugins, cache, engine(context), device(context), id_names, language=context.language, may_send=may_send)
 
 
 def engine(context: Context) -> Engine | None:
-    """Return what works on a corpus in parts; None where the pipeline names nothing."""
-    settings = {name: value for name, value in context.engine.items() if name != "device"}
+    """Return the engine that processes a corpus in parts; None if the pipeline names none."""
+    settings = {name: setting for name, setting in context.engine.items() if name != "device"}
     if not settings:
         return None
     kind = str(settings.get("kind", "local"))
@@ -87,14 +87,14 @@ def engine(context: Context) -> Engine | None:
 
 
 def workers(context: Context) -> Engine | None:
-    """Return the processes apart that the pipeline's engine has, for work that needs no GPU; None without any."""
-    found = getattr(engine(context), "workers", None)
-    made: Engine | None = found() if found else None
-    return made
+    """Return the worker processes of the pipeline's engine, for work that needs no GPU; None without any."""
+    make = getattr(engine(context), "workers", None)
+    pool: Engine | None = make() if make else None
+    return pool
 
 
 def device(context: Context) -> str:
-    """Return where vectors are compared: cpu, unless the pipeline says cuda, cuda:N or auto."""
+    """Return the device that vectors are compared on: cpu, unless the pipeline names cuda, cuda:N or auto."""
     return str(context.engine.get("device", "cpu"))
 
 
@@ -113,9 +113,9 @@ def _with_encoders(
     raise unknown_encoder(family[:-1], name, {*defined, *builtin, *encoders})
 
 
-def _unknown_judge(name: str, known: Sequence[str]) -> ConfigError:
+def _unknown_judge(name: str, names: Sequence[str]) -> ConfigError:
     """Return the error of a name that cannot judge, with the nearest that can; `replay` and `similarity` need more."""
-    judges = sorted({*known} - {"replay", "similarity"})
+    judges = sorted({*names} - {"replay", "similarity"})
     near = difflib.get_close_matches(name, judges, n=3)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return ConfigError(
@@ -141,13 +141,13 @@ def _resolve(
     """Return the plugin's class and its checked settings: the definition's, or the defaults of a built-in."""
     settings = definitions.get(family, {}).get(name)
     if settings is None and name not in registry.names():
-        known = {*definitions.get(family, {}), *registry.names()}
-        raise ConfigError(f"{family}: unknown {registry.family} {name!r}: {suggestion(name, known)}")
+        choices = {*definitions.get(family, {}), *registry.names()}
+        raise ConfigError(f"{family}: unknown {registry.family} {name!r}: {suggestion(name, choices)}")
     settings = dict(settings or {})
     kind = settings.pop("kind", name)
     if kind not in (kinds := registry.names()):
-        found = repr(kind) if kind != name else "nothing"
-        raise ConfigError(f"{family}.{name}.kind: found {found}; {suggestion(str(kind), [*kinds, *more_kinds])}")
+        got = repr(kind) if kind != name else "nothing"
+        raise ConfigError(f"{family}.{name}.kind: found {got}; {suggestion(str(kind), [*kinds, *more_kinds])}")
     make = registry.load(str(kind))
     config = getattr(import_module(make.__module__), "Config", None)
     if not (isinstance(config, type) and issubclass(config, Section)):

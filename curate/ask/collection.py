@@ -18,46 +18,46 @@ Wanted = dict[str, pl.DataFrame]
 
 
 def collect(run: PanelRun) -> Wanted:
-    """Have all seats rate what is missing, and return judge -> pairs that a cascade asked it for; {} without one."""
-    wanted = Wanted()
+    """Collect all missing ratings; return judge -> pairs that a cascade asked it for, {} without a cascade."""
+    pairs_by_judge = Wanted()
     if run.config.cascade is None:
         rate(run)
-        return wanted
-    for seat, pairs in run.turns():
-        wanted[seat.name] = pairs
-        rate(run.at(seat))
-    return wanted
+        return pairs_by_judge
+    for state, pairs in run.turns():
+        pairs_by_judge[state.name] = pairs
+        rate(run.at(state))
+    return pairs_by_judge
 
 
 def rate(run: PanelRun) -> None:
-    """Have seats rate what they still have to, the language models side by side."""
+    """Collect the missing ratings of the judges, those of the language models concurrently."""
     table, context = run.table, run.context
     consent.need_masked(run.seats, context)
-    for seat in run.seats:
-        if isinstance(seat, HeuristicState):
-            rating.rate(seat.judge, seat.work, table.ledger, seat.key, table.rubric.scale, context.progress)
+    for state in run.seats:
+        if isinstance(state, HeuristicState):
+            rating.rate(state.judge, state.work, table.ledger, state.key, table.rubric.scale, context.progress)
     if context.consent.batch:
-        waiting = [seat for seat in run.paid() if seat.work or batching.open_batches(table.ledger, seat)]
+        waiting = [state for state in run.paid() if state.work or batching.open_batches(table.ledger, state)]
         batching.in_batches(run.at(*waiting))
-        run = run.at(*(table.again(seat) for seat in waiting))
+        run = run.at(*(table.again(state) for state in waiting))
     _online(run.at(*run.asked()))
 
 
 def _online(run: PanelRun) -> None:
-    """Ask language models for what they have to rate, together with other processes."""
-    table, context, seats = run.table, run.context, run.paid()
+    """Ask language models online for their missing ratings, sharing the prompts with other processes."""
+    table, context, states = run.table, run.context, run.paid()
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
         sharing.bury(claims)
-        checks = [partial(batching.refuse_abandoned, claims, table.ledger, seat) for seat in seats]
+        checks = [partial(batching.refuse_abandoned, claims, table.ledger, state) for state in states]
         shares = [
-            Share(table.ledger, claims, seat.key, seat.work, table.since, check)
-            for seat, check in zip(seats, checks, strict=True)
+            Share(table.ledger, claims, state.key, state.work, table.since, check)
+            for state, check in zip(states, checks, strict=True)
         ]
-        paces = [client.pace(_limits(run, seat), table.ledger, seat.key.judge_digest) for seat in seats]
-        watches = [run.watch(seat) for seat in seats]
+        paces = [client.pace(_limits(run, state), table.ledger, state.key.judge_digest) for state in states]
+        watches = [run.watch(state) for state in states]
         while shares:
             client.ask(
-                [_job(run, *each) for each in zip(seats, shares, paces, watches, strict=True)],
+                [_job(run, *arguments) for arguments in zip(states, shares, paces, watches, strict=True)],
                 table.ledger,
                 budget=context.consent.budget,
                 progress=context.progress,
@@ -67,14 +67,14 @@ def _online(run: PanelRun) -> None:
             shares = sharing.rest(shares, context.tell)
 
 
-def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit, watch: client.Watch | None) -> client.Job:
+def _job(run: PanelRun, state: LlmState, share: Share, pace: RateLimit, watch: client.Watch | None) -> client.Job:
     return client.Job(
-        name=f"judges.{seat.label}",
-        tasks=run.table.tasks(seat, share),
-        provider=provider(seat.settings),
-        account=client.Account(**vars(seat.key), run=run.context.run_id),
-        limits=_limits(run, seat),
-        total=sum(len(each.passages) for each in share.work),
+        name=f"judges.{state.label}",
+        tasks=run.table.tasks(state, share),
+        provider=provider(state.settings),
+        account=client.Account(**vars(state.key), run=run.context.run_id),
+        limits=_limits(run, state),
+        total=sum(len(prompt.passages) for prompt in share.work),
         pace=pace,
         ours=share.keeps,
         unit="pairs",
@@ -83,5 +83,5 @@ def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit, watch: cl
     )
 
 
-def _limits(run: PanelRun, seat: LlmState) -> client.RequestLimits:
-    return consent.limits(seat.settings, mixed_models=run.config.mixed_models)
+def _limits(run: PanelRun, state: LlmState) -> client.RequestLimits:
+    return consent.limits(state.settings, mixed_models=run.config.mixed_models)

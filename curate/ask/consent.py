@@ -1,4 +1,4 @@
-"""Consent to spend: what asking models would cost, and whether that is allowed."""
+"""Consent to spend: cost estimates of asking models, checked against the budget."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,22 +14,24 @@ from curate.pipeline.stage import Context
 from curate.system import egress
 
 TOKENS_BESIDE = 100
-"""Most tokens that a prompt has beside a passage for its markers and its grade."""
+"""Most tokens that a prompt adds to a passage, for its markers and its grade."""
 
 
 def plans(run: PanelRun) -> dict[str, CostEstimate]:
-    """Return what asking each language model for all that is missing would come to; in a cascade it is the most."""
+    """Return label -> cost estimate of all missing ratings of each language model; in a cascade an upper bound."""
     batches = run.context.consent.batch
     return {
-        seat.label: plan((task.request for task in run.table.tasks(seat, seat.work)), price, run.table.token_rate(seat))
-        for seat in run.asked()
-        for price in [batch_price(seat.settings.price) if batches and seat.settings.batch else seat.settings.price]
+        state.label: plan(
+            (task.request for task in run.table.tasks(state, state.work)), price, run.table.token_rate(state)
+        )
+        for state in run.asked()
+        for price in [batch_price(state.settings.price) if batches and state.settings.batch else state.settings.price]
     }
 
 
 def need_consent(run: PanelRun) -> None:
-    """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
-    models = {seat.name: seat.settings for seat in run.asked()}
+    """Raise BudgetError or UserError with the plan of unpaid calls, unless the user set a budget that can be kept."""
+    models = {state.name: state.settings for state in run.asked()}
     try:
         permit("judging", models, lambda: plans(run), run.context)
     except BudgetError as error:
@@ -41,17 +43,17 @@ def need_consent(run: PanelRun) -> None:
 
 
 def warn_of_windows(run: PanelRun) -> None:
-    """Tell whose longest prompt, with its answer, is about as long as the context window that its settings name."""
+    """Notify judges whose longest prompt, with its answer, may exceed the context window of their settings."""
     longest = max((text.tokens for text in run.table.pool.shown), default=0) + TOKENS_BESIDE
-    for seat in run.asked():
-        window, thinking = seat.settings.context_tokens, seat.judge.thinking_tokens
-        bound = rating.prefix_tokens(seat.judge) + (run.config.batch + 2) * longest + thinking
-        if window is None or bound <= window:  # which spares most runs a look at every prompt
+    for state in run.asked():
+        window, thinking = state.settings.context_tokens, state.judge.thinking_tokens
+        bound = rating.prefix_tokens(state.judge) + (run.config.batch + 2) * longest + thinking
+        if window is None or bound <= window:  # an upper bound, so that most runs need not build every prompt
             continue
-        used = [estimate(task.request) for task in run.table.tasks(seat, seat.work)]
+        used = [estimate(task.request) for task in run.table.tasks(state, state.work)]
         if (most := max((usage.prompt + usage.output for usage in used), default=0)) > window:
             run.context.tell(
-                f"judges.{seat.name}: a prompt and its answer may have {most:,} tokens, and its context_tokens are "
+                f"judges.{state.name}: a prompt and its answer may have {most:,} tokens, and its context_tokens are "
                 f"{window:,}: what is beyond is not read; show less text with judge.batch or judge.passage_tokens"
             )
 
@@ -62,9 +64,10 @@ def permit(
     planned: Callable[[], Mapping[str, CostEstimate]],
     context: Context,
 ) -> None:
-    """Stop with the plan of what models are not paid for yet, unless the user allows to spend within a cap.
+    """Raise an error with the plan of unpaid calls, unless the user set a budget.
 
-    The currency of the cap is settled and told; BudgetError if not all prices can be counted in it.
+    UserError offline; BudgetError without a budget, or if not all prices can be converted into its currency, which is
+    settled here and notified.
     """
     if not models:
         return
@@ -77,8 +80,10 @@ def permit(
     if budget.policy.currency:
         context.tell(f"cap: {budget.policy.clause(prices)}")
     if remedy := budget.policy.remedy(prices):
-        found = planned()
-        raise BudgetError("\n".join([f"{verb} would send:", *_listed(found, context), remedy]), _rows(found, context))
+        estimates = planned()
+        raise BudgetError(
+            "\n".join([f"{verb} would send:", *_listed(estimates, context), remedy]), _rows(estimates, context)
+        )
 
 
 def planned_rows(run: PanelRun) -> list[billing.Row]:
@@ -86,43 +91,43 @@ def planned_rows(run: PanelRun) -> list[billing.Row]:
     return _rows(plans(run), run.context)
 
 
-def _listed(found: Mapping[str, CostEstimate], context: Context) -> list[str]:
-    """Return plans as lines of text, of several also what they come to in all."""
-    lines = [f"  {name}: {each.said()}" for name, each in found.items()]
-    if len(found) > 1:
-        total = billing.planned([(each.cost, each.currency) for each in found.values()], context)
-        lines.append(f"  in all: {together(list(found.values()), total).said()}{billing.by(total)}")
+def _listed(estimates: Mapping[str, CostEstimate], context: Context) -> list[str]:
+    """Return plans as lines of text, followed by their total if there are several."""
+    lines = [f"  {name}: {estimate.said()}" for name, estimate in estimates.items()]
+    if len(estimates) > 1:
+        total = billing.planned([(estimate.cost, estimate.currency) for estimate in estimates.values()], context)
+        lines.append(f"  in all: {together(list(estimates.values()), total).said()}{billing.by(total)}")
     return lines
 
 
-def _rows(found: Mapping[str, CostEstimate], context: Context) -> list[billing.Row]:
-    """Return plans as rows in the columns of `quote`, of several also what they come to in all."""
+def _rows(estimates: Mapping[str, CostEstimate], context: Context) -> list[billing.Row]:
+    """Return plans as rows in the columns of `quote`, followed by their total if there are several."""
     rows: list[billing.Row] = [
         {
             "judge": name,
-            "calls": each.calls,
-            "prompt_tokens": each.prompt_tokens,
-            "answer_tokens": each.output_tokens,
-            "online": None if each.cost is None else round(each.cost, 4),
-            "currency": None if each.cost is None else each.currency,
+            "calls": estimate.calls,
+            "prompt_tokens": estimate.prompt_tokens,
+            "answer_tokens": estimate.output_tokens,
+            "online": None if estimate.cost is None else round(estimate.cost, 4),
+            "currency": None if estimate.cost is None else estimate.currency,
         }
-        for name, each in found.items()
+        for name, estimate in estimates.items()
     ]
     return billing.in_all(rows, context, ("online",))
 
 
 def need_masked(panel: Sequence[JudgeState], context: Context) -> None:
-    """Stop before a judge is given texts that may carry them away, unless all that looks like personal data may."""
-    for seat in panel:
-        who = f"judges.{seat.name}"
-        if isinstance(seat, LlmState) and seat.work:
-            privacy_guard.may_ask(who, seat.settings, context)
-        elif isinstance(seat, HeuristicState) and seat.work:
-            privacy_guard.ask(who, egress.beyond(who, seat.judge), context)
+    """Raise UserError if a judge could send texts elsewhere that still hold what looks like personal data."""
+    for state in panel:
+        who = f"judges.{state.name}"
+        if isinstance(state, LlmState) and state.work:
+            privacy_guard.may_ask(who, state.settings, context)
+        elif isinstance(state, HeuristicState) and state.work:
+            privacy_guard.ask(who, egress.beyond(who, state.judge), context)
 
 
 def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> client.RequestLimits:
-    """Return how a provider is asked."""
+    """Return the limits on requests to a provider."""
     return client.RequestLimits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,

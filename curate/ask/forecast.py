@@ -1,6 +1,6 @@
-"""Forecast of judging before a pool exists: prompts of typical texts x the size of pools, with controls and cascade.
+"""Cost forecast of judging before a pool exists: prompts of sample texts x pool sizes, with controls and cascade.
 
-It is what `quote` counts exactly once the pool is there.
+`quote` counts the same exactly once the pool exists.
 """
 
 import math
@@ -27,12 +27,12 @@ from curate.review import drawing
 KINDS = 3
 """Kinds of controls that need no people, one of each at a query."""
 CONTROLS = "controls"
-"""Purpose of the prompts of the gate, as plans, bills and progress show it."""
+"""Purpose of the prompts of the gate, shown in plans, bills and progress."""
 
 
 @dataclass(frozen=True)
 class SampleTexts:
-    """Texts of the first rows, which stand for all."""
+    """Texts of the first rows, taken as typical."""
 
     queries: Sequence[str]
     documents: Sequence[str]
@@ -40,14 +40,14 @@ class SampleTexts:
 
 @dataclass(frozen=True)
 class PoolSize:
-    """How many queries have a pool, and how many documents one holds, at most."""
+    """Number of queries with a pool, and maximum documents per pool."""
 
     queries: int
     documents: int
 
     @classmethod
     def most(cls, config: PoolConfig, queries: int, documents: int) -> "PoolSize":
-        """Return the largest pools that so many queries and documents can have."""
+        """Return the largest pools possible with so many queries and documents."""
         return cls(
             min(config.queries or queries, queries), min(config.size, config.depth * len(config.retrievers), documents)
         )
@@ -55,13 +55,13 @@ class PoolSize:
 
 @dataclass(frozen=True)
 class JudgeForecast:
-    """What a language model would be asked."""
+    """Cost forecast of one language model."""
 
     judge: str
-    """Its name; that of its controls is another, as in `quote`."""
+    """Its name, or `NAME, controls` for its controls, as in `quote`."""
     estimate: CostEstimate
     least: float
-    """Share of the estimate that is asked in any case: below 1 for the later judges of a cascade."""
+    """Share of the estimate that is certain to be asked: below 1 for the later judges of a cascade."""
 
     @property
     def cost_least(self) -> float | None:
@@ -70,33 +70,41 @@ class JudgeForecast:
 
 
 def forecast(config: Config, context: Context, texts: SampleTexts, pools: PoolSize) -> list[JudgeForecast]:
-    """Return what each language model of the panel would be asked at most: first the controls of all, then the pool.
+    """Return upper bounds for each language model of the panel: first the controls of all, then the pool.
 
     Calls are bounds; prompts are means over the sample, each of a full batch, and none where the sample is empty.
     """
     rubric = load_rubric(config, context)
-    seats = [(name, *build.judge(context, name, rubric)) for name in config.models]
-    first = min(seats, key=lambda seat: weight(seat[2].price) if seat[2] else 0.0)[0]
-    later = _always(config, pools.queries * pools.documents) if config.cascade else 1.0
+    members = [(name, *build.judge(context, name, rubric)) for name in config.models]
+    first = min(members, key=lambda member: weight(member[2].price) if member[2] else 0.0)[0]
+    pairs = pools.queries * pools.documents
+    sample = min(max(config.cascade_sample * pairs, LEAST), pairs)  # every judge of a cascade rates it
+    later = sample / max(pairs, 1) if config.cascade else 1.0
     calls = pools.queries * math.ceil(pools.documents / config.batch)
     controls = _controls(config, rubric.scale, calls)
-    before, after = list[JudgeForecast](), list[JudgeForecast]()
-    for name, judge, model in seats:
+    control_forecasts, pool_forecasts = list[JudgeForecast](), list[JudgeForecast]()
+    for name, judge, model in members:
         requests = list(_requests(judge, config, texts, pools.documents)) if isinstance(judge, LlmJudge) else []
         if model is None or not requests:
             continue
-        found = plan(requests, model.price, TokenRate(model.tokens_a_han))
+        sampled = plan(requests, model.price, TokenRate(model.tokens_a_han))
         if controls:
-            before.append(JudgeForecast(f"{name}, {CONTROLS}", times(found, controls / found.calls), 1.0))
+            control_forecasts.append(
+                JudgeForecast(f"{name}, {CONTROLS}", times(sampled, controls / sampled.calls), 1.0)
+            )
         share = 1.0 if name == first else later
-        after.append(JudgeForecast(name, times(found, calls / found.calls), share))
-    return [*before, *after]
+        pool_forecasts.append(JudgeForecast(name, times(sampled, calls / sampled.calls), share))
+    return [*control_forecasts, *pool_forecasts]
 
 
-def times(found: CostEstimate, factor: float) -> CostEstimate:
-    """Return an estimate of so many times as many calls."""
-    calls, prompt, output = (round(each * factor) for each in (found.calls, found.prompt_tokens, found.output_tokens))
-    return CostEstimate(calls, prompt, output, None if found.cost is None else found.cost * factor, found.currency)
+def times(estimate: CostEstimate, factor: float) -> CostEstimate:
+    """Return an estimate scaled by a factor."""
+    calls, prompt, output = (
+        round(count * factor) for count in (estimate.calls, estimate.prompt_tokens, estimate.output_tokens)
+    )
+    return CostEstimate(
+        calls, prompt, output, None if estimate.cost is None else estimate.cost * factor, estimate.currency
+    )
 
 
 def _requests(judge: LlmJudge, config: Config, texts: SampleTexts, documents: int) -> Iterator[Request]:
@@ -106,20 +114,15 @@ def _requests(judge: LlmJudge, config: Config, texts: SampleTexts, documents: in
         yield judge.build(cut(query, config.query_tokens), passages[start : start + batch])
 
 
-def _always(config: Config, pairs: int) -> float:
-    """Return the share of the pairs that every judge of a cascade rates."""
-    return min(max(config.cascade_sample * pairs, LEAST), pairs) / max(pairs, 1)
-
-
 def _controls(config: Config, scale: Scale, prompts: int) -> int:
-    """Return how many prompts the controls fill at most: half of each, those of one query together.
+    """Return the maximum number of prompts with controls: controls fill half a prompt, and prompts have one query.
 
-    Without a gate they are those that need no people, beside so many prompts of the pool.
+    Without a gate they are the controls that need no people, for a pool of `prompts` prompts.
     """
     gate = config.gate
     if gate.positives is None:
         return config.control_queries(prompts) * math.ceil(KINDS / max(config.batch // 2, 1))
-    known = drawing.known(gate.positives, scale)
-    good = min(gate.size, known.filter(pl.col("expected").is_in(list(scale.relevant))).height)
+    labelled = drawing.known(gate.positives, scale)
+    good = min(gate.size, labelled.filter(pl.col("expected").is_in(list(scale.relevant))).height)
     controls = good + gate.size + gate.adversarial * len(FAMILIES)
-    return min(controls, known["query_id"].n_unique() + controls // max(config.batch // 2, 1))
+    return min(controls, labelled["query_id"].n_unique() + controls // max(config.batch // 2, 1))

@@ -1,4 +1,4 @@
-"""What a manifest says of labels that follow from a panel's grades, so that they can be derived again."""
+"""Provenance of labels that follow from a panel's grades, in a manifest, so that they can be recomputed."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from curate.tables.exporters.ids import AS_THEY_ARE, PublishedIds
 def made_by_panel(
     context: Context, benchmark: Benchmark, judged: pl.DataFrame, ids: PublishedIds = AS_THEY_ARE
 ) -> dict[str, Json]:
-    """Return who judged, what was shown and how votes became verdicts; `judged` are all verdicts of the run."""
+    """Return judges, prompt settings and consensus rule of a run; `judged` are all its verdicts."""
     panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
     policies = judged.filter(voting.by_policy())["policy"].unique().sort().to_list()
     if len(policies) > 1:
@@ -39,16 +39,16 @@ def made_by_panel(
 
 
 def ledger_key(identity: Mapping[str, Json]) -> dict[str, Json]:
-    """Return under what the ledger keeps a judge's ratings; recorded grades are in none."""
+    """Return the ledger key of a judge's ratings; recorded grades are in no ledger."""
     read = identity.get("rubric")
-    judge = digest({name: value for name, value in identity.items() if name != "rubric"})
+    judge = digest({name: parameter for name, parameter in identity.items() if name != "rubric"})
     rubric = read["digest"] if isinstance(read, Mapping) else ""
     recorded = {"assessor": identity["assessor"]} if "replay" in identity else None
     return {"judge": judge, "rubric": rubric, "recorded": recorded}
 
 
 def _outside(judged: pl.DataFrame, benchmark: Benchmark, ids: PublishedIds) -> list[Json]:
-    """Return the votes on pairs that were judged and are in no export, each pattern with its number of pairs."""
-    left = ids.of(judged).join(benchmark.verdicts, on=PAIR, how="anti")["votes"]
-    patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in left)
+    """Return the vote patterns of pairs that were judged but not exported, each with its number of pairs."""
+    votes_outside = ids.of(judged).join(benchmark.verdicts, on=PAIR, how="anti")["votes"]
+    patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in votes_outside)
     return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]

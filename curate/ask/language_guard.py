@@ -13,9 +13,9 @@ from curate.tables.readers.settings import OTHER, Input, Spoken, base, spoken
 
 def rubric_name(language: str) -> str:
     """Return the name of the rubric of a language; of the English one where there is none."""
-    known = resources.names("prompts")
-    wanted = (f"rubric-{language}", f"rubric-{base(language)}")
-    return next((name for name in wanted if name in known), f"rubric-{OTHER}")
+    rubrics = resources.names("prompts")
+    candidates = (f"rubric-{language}", f"rubric-{base(language)}")
+    return next((name for name in candidates if name in rubrics), f"rubric-{OTHER}")
 
 
 def newest_rubric(language: str) -> str:
@@ -28,21 +28,29 @@ def newest_rubric(language: str) -> str:
 def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> None:
     """Raise ConfigError if language models would read a rubric of another language than the texts.
 
-    What a user `said` that the texts are counts, else what they look like. Texts of a language that has no rubric are
-    judged by an English one. Heuristics (None) read none. What differs without being wrong is a note.
+    The language of the texts is the one that a user `said`, else the detected one. Texts of a language without a rubric
+    are judged by an English one. Heuristics read no rubric (None). Harmless differences are notes.
     """
-    told, of_run = Spoken(base(said), {}) if said else _told(context), context.language
+    detected, of_run = Spoken(base(said), {}) if said else _detected_language(context), context.language
     if asked is None:
-        if told is not None and not told.fits(of_run):
-            context.tell(f"judge: note: the language of the run is {of_run}, and the texts look {told}: see --language")
+        if detected is not None and not detected.fits(of_run):
+            context.tell(
+                f"judge: note: the language of the run is {of_run}, and the texts look {detected}: see --language"
+            )
         return
-    if told is not None and not _suits(asked, told):
-        mine, better = base(asked.language), rubric_name(told.language)
+    # without a rubric of the language an English one is right too
+    unserved = detected is not None and rubric_name(detected.language) == f"rubric-{OTHER}"
+    if detected is not None and not (detected.fits(asked.language) or (unserved and base(asked.language) == OTHER)):
+        rubric_language, better = base(asked.language), rubric_name(detected.language)
         by_language = asked.name == rubric_name(of_run)
-        remedy = f"--language {told.language}{_whole(context)}" if by_language else f"--set judge.rubric={better}"
+        # texts that are masked already must be masked again in the new language, so the whole run is needed
+        masked = context.report("mask") is not None
+        command = f" to `curate run {context.run / 'pipeline.yaml'} --run {context.run}`" if masked else ""
+        remedy = f"--language {detected.language}{command}" if by_language else f"--set judge.rubric={better}"
         raise ConfigError(
-            f"judge: the texts look {told}, and the rubric {asked.name!r} is {mine}; give {remedy} for the rubric "
-            f"{better!r}, or --language {mine} to have them judged by this one all the same"
+            f"judge: the texts look {detected}, and the rubric {asked.name!r} is {rubric_language}; give "
+            f"{remedy} for the rubric {better!r}, or --language {rubric_language} to have them judged by this one all "
+            "the same"
         )
     if base(asked.language) != base(of_run):
         context.tell(
@@ -50,28 +58,16 @@ def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> N
         )
 
 
-def _whole(context: Context) -> str:
-    """Return the command that takes a language for a whole run, if its texts are masked in another one already."""
-    masked = context.report("mask") is not None
-    return f" to `curate run {context.run / 'pipeline.yaml'} --run {context.run}`" if masked else ""
+def _detected_language(context: Context) -> Spoken | None:
+    """Return the language of the texts, from `ingest` if the source is not on this disk; None if unknown.
 
-
-def _suits(asked: Rubric, told: Spoken) -> bool:
-    """Say whether a rubric is of the language of the texts, or English for want of one."""
-    alone = rubric_name(told.language) == f"rubric-{OTHER}"
-    return told.fits(asked.language) or (alone and base(asked.language) == OTHER)
-
-
-def _told(context: Context) -> Spoken | None:
-    """Return the language of the texts, as `ingest` found it where no source is on this disk; None if nothing is known.
-
-    ConfigError, DataError, MissingExtra or RunFailed if the source cannot be read and `ingest` has yet to read it.
+    ConfigError, DataError, MissingExtra or RunFailed if the source cannot be read and `ingest` did not run yet.
     """
     section, report = context.settings.get("ingest"), context.report("ingest")
     if not isinstance(section, Mapping):
         return None
     facts = report.facts.get("languages") if report else None
-    known = Spoken(**facts) if isinstance(facts, Mapping) else None  # type: ignore[arg-type]
+    recorded = Spoken(**facts) if isinstance(facts, Mapping) else None  # type: ignore[arg-type]
     source = section.get("source")
     if (
         report is not None
@@ -79,10 +75,10 @@ def _told(context: Context) -> Spoken | None:
         and source not in resources.DEMOS
         and not Path(source).expanduser().exists()
     ):
-        return known  # a task of mteb, which takes long to load again, or a folder that is gone
+        return recorded  # a task of mteb, which takes long to load again, or a folder that is gone
     try:
         return spoken(check(Input, {name: section[name] for name in Input.model_fields if name in section}, "ingest"))
     except (CurateError, OSError):
         if report is None:
             raise
-        return known
+        return recorded

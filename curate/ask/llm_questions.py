@@ -1,6 +1,6 @@
-"""Questions of a stage to language models: known from the ledger, planned, asked, read.
+"""Questions of a stage to language models: looked up in the ledger, planned, sent, parsed.
 
-Answers are kept nowhere but in the replies, so a killed or repeated stage reads what was answered and pays it once.
+Answers are stored only as replies in the ledger, so a killed or repeated stage reads them again and pays once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from curate.pipeline.stage import Context
 
 @dataclass(frozen=True)
 class AskedModel:
-    """A language model, and what it is asked for."""
+    """A language model and the purpose of its calls."""
 
     name: str
     settings: LanguageModel
@@ -33,7 +33,7 @@ class AskedModel:
 
     @classmethod
     def named(cls, context: Context, name: str, key: str, purpose: str) -> "AskedModel":
-        """Return the language model that a setting `key` names; ConfigError if the name means no such thing."""
+        """Return the language model that the setting `key` names; ConfigError if it is none."""
         settings = build.language_model(context, name)
         if settings is None:
             raise ConfigError(f"{key}: {name!r} is no language model; `curate models` lists those that can be asked")
@@ -46,120 +46,122 @@ class AskedModel:
 
     @property
     def identity(self) -> dict[str, Json]:
-        """Return what can change an answer; the purpose keeps these calls out of the bills and figures of judging."""
+        """Return all that can change an answer; `purpose` separates these calls from those of judging."""
         thinking = self.settings.thinking_tokens
         return {"model": dict(identity(self.settings)), "thinking_tokens": thinking, "purpose": self.purpose}
 
     @property
     def family(self) -> str | None:
-        """Return the family that is declared, or that of the model's name."""
+        """Return the declared family, else the one that the model's name implies."""
         return family(self.settings.model, self.settings.family)
 
 
 @dataclass(frozen=True)
 class Ask(Generic[Answer]):
-    """One request, and what reads its reply."""
+    """One request and the reader of its reply."""
 
     request: Request
     read: Callable[[Reply], Answer]
     query_digest: str = ""
     slots: tuple[str, ...] = ()
-    """Digests of the other texts that it is about."""
+    """Digests of the other texts in the request."""
 
     def task(self) -> client.Task:
-        """Return it as the door to a model takes it."""
-        return client.Task(self.request, self._reading, _failed, query_digest=self.query_digest, slots=self.slots)
+        """Return the task for `client.ask`; it settles no rating."""
 
-    def _reading(self, reply: Reply) -> client.ReplyResult:
-        status = self.read(reply).status
-        return client.ReplyResult(form=status, fruitful=status not in NONE)
+        def read(reply: Reply) -> client.ReplyResult:
+            status = self.read(reply).status
+            return client.ReplyResult(form=status, fruitful=status not in NONE)
 
+        def failed(_error: ProviderError) -> client.ReplyResult:
+            return client.ReplyResult(form="failed", fruitful=False)
 
-def _failed(_error: ProviderError) -> client.ReplyResult:
-    return client.ReplyResult(form="failed", fruitful=False)
+        return client.Task(self.request, read, failed, query_digest=self.query_digest, slots=self.slots)
 
 
 @dataclass(frozen=True)
 class Talk(Generic[Answer]):
-    """All that one model is asked with one prompt."""
+    """All requests to one model with one prompt."""
 
     label: str
     model: AskedModel
     digest: str
     """Of the prompt."""
     asks: Mapping[str, Ask[Answer]]
-    """Any name -> what is asked; equal requests are sent once."""
+    """Any name -> request; equal requests are sent once."""
     none: Callable[[Missing], Answer]
-    """Makes an answer of a status that is none."""
+    """Makes an answer of a status without one."""
     replicate: int = 0
-    """Which time the same is asked: a further one is another question to the ledger."""
+    """Number of the repetition; the ledger keeps repetitions apart."""
 
 
 @dataclass
 class QuestionClient:
-    """Where a stage asks: the ledger first, then the models; `dry` plans in place of sending."""
+    """Client of a stage: asks the ledger first, then the models; if `dry`, plans instead of sending."""
 
     ledger: Ledger
     context: Context
     dry: bool = False
     mixed_models: bool = False
     plans: dict[str, CostEstimate] = field(default_factory=dict)
-    """What would be sent, by label; of a dry desk alone."""
+    """Label -> cost estimate; of a dry client only."""
     models: dict[str, AskedModel] = field(default_factory=dict)
-    """Who would be asked, by label."""
+    """Label -> model of that plan."""
     used: dict[str, AskedModel] = field(default_factory=dict)
-    """Models whose answers were looked for, by name."""
+    """Name -> model whose answers were requested."""
     prompts: dict[str, set[str]] = field(default_factory=dict)
-    """The digests of the prompts that they were asked with, by name."""
+    """Name -> digests of the prompts used."""
     spent: float = 0.0
 
     def answers(self, talks: Sequence[Talk[Answer]]) -> list[dict[str, Answer]]:
-        """Return name -> answer for each talk, after asking for what is left to ask; a dry desk leaves that out."""
+        """Return name -> answer for each talk, after asking for missing ones; a dry client leaves those out."""
         for talk in talks:
             self.used[talk.model.name] = talk.model
             self.prompts.setdefault(talk.model.name, set()).add(talk.digest)
         keys = [{name: ask.task().key for name, ask in talk.asks.items()} for talk in talks]
-        known = [self._known(talk, key) for talk, key in zip(talks, keys, strict=True)]
-        left = [self._left(*each) for each in zip(talks, keys, known, strict=True)]
-        if any(left) and not self.dry:
-            self._send([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
-            known = [self._known(talk, key) for talk, key in zip(talks, keys, strict=True)]
+        answers = [self._from_ledger(talk, key) for talk, key in zip(talks, keys, strict=True)]
+        missing = [self._missing(*arguments) for arguments in zip(talks, keys, answers, strict=True)]
+        if any(missing) and not self.dry:
+            self._send([(talk, tasks) for talk, tasks in zip(talks, missing, strict=True) if tasks])
+            answers = [self._from_ledger(talk, key) for talk, key in zip(talks, keys, strict=True)]
         elif self.dry:
-            self._plan([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
-            for found, tasks in zip(known, left, strict=True):
+            self._plan([(talk, tasks) for talk, tasks in zip(talks, missing, strict=True) if tasks])
+            for by_key, tasks in zip(answers, missing, strict=True):
                 for task in tasks:
-                    found.pop(task.key, None)
+                    by_key.pop(task.key, None)  # an old status that would be asked again
         return [
-            {name: found[key] for name, key in named.items() if key in found}
-            for named, found in zip(keys, known, strict=True)
+            {name: by_key[key] for name, key in key_by_name.items() if key in by_key}
+            for key_by_name, by_key in zip(keys, answers, strict=True)
         ]
 
     def permit(self, verb: str) -> None:
-        """Stop with the plan of a dry desk, unless the user allows to spend within a cap that can be kept."""
+        """Raise BudgetError or UserError with the plan of a dry client, unless a budget is set that can be kept."""
         models = {model.name: model.settings for model in self.models.values()}
         consent.permit(verb, models, lambda: self.plans, self.context)
 
     def rows(self) -> list[dict[str, Json]]:
-        """Return a row per label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""
+        """Return a row per label of the plan: calls, tokens, maximum cost (None without a price), minutes."""
         rows: list[dict[str, Json]] = [
             {
                 "question": name,
-                **asdict(each),
-                "currency": None if each.cost is None else each.currency,
-                "minutes": self._minutes(self.models[name], each),
+                **asdict(estimate),
+                "currency": None if estimate.cost is None else estimate.currency,
+                "minutes": billing.minutes(
+                    self.ledger,
+                    digest(self.models[name].identity),
+                    self.models[name].settings,
+                    estimate.calls,
+                    estimate.prompt_tokens + estimate.output_tokens,
+                ),
             }
-            for name, each in self.plans.items()
+            for name, estimate in self.plans.items()
         ]
         return billing.in_all(rows, self.context, ("cost",))
 
-    def _minutes(self, model: AskedModel, found: CostEstimate) -> float:
-        tokens = found.prompt_tokens + found.output_tokens
-        return billing.minutes(self.ledger, digest(model.identity), model.settings, found.calls, tokens)
-
     def cost(self) -> Total:
-        """Return what the run has paid for these models."""
-        asked = {name: (digest(model.identity), model.settings.price) for name, model in self.used.items()}
-        return billing.total(billing.bills(self.ledger, self.context, asked), self.context)
+        """Return the amount that the run paid for these models."""
+        judges = {name: (digest(model.identity), model.settings.price) for name, model in self.used.items()}
+        return billing.total(billing.bills(self.ledger, self.context, judges), self.context)
 
     def named(self) -> dict[str, Json]:
         """Return name -> the models that answered, as their vendors call them."""
@@ -169,31 +171,33 @@ class QuestionClient:
             for judge in [digest(model.identity)]
         }
 
-    def _known(self, talk: Talk[Answer], named: Mapping[str, str]) -> dict[str, Answer]:
-        """Return request digest -> what the ledger has of it: the first answer, else what came last."""
-        reads = {key: talk.asks[name].read for name, key in named.items()}
+    def _from_ledger(self, talk: Talk[Answer], key_by_name: Mapping[str, str]) -> dict[str, Answer]:
+        """Return request digest -> the first valid answer in the ledger, else the last status."""
+        reads = {key: talk.asks[name].read for name, key in key_by_name.items()}
         judge = self.ledger.register(talk.model.identity)
         calls = self.ledger.generations(judge, talk.digest, talk.replicate)
         return recorded_votes.answers(calls, talk.model.settings.kind, reads, talk.none)
 
-    def _left(self, talk: Talk[Answer], named: Mapping[str, str], known: Mapping[str, Answer]) -> list[client.Task]:
-        again = NONE if self.context.consent.retry else NONE[:1]
-        wanted = {key: talk.asks[name] for name, key in named.items()}
-        return [each.task() for key, each in wanted.items() if key not in known or known[key].status in again]
+    def _missing(
+        self, talk: Talk[Answer], key_by_name: Mapping[str, str], answers: Mapping[str, Answer]
+    ) -> list[client.Task]:
+        retried = NONE if self.context.consent.retry else NONE[:1]
+        asks = {key: talk.asks[name] for name, key in key_by_name.items()}
+        return [ask.task() for key, ask in asks.items() if key not in answers or answers[key].status in retried]
 
-    def _plan(self, left: Sequence[tuple[Talk[Answer], Sequence[client.Task]]]) -> None:
-        for talk, tasks in left:
+    def _plan(self, talks_with_tasks: Sequence[tuple[Talk[Answer], Sequence[client.Task]]]) -> None:
+        for talk, tasks in talks_with_tasks:
             settings, judge = talk.model.settings, digest(talk.model.identity)
             rate = token_rate(self.ledger, judge, talk.digest, settings.tokens_a_han)
-            found = plan((task.request for task in tasks), settings.price, rate)
-            self.plans[talk.label] = self.plans[talk.label].plus(found) if talk.label in self.plans else found
+            estimate = plan((task.request for task in tasks), settings.price, rate)
+            self.plans[talk.label] = self.plans[talk.label].plus(estimate) if talk.label in self.plans else estimate
             self.models[talk.label] = talk.model
 
-    def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[client.Task]]]) -> None:
+    def _send(self, talks_with_tasks: Sequence[tuple[Talk[Answer], Sequence[client.Task]]]) -> None:
         context = self.context
-        for talk, _ in left:
+        for talk, _ in talks_with_tasks:
             privacy_guard.may_ask(f"judges.{talk.model.name}", talk.model.settings, context)
-        jobs = [self._job(talk, tasks) for talk, tasks in left]
+        jobs = [self._job(talk, tasks) for talk, tasks in talks_with_tasks]
         budget = context.consent.budget
         bills = client.ask(jobs, self.ledger, budget=budget, progress=context.progress, tell=context.tell)
         self.spent += sum(bill.spent for bill in bills.values())

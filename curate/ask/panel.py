@@ -1,6 +1,6 @@
-"""A panel that answers one question about texts: each model apart, and what the answers come to.
+"""A panel that answers one question about texts, each model separately.
 
-A stage asks twice with equal texts: the ledger knows the first answer, so nothing is paid again.
+Asking twice with equal texts pays once: the ledger returns the first answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from curate.llm.recorded_votes import Answers, Verdict, verdict
 __all__ = ["ASKED", "Answers", "Verdict", "ask_panel", "asked_facts", "refuse_one_family", "verdict"]
 
 ASKED = "asked.json"
-"""What a stage writes beside its tables of whom it has asked what, for the manifest of an export."""
+"""File next to a stage's tables with its questions and panels, for the manifest of an export."""
 
 
 def ask_panel(
@@ -26,9 +26,9 @@ def ask_panel(
     desk: QuestionClient,
     what: str,
 ) -> dict[str, dict[str, str]]:
-    """Return name -> judge -> label, or the status of what is none; what a dry desk left open is not there.
+    """Return name -> judge -> label, or the status without one; texts that a dry client did not ask about are absent.
 
-    `texts` are what the question shows: query and passage, or one text; `what` names them in plans, in the plural.
+    `texts` are the texts in the question: query and passage, or one text; `what` names them in plans, in the plural.
     """
     talks = [
         Talk(
@@ -46,31 +46,31 @@ def ask_panel(
         )
         for model in panel
     ]
-    found: dict[str, dict[str, str]] = {name: {} for name in texts}
+    votes: dict[str, dict[str, str]] = {name: {} for name in texts}
     for model, answers in zip(panel, desk.answers(talks), strict=True):
         for name, answer in answers.items():
-            found[name][model.name] = answer.label or answer.status
-    return {name: votes for name, votes in found.items() if len(votes) == len(panel)}
+            votes[name][model.name] = answer.label or answer.status
+    return {name: labels for name, labels in votes.items() if len(labels) == len(panel)}
 
 
-def refuse_one_family(place: str, panel: Sequence[AskedModel], writer: AskedModel | None) -> None:
-    """Raise ConfigError if nobody, one judge twice, or the writer's family alone would judge; `place` is a setting."""
+def refuse_one_family(setting: str, panel: Sequence[AskedModel], writer: AskedModel | None) -> None:
+    """Raise ConfigError for an empty panel, a judge named twice, or one of the writer's family only."""
     names = [model.name for model in panel]
     if len(set(names)) < len(names):
-        raise ConfigError(f"{place}: found a name twice; a panel needs different judges")
+        raise ConfigError(f"{setting}: found a name twice; a panel needs different judges")
     if writer is None:
         return
     if not panel:
-        raise ConfigError(f"{place}: found nobody; name judges of another family than the generator's")
+        raise ConfigError(f"{setting}: found nobody; name judges of another family than the generator's")
     if writer.family is not None and {model.family for model in panel} == {writer.family}:
         raise ConfigError(
-            f"{place}: all judges are of the generator's family ({writer.family}), and what it writes must not "
+            f"{setting}: all judges are of the generator's family ({writer.family}), and what it writes must not "
             "be judged by it alone; add one of another, or say judges.NAME.family"
         )
 
 
 def asked_facts(asked: Mapping[str, tuple[Question, Sequence[AskedModel]]]) -> dict[str, Json]:
-    """Return question name -> the question and who was asked, of which `curate verify` builds every request again."""
+    """Return question name -> the question and its panel, from which `curate verify` rebuilds every request."""
     return {
         name: {
             "question": recorded_votes.written(question),

@@ -1,4 +1,4 @@
-"""State of a panel: each judge with what it has rated and what it still has to rate."""
+"""State of a panel: each judge with its ratings and its missing ratings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from curate.pipeline.stage import Context
 
 @dataclass(frozen=True)
 class ReplayState:
-    """The seat of recorded grades, with the rows that they come to."""
+    """State of a replay judge, with its rows of `ratings`."""
 
     name: str
     judge: Replay
@@ -33,19 +33,19 @@ class ReplayState:
 
 @dataclass(frozen=True)
 class HeuristicState:
-    """The seat of a heuristic: what it is, how its ratings are keyed, and what it still has to rate."""
+    """State of a heuristic: identity, ledger key of its ratings, and missing ratings."""
 
     name: str
     judge: Judge
     identity: Mapping[str, Json]
-    """The judge's own, with the scale that it grades on where that is not the five grades."""
+    """The identity of the judge, with its scale unless that is the five grades."""
     key: Key
     work: list[Work]
 
 
 @dataclass(frozen=True)
 class LlmState:
-    """The seat of a language model, with the settings of its provider."""
+    """State of a language model, with the settings of its provider."""
 
     name: str
     judge: LlmJudge
@@ -53,7 +53,7 @@ class LlmState:
     work: list[Work]
     settings: LanguageModel
     purpose: str = ""
-    """What is asked, if it is not the pool."""
+    """What the prompts are about, if not the pool."""
 
     @property
     def label(self) -> str:
@@ -66,25 +66,25 @@ JudgeState = ReplayState | HeuristicState | LlmState
 
 @dataclass(frozen=True)
 class PanelState:
-    """What every seat is laid with: the pool, the ledger, and how prompts are cut."""
+    """Inputs shared by all judges of a panel: pool, ledger, rubric, and how prompts are cut."""
 
     pool: Pool
     ledger: Ledger
     rubric: Rubric
-    """What judges read, and whose scale they all grade on."""
+    """Read by language models; its scale is that of all judges."""
     batch: int
     seed: int
     since: str = ""
-    """Id of a call: what was refused or unparsed before it is asked again; empty: nothing is."""
+    """Id of a call: pairs refused or unparsed before it are asked again; empty: none are."""
     replicate: int = 0
-    """Which asking it is: 0 in production, more in checks."""
+    """Number of the repetition: 0 in production, more in checks."""
     likely: frozenset[tuple[str, str]] = frozenset()
     """Digests of query and passage of pairs that are probably relevant."""
     backwards: bool = False
     """Show the passages of every prompt in reversed order."""
 
     def seat(self, name: str, context: Context) -> JudgeState:
-        """Return the seat of a judge, with all of the pool that it has not rated."""
+        """Return the state of a judge, with all pairs of the pool that it has not rated."""
         judge, settings = build.judge(context, name, self.rubric)
         if isinstance(judge, Replay):
             return ReplayState(name, judge, rating.replayed(judge, self.pool))
@@ -97,86 +97,86 @@ class PanelState:
         key = self._key(judge.identity, judge.rubric.digest)
         return self.left(LlmState(name, judge, key, [], settings), self.pool.pairs)
 
-    def left(self, seat: JudgeState, wanted: pl.DataFrame) -> JudgeState:
-        """Return the seat with what it has not rated of the wanted pairs.
+    def left(self, state: JudgeState, pairs: pl.DataFrame) -> JudgeState:
+        """Return the state with the missing ratings among the given pairs.
 
-        Prompts are cut out of the whole pool of a query, of any size where nothing is paid: they do not depend on what
-        was rated before or is wanted now, so a run that goes on sends what it would have sent at once.
+        Prompts are cut out of the whole pool of a query, in one piece for heuristics: they do not depend on existing
+        ratings or on the given pairs, so a resumed run sends the same prompts as an uninterrupted one.
         """
-        if isinstance(seat, ReplayState):
-            return seat
-        return replace(seat, work=self.cut(seat, rating.missing(wanted, self.standing(seat), self.since)))
+        if isinstance(state, ReplayState):
+            return state
+        return replace(state, work=self.cut(state, rating.missing(pairs, self.standing(state), self.since)))
 
-    def cut(self, seat: HeuristicState | LlmState, wanted: pl.DataFrame) -> list[Work]:
-        """Return the prompts that the pool is cut into, with those passages that are in the wanted pairs."""
+    def cut(self, state: HeuristicState | LlmState, missing: pl.DataFrame) -> list[Work]:
+        """Return the prompts that the pool is cut into, without passages outside of the given pairs."""
         pairs = self.pool.pairs.unique(TEXTS, keep="first", maintain_order=True)  # equal texts are rated once
-        ids = pairs.join(wanted, on=TEXTS, how="semi")
-        left = {str(query_id): set(group["doc_id"]) for (query_id,), group in ids.group_by("query_id")}
+        ids = pairs.join(missing, on=TEXTS, how="semi")
+        missing_by_query = {str(query_id): set(group["doc_id"]) for (query_id,), group in ids.group_by("query_id")}
         work: list[Work] = []
         for (query_id,), group in pairs.group_by("query_id", maintain_order=True):
-            asked = str(query_id)
-            if asked in left:
-                order = sampling.shuffled(sorted(group["doc_id"]), self.seed, "passages", seat.name, asked)
+            query = str(query_id)
+            if query in missing_by_query:
+                order = sampling.shuffled(sorted(group["doc_id"]), self.seed, "passages", state.name, query)
                 passages = [self.pool.documents[doc_id] for doc_id in order]
-                batch = self.batch if isinstance(seat, LlmState) else len(order)
-                work += rating.prompts(self.pool.queries[asked], passages, batch, left[asked])
-        return [replace(each, passages=each.passages[::-1]) for each in work] if self.backwards else work
+                batch = self.batch if isinstance(state, LlmState) else len(order)
+                work += rating.prompts(self.pool.queries[query], passages, batch, missing_by_query[query])
+        return [replace(prompt, passages=prompt.passages[::-1]) for prompt in work] if self.backwards else work
 
-    def again(self, seat: LlmState) -> LlmState:
-        """Return a seat with what is left of its work: what was rated meanwhile is taken out."""
-        wanted = pl.DataFrame(
+    def again(self, state: LlmState) -> LlmState:
+        """Return a state without the pairs that were rated meanwhile."""
+        pairs = pl.DataFrame(
             [
-                (rating.shown_digest(each.query.text), rating.shown_digest(one.shown()))
-                for each in seat.work
-                for one in each.passages
+                (rating.shown_digest(prompt.query.text), rating.shown_digest(passage.shown()))
+                for prompt in state.work
+                for passage in prompt.passages
             ],
             dict.fromkeys(TEXTS, pl.String),
             orient="row",
         )
-        left = self.left(seat, wanted)
-        assert isinstance(left, LlmState)
-        return left
+        remaining = self.left(state, pairs)
+        assert isinstance(remaining, LlmState)
+        return remaining
 
-    def tasks(self, seat: LlmState, work: Iterable[Work]) -> Iterator[Task]:
-        """Return what is to be asked for prompts of a seat: those that gave nothing before are not asked whole again.
+    def tasks(self, state: LlmState, work: Iterable[Work]) -> Iterator[Task]:
+        """Return the tasks for prompts of a judge; a prompt that was answered without a grade is split in halves.
 
-        What gave something is no longer in `work` as it was, so of a prompt that is there the reply gave nothing.
+        A prompt with a grade has left `work` or become smaller, so an answered prompt in `work` had none.
         """
-        key = seat.key
+        key = state.key
         vain = self.ledger.replied(key.judge_digest, key.rubric_digest, key.replicate, after=self.since)
-        return rating.tasks(seat.judge, work, key, vain)
+        return rating.tasks(state.judge, work, key, vain)
 
-    def token_rate(self, seat: LlmState) -> TokenRate:
-        """Return what is known of how many tokens the prompts of a seat have."""
-        return token_rate(self.ledger, seat.key.judge_digest, seat.key.rubric_digest, seat.settings.tokens_a_han)
+    def token_rate(self, state: LlmState) -> TokenRate:
+        """Return the measured rate of tokens in the prompts of a judge."""
+        return token_rate(self.ledger, state.key.judge_digest, state.key.rubric_digest, state.settings.tokens_a_han)
 
     def _key(self, identity: Mapping[str, Json], rubric_digest: str = "") -> Key:
         return Key(self.ledger.register(identity), rubric_digest, self.replicate)
 
-    def standing(self, seat: HeuristicState | LlmState) -> pl.DataFrame:
-        """Return what the ledger holds of a judge."""
-        return self.ledger.ratings(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+    def standing(self, state: HeuristicState | LlmState) -> pl.DataFrame:
+        """Return the ratings of a judge in the ledger."""
+        return self.ledger.ratings(state.key.judge_digest, state.key.rubric_digest, state.key.replicate)
 
-    def reading_test(self, seat: LlmState) -> ReadingTest:
-        """Return the test of whether a judge reads its prompts, with its last prompts in the ledger."""
+    def reading_test(self, state: LlmState) -> ReadingTest:
+        """Return the test of whether a judge reads its prompts, filled with its last prompts in the ledger."""
         test = ReadingTest(self.rubric.scale, {text.digest: len(text.text) for text in self.pool.shown}, self.likely)
-        rated = self.standing(seat).filter(pl.col("status") == "rated").drop_nulls("call_id").sort("call_id")
+        rated = self.standing(state).filter(pl.col("status") == "rated").drop_nulls("call_id").sort("call_id")
         for _, reply in rated.tail(WINDOW * self.batch).group_by("call_id", maintain_order=True):
             rows = reply.select("query_digest", "passage_digest", "grade", "status", "slot", "batch_size")
-            test.add([Rating(**vars(seat.key), **row) for row in rows.iter_rows(named=True)])
+            test.add([Rating(**vars(state.key), **row) for row in rows.iter_rows(named=True)])
         return test
 
-    def snapshot(self, seat: JudgeState) -> pl.DataFrame:
-        """Return a row of `ratings` for every pair of the pool; one that has no rating is `failed`."""
-        if isinstance(seat, ReplayState):
-            return seat.rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(0))
-        rows = rating.snapshot(self.pool.pairs, self.standing(seat))
-        return rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(seat.key.replicate))
+    def snapshot(self, state: JudgeState) -> pl.DataFrame:
+        """Return a row of `ratings` for every pair of the pool; a pair without a rating is `failed`."""
+        if isinstance(state, ReplayState):
+            return state.rows.with_columns(judge=pl.lit(state.name), replicate=pl.lit(0))
+        rows = rating.snapshot(self.pool.pairs, self.standing(state))
+        return rows.with_columns(judge=pl.lit(state.name), replicate=pl.lit(state.key.replicate))
 
 
-def described(seat: JudgeState) -> Json:
-    """Return what changes a judge's grades; a language model reads the rubric, others do not."""
-    if not isinstance(seat, LlmState):
-        return seat.identity if isinstance(seat, HeuristicState) else seat.judge.identity
-    read = seat.judge.rubric
-    return {**seat.judge.identity, "rubric": {"name": read.name, "version": read.version, "digest": read.digest}}
+def described(state: JudgeState) -> Json:
+    """Return all that can change a judge's grades; only a language model depends on the rubric's text."""
+    if not isinstance(state, LlmState):
+        return state.identity if isinstance(state, HeuristicState) else state.judge.identity
+    read = state.judge.rubric
+    return {**state.judge.identity, "rubric": {"name": read.name, "version": read.version, "digest": read.digest}}

@@ -1,7 +1,7 @@
-"""The rule that a text keeps which nobody masked, since a model or a template wrote it: no personal data that is new.
+"""Rule for texts written by a model or a template, which are not masked: no new personal data.
 
-What is looked for is what the run's `mask` masks. A text that breaks the rule is asked for again before a judge is paid
-to confirm it. At export the same rule is the gate.
+The recognisers are those of the run's `mask`. A text that breaks the rule is generated again before a judge is paid to
+confirm it. The export checks the same rule.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,45 +17,45 @@ from curate.pipeline import stages
 from curate.pipeline.stage import Context
 
 PERSONAL: Literal["personal"] = "personal"
-"""The rule, as counts of broken rules name it."""
+"""Name of the rule in counts of broken rules."""
 TOLD = {"zh": "上一次写进了个人信息，请去掉。", "en": "The last text held personal data; leave that out."}
-"""What a writer is told that broke it; not in prompts, so that those of people need no word more."""
+"""Feedback to a writer that broke it; here, so that custom prompts need not hold it."""
 
 
 @dataclass
 class PersonalData:
-    """Looks at texts, at each once."""
+    """Scanner of texts for personal data; scans equal texts once."""
 
     looker: Masker | None
     """None where masking is off."""
     seen: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
-    """Text -> kind and value of what was found in it; only ever in memory."""
+    """Text -> kind and text of its spans of personal data; never written to disk."""
 
     @classmethod
     def of(cls, context: Context) -> "PersonalData":
-        """Return what finds that which the run's `mask` masks."""
+        """Return a scanner with the settings of the run's `mask`."""
         section = check(stages.config("mask"), context.settings.get("mask") or {}, "mask").model_dump()
         masking = Masking.model_validate({name: section[name] for name in Masking.model_fields})
         return cls(masker(masking, context.language, secret(context.home)) if section["enabled"] else None)
 
     def found(self, texts: Iterable[str]) -> Iterator[tuple[tuple[str, str], ...]]:
-        """Yield kind and value of all that is found, by text."""
-        wanted = list(texts)
-        unseen = [text for text in dict.fromkeys(wanted) if text not in self.seen]
+        """Yield per text the kind and text of its spans of personal data."""
+        all_texts = list(texts)
+        unseen = [text for text in dict.fromkeys(all_texts) if text not in self.seen]
         for text, masked in zip(unseen, mask_all(self.looker, unseen) if self.looker else (), strict=bool(self.looker)):
             self.seen[text] = tuple((span.kind, text[span.start : span.end]) for span in masked.spans)
-        yield from (self.seen.get(text, ()) for text in wanted)
+        yield from (self.seen.get(text, ()) for text in all_texts)
 
     def new(self, text: str, source: str) -> bool:
-        """Say whether a text holds personal data that does not stand in the source that it was written beside."""
-        [found] = self.found([text])
-        return any(value not in source for _, value in found)
+        """Return whether a text holds personal data that its source does not contain."""
+        [spans] = self.found([text])
+        return any(span not in source for _, span in spans)
 
     def placeholder(self, text: str) -> bool:
-        """Say whether a text holds what masking writes in place of personal data."""
+        """Return whether a text holds a placeholder of masking."""
         return self.looker is not None and self.looker.untouched.search(text) is not None
 
 
 def told(broken: Mapping[Any, str], rules: Sequence[str], language: str) -> str:
-    """Return what a writer is told of rules that its last text broke, a line each, in the prompt's words or ours."""
+    """Return the feedback on broken rules, a line each: the prompt's own texts, else TOLD."""
     return "\n".join(broken.get(rule, TOLD["zh" if language.startswith("zh") else "en"]).strip() for rule in rules)

@@ -1,7 +1,7 @@
 """Block egress and export while residual personal data remains.
 
-`mask` lists places that still look like personal data. Nothing of a run leaves this machine while one stands in a text
-that was neither mended nor accepted. What may carry texts away is decided in one place, `curate.system.egress`.
+`mask` lists spans that still look like personal data. No text of a run leaves this machine while one of them is
+neither masked nor accepted. `curate.system.egress` decides what counts as leaving.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from curate.system import egress
 
 
 class Leaving(Section):
-    """What may leave; settings of `mask` that change nothing in its tables, so accepting a text masks none again."""
+    """Settings of `mask` on what may leave; outside of its fingerprint, so that accepting a text masks none again."""
 
     residual: Literal["stop", "allow"] = Field(
         default="stop",
@@ -35,21 +35,21 @@ class Leaving(Section):
 
 
 def residual(context: Context) -> pl.DataFrame:
-    """Return the places in masked texts that look like personal data and were not accepted; none before `mask`."""
+    """Return the residual spans of masked texts that were not accepted; no rows before `mask`."""
     if not (context.folder("mask") / "residual.parquet").is_file():
         return pl.DataFrame(schema={"table": pl.String, "id": pl.String})
-    left = context.read("mask", "residual").filter(~pl.col("id").is_in(settings(context).accept))
-    return left.join(residual_decisions.accepted(context.run), on=[*residual_decisions.PLACE, "link"], how="anti")
+    unaccepted = context.read("mask", "residual").filter(~pl.col("id").is_in(settings(context).accept))
+    return unaccepted.join(residual_decisions.accepted(context.run), on=[*residual_decisions.PLACE, "link"], how="anti")
 
 
 def allowed(context: Context) -> Json:
-    """Return everything that people have let pass, for what says so: settings, texts, places."""
-    may, places = settings(context), residual_decisions.accepted(context.run)
-    return [may.residual, *sorted(may.accept), *map(list, places.iter_rows())]
+    """Return all exceptions that people allowed: the setting `residual`, ids of texts, spans."""
+    may, accepted = settings(context), residual_decisions.accepted(context.run)
+    return [may.residual, *sorted(may.accept), *map(list, accepted.iter_rows())]
 
 
 def decided(context: Context) -> dict[str, int]:
-    """Return how many places of the residual scan people accepted, and how many they had masked."""
+    """Return the numbers of residual spans that people accepted and masked."""
     report = context.report("mask")
     if report is None:
         return {"accepted": 0, "masked": 0}
@@ -59,18 +59,18 @@ def decided(context: Context) -> dict[str, int]:
 
 
 def settings(context: Context) -> Leaving:
-    """Return what the pipeline says now."""
+    """Return the current settings of the pipeline."""
     section = context.settings.get("mask")
-    found = section if isinstance(section, Mapping) else {}
-    return Leaving.model_validate({name: found[name] for name in Leaving.model_fields if name in found})
+    options = section if isinstance(section, Mapping) else {}
+    return Leaving.model_validate({name: options[name] for name in Leaving.model_fields if name in options})
 
 
-def stop(who: str, left: pl.DataFrame, context: Context, why: str = "") -> int:
-    """Return in how many texts something is left; UserError if that is not allowed, `who` would carry it away."""
-    texts = left.select("table", "id").unique().height
+def stop(who: str, spans: pl.DataFrame, context: Context, why: str = "") -> int:
+    """Return the number of texts with residual spans; UserError if they must not leave; `who` names the recipient."""
+    texts = spans.select("table", "id").unique().height
     if texts and settings(context).residual == "stop":
         raise UserError(
-            f"{who}: {texts:,} texts still hold what looks like personal data ({left.height:,} places){why}; look at "
+            f"{who}: {texts:,} texts still hold what looks like personal data ({spans.height:,} places){why}; look at "
             f"each place, and mask or accept it: curate check mask --residual --run {context.run}; or mask such texts "
             "by mask.patterns or mask.words, accept whole texts: --set mask.accept=[ID, ...], or all of them: "
             "--set mask.residual=allow"
@@ -79,23 +79,23 @@ def stop(who: str, left: pl.DataFrame, context: Context, why: str = "") -> int:
 
 
 def ask(who: str, why: str | None, context: Context) -> None:
-    """Stop before texts are given to what may carry them away, for the reason `why`; None if they stay."""
+    """Raise UserError before texts with residual spans leave, for the reason `why`; None if they stay."""
     if why is not None:
         stop(who, residual(context), context, f", and what it is given may leave ({why})")
 
 
 def may_ask(who: str, model: ProviderConfig, context: Context) -> None:
-    """Stop before a language model is asked that may carry texts away."""
+    """Raise UserError before a remote language model gets texts with residual spans."""
     ask(who, beyond(who, model), context)
 
 
 def may_send(who: str, address: str, local: bool = False, /, *, context: Context) -> None:
-    """Stop before a plugin sends what is made of texts to an address, unless the user says that it stays there."""
+    """Raise UserError before a plugin sends derived texts to an address, unless the user declares it `local`."""
     ask(who, egress.forwarded(who, address, local=local), context)
 
 
 class Guarded:
-    """An encoder that may carry texts away, which is given them only if they may leave."""
+    """A possibly remote encoder, which gets texts only if they may leave."""
 
     def __init__(self, encoder: Encoder, context: Context) -> None:
         self.name, self.revision = encoder.name, encoder.revision
@@ -108,21 +108,21 @@ class Guarded:
 
     @property
     def lanes(self) -> int:
-        """Return how many threads may use it at once."""
+        """Return how many threads may use the encoder concurrently."""
         return getattr(self._encoder, "lanes", 1)
 
     @property
     def revisions(self) -> Mapping[Role, str] | None:
-        """Return what changes the vectors of each role, where the roles differ in that."""
+        """Return role -> revision, where the roles differ."""
         return getattr(self._encoder, "revisions", None)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return what the encoder does; UserError if something is left in the texts of the run."""
+        """Return the encoder's vectors; UserError if texts of the run have residual spans."""
         self._ask()
         return self._encoder.encode(texts, role)
 
     def __reduce__(self) -> tuple[Callable[[Encoder], Encoder], tuple[Encoder]]:
-        self._ask()  # here, for another process knows nothing of the run
+        self._ask()  # here, since another process does not know the run
         return _bare, (self._encoder,)
 
     def _ask(self) -> None:
@@ -131,7 +131,7 @@ class Guarded:
 
 
 class GuardedRetriever:
-    """A retriever that may carry queries or documents away, which is given them only if they may leave."""
+    """A possibly remote retriever, which gets queries and documents only if they may leave."""
 
     def __init__(self, retriever: Retriever, context: Context) -> None:
         self.name, self.identity = retriever.name, retriever.identity
@@ -144,13 +144,13 @@ class GuardedRetriever:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Return what the last search has to say, in sentences."""
+        """Return the notes of the last search, in sentences."""
         return getattr(self._retriever, "notes", ())
 
     def search(
         self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
     ) -> Iterable[Hits | Sequence[Hit]]:
-        """Return what the retriever does; UserError if something is left in the texts of the run."""
+        """Return the retriever's hits; UserError if texts of the run have residual spans."""
         who = f"retrievers.{self.name}"
         ask(who, egress.beyond(who, self._retriever), self._context)
         return self._retriever.search(corpus, queries, depth, progress)
@@ -161,10 +161,10 @@ def _bare(encoder: Encoder) -> Encoder:
 
 
 def guarded(encoder: Encoder, context: Context) -> Encoder:
-    """Return the encoder, guarded unless it is of a kind that sends nothing."""
+    """Return the encoder, guarded unless it declares that it is local."""
     return encoder if egress.declared(encoder) == "local" else Guarded(encoder, context)
 
 
 def guarded_retriever(retriever: Retriever, context: Context) -> Retriever:
-    """Return the retriever, guarded unless it is of a kind that sends nothing."""
+    """Return the retriever, guarded unless it declares that it is local."""
     return retriever if egress.declared(retriever) == "local" else GuardedRetriever(retriever, context)

@@ -1,6 +1,6 @@
 """Ratings of a judge, written to the ledger: offline judges per query, language models by tasks.
 
-The ledger knows texts and a pool knows ids; `missing` and `snapshot` go from one to the other.
+The ledger is keyed by texts, a pool by ids; `missing` and `snapshot` convert between them.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -38,14 +38,14 @@ class Pool:
     """query_id, doc_id, query_digest, passage_digest."""
     queries: Mapping[str, Query]
     documents: Mapping[str, Document]
-    """Queries and documents as they are shown: a text that is too long is cut."""
+    """Queries and documents in the form shown to judges: long texts are cut."""
     shown: Sequence[ShownText] = ()
-    """The same texts, with what the ledger keeps of them: whether they were cut, and what is suspicious in them."""
+    """The same texts with what the ledger stores of them: whether they were cut, and suspicious content."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """Under what ratings are kept, beside query and passage."""
+    """Ledger key of ratings, apart from query and passage."""
 
     judge_digest: str
     rubric_digest: str = ""
@@ -60,7 +60,7 @@ class Work:
     query: Query
     passages: tuple[Document, ...]
     place: str = ""
-    """Names the prompt among all that a judge's pool is cut into; what was rated of it does not change the name."""
+    """Name of the prompt among all of the judge's pool; ratings of its passages do not change it."""
 
 
 def missing(pairs: pl.DataFrame, standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
@@ -72,9 +72,9 @@ def missing(pairs: pl.DataFrame, standing: pl.DataFrame, since: str = "") -> pl.
 
 
 def settled(standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
-    """Return those rows of what the ledger holds for a judge that are not asked for again.
+    """Return the ledger's rows of a judge that are not asked for again.
 
-    That is every grade; and what was refused or unparsed, unless its call is older than the id `since`.
+    These are all grades, and refused or unparsed pairs, unless their call is older than the id `since`.
     """
     recent = pl.col("call_id").fill_null("") >= since
     return standing.filter((pl.col("status") == "rated") | ((pl.col("status") != "failed") & recent))
@@ -82,9 +82,9 @@ def settled(standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
 
 def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
     """Return a row per pair: query_id, doc_id, grade, status, slot, batch_size; a pair without a rating is `failed`."""
-    known = pairs.join(standing, on=TEXTS, how="left", maintain_order="left")
+    rated = pairs.join(standing, on=TEXTS, how="left", maintain_order="left")
     columns = ["query_id", "doc_id", "grade", "status", "slot", "batch_size"]
-    return known.with_columns(pl.col("status").fill_null("failed")).select(columns)
+    return rated.with_columns(pl.col("status").fill_null("failed")).select(columns)
 
 
 def replayed(judge: Replay, pool: Pool) -> pl.DataFrame:
@@ -99,52 +99,52 @@ def rate(
     judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, scale: Scale, progress: Progress = quiet
 ) -> None:
     """Have an offline judge rate all work; each query is one transaction. RunFailed unless grades are of the scale."""
-    label, total, done = StepLabel(f"rating, {judge.name}", "pairs"), sum(len(each.passages) for each in work), 0
+    label, total, rated = StepLabel(f"rating, {judge.name}", "pairs"), sum(len(prompt.passages) for prompt in work), 0
     progress(label, total, 0)
-    for each in work:
-        slots = [shown_digest(passage.shown()) for passage in each.passages]
-        said = judge.rate(each.query, each.passages)
-        if odd := next((one.grade for one in said if one.grade not in (None, *scale.labels)), None):
+    for prompt in work:
+        slots = [shown_digest(passage.shown()) for passage in prompt.passages]
+        outcomes = judge.rate(prompt.query, prompt.passages)
+        if odd := next((outcome.grade for outcome in outcomes if outcome.grade not in (None, *scale.labels)), None):
             raise RunFailed(f"{judge.name} gave the grade {odd!r}, and the rubric has {', '.join(scale.labels)}")
-        ledger.append(ratings(key, shown_digest(each.query.text), slots, said))
-        done += len(each.passages)
-        progress(label, total, done)
+        ledger.append(ratings(key, shown_digest(prompt.query.text), slots, outcomes))
+        rated += len(prompt.passages)
+        progress(label, total, rated)
 
 
-def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) -> list[Work]:
-    """Return a query's prompts of at most `batch` passages, without those whose id is not in `left`.
+def prompts(query: Query, passages: Passages, batch: int, unrated_ids: Container[str]) -> list[Work]:
+    """Return a query's prompts of at most `batch` passages, without passages whose id is not in `unrated_ids`.
 
-    What was rated before is left out of its prompt and moves nothing: the other prompts stay as they were.
+    Rated passages are left out of their prompt after the cut, so the other prompts do not change.
     """
     work = []
     for group in chunks(passages, batch):
-        asked = tuple(each for each in group if each.doc_id in left)
-        if asked:
-            whole = "".join(shown_digest(each.shown()) for each in group)
-            work.append(Work(query, asked, text_digest(shown_digest(query.text) + whole)[:32]))
+        unrated = tuple(passage for passage in group if passage.doc_id in unrated_ids)
+        if unrated:
+            digests = "".join(shown_digest(passage.shown()) for passage in group)
+            work.append(Work(query, unrated, text_digest(shown_digest(query.text) + digests)[:32]))
     return work
 
 
 def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] = ()) -> Iterator[Task]:
-    """Yield one task per prompt, or one per half of it where its request is among those asked in `vain`."""
-    for each in work:
-        yield from _untried(judge, each, key, vain)
+    """Yield one task per prompt, or one per half of it if its request is among those asked in `vain`."""
+    for prompt in work:
+        yield from _untried(judge, prompt, key, vain)
 
 
 @lru_cache(maxsize=1 << 16)
 def shown_digest(text: str) -> str:
-    """Return the digest of a query or a passage; most passages stand in the prompts of many queries."""
+    """Return the digest of a query or a passage; cached, since passages are in the prompts of many queries."""
     return text_digest(text)
 
 
 def noted(pool: Pool) -> Iterator[Noted]:
-    """Yield what the ledger keeps of the texts of a pool as they are shown."""
-    for each in pool.shown:
-        yield Noted(each.digest, each.tokens, each.cut, each.whole_tokens, each.flags)
+    """Yield the ledger's rows on the shown texts of a pool."""
+    for text in pool.shown:
+        yield Noted(text.digest, text.tokens, text.cut, text.whole_tokens, text.flags)
 
 
 def prefix_tokens(judge: LlmJudge) -> int:
-    """Return about how many tokens all prompts begin with in common: what a vendor's cache can hold."""
+    """Return the estimated tokens of the common prefix of all prompts, which a vendor may cache."""
     return tokens(judge.rubric.prefix)
 
 
@@ -169,9 +169,9 @@ def ratings(key: Key, query_digest: str, slots: Sequence[str], outcomes: Sequenc
 
 
 def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], reply: Reply) -> ReplyResult:
-    """Return what a reply settles, from the digests of what was asked.
+    """Return the ratings that follow from a reply, given the digests of query and passages.
 
-    That is every grade; and where one passage was asked alone, also that there is none.
+    These are all grades; for a prompt with one passage, also a missing grade.
     """
     parsed = judge.read(reply, len(slots))
     rows = ratings(key, query_digest, slots, judge.outcomes(reply, parsed))
@@ -186,27 +186,27 @@ def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], 
 
 
 def failure(key: Key, query_digest: str, slots: Sequence[str], error: ProviderError) -> ReplyResult:
-    """Return what a failure settles, from the digests of what was asked; nothing where parts of it may pass."""
+    """Return the ratings that follow from a failure; none if parts of the prompt may succeed."""
     form = "too_long" if error.too_long else "refused" if error.refused else "failed"
     if form != "failed" and len(slots) > 1:
         return ReplyResult(form=form, fruitful=False)
-    # What is too long or refused alone will be so again. What failed is tried again on the next run.
+    # a single passage that is too long or refused will be so again; a failed one is retried by the next run
     outcome = Outcome(None, "failed" if form == "failed" else "refused")
     return ReplyResult(tuple(ratings(key, query_digest, slots, [outcome] * len(slots))), form=form, fruitful=False)
 
 
 def form(reply: Reply, parsed: Parsed) -> str:
-    """Return in which form a reply came: `whole` or `partial`, or why it gives nothing.
+    """Return the form of a reply: `whole` or `partial`, or why it has no grade.
 
     `refused`, `cut` (it stopped at its bound before the first grade), `thoughts` (and no text), `empty`, `unreadable`
     (no JSON object) or `foreign` (one that names none of the labels with a grade).
     """
     graded = len(parsed.grades) - len(parsed.missing)
-    whole = "whole" if graded == len(parsed.grades) else "partial" if graded else ""
+    answered = "whole" if graded == len(parsed.grades) else "partial" if graded else ""
     silent = "" if (reply.text or "").strip() else "thoughts" if reply.thoughts else "empty"
     refused = "refused" if reply.finish == "refusal" else ""
     cut = "cut" if reply.finish == "length" else ""
-    return refused or whole or cut or silent or ("foreign" if parsed.readable else "unreadable")
+    return refused or answered or cut or silent or ("foreign" if parsed.readable else "unreadable")
 
 
 def _untried(judge: LlmJudge, work: Work, key: Key, vain: Container[str]) -> Iterator[Task]:
@@ -219,7 +219,7 @@ def _untried(judge: LlmJudge, work: Work, key: Key, vain: Container[str]) -> Ite
 
 
 def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
-    """Ask for some passages; what gets no grade is asked again with fewer beside it, in the end alone."""
+    """Return the task for a prompt; passages without a grade are asked again in smaller prompts, finally alone."""
     query, passages = work.query, work.passages
     query_digest, slots = shown_digest(query.text), tuple(shown_digest(passage.shown()) for passage in passages)
 
@@ -227,15 +227,15 @@ def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
         return tuple(_task(judge, replace(work, passages=tuple(group)), key) for group in groups)
 
     def read(reply: Reply) -> ReplyResult:
-        found = reading(judge, key, query_digest, slots, reply)
-        settled = {row.slot for row in found.ratings}
-        left = [passage for slot, passage in enumerate(passages) if slot not in settled]
-        groups = [] if not left else [left] if settled else halves(left)
-        return replace(found, again=smaller(groups))
+        reply_result = reading(judge, key, query_digest, slots, reply)
+        settled = {row.slot for row in reply_result.ratings}
+        unsettled = [passage for slot, passage in enumerate(passages) if slot not in settled]
+        groups = [] if not unsettled else [unsettled] if settled else halves(unsettled)
+        return replace(reply_result, again=smaller(groups))
 
     def failed(error: ProviderError) -> ReplyResult:
-        found = failure(key, query_digest, slots, error)
-        return found if found.ratings else replace(found, again=smaller(halves(passages)))
+        failure_result = failure(key, query_digest, slots, error)
+        return failure_result if failure_result.ratings else replace(failure_result, again=smaller(halves(passages)))
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
     return Task(request, read, failed, len(passages), query_digest, slots, work.place)

@@ -1,9 +1,9 @@
-"""What people decided on the places that the residual scan of `mask` lists: mask it, or accept it as no personal data.
+"""Decisions of people on the residual spans that `mask` lists: mask them, or accept them as no personal data.
 
-`checks/residual.jsonl` of the run holds a line per decision: the place in the raw text, why it was listed, who decided
-what and when, and a keyed digest of the text; never the text. Lines are only appended, and the last about a place
-counts. A decision belongs to a text: once the text has changed, it counts no more. Decisions to mask are an input of
-the stage `mask`, those to accept of all that would carry the texts away.
+`checks/residual.jsonl` of the run has a line per decision: position in the raw text, reason of the listing, decision,
+person and time, and a keyed digest of the text; never the text. Lines are only appended; the last on a span counts. A
+decision is void once its text has changed. Decisions to mask are an input of the stage `mask`; decisions to accept are
+read wherever texts could leave.
 """
 
 import json
@@ -23,10 +23,10 @@ from curate.pii.masking import link
 
 FILE = Path("checks", "residual.jsonl")
 PERSON = "person"
-"""Recogniser of a span that a person decided to mask."""
+"""Name of the recogniser of spans that a person decided to mask."""
 PLACE = ("table", "id", "field", "raw_start", "raw_end")
 KINDS = {"name": "name", "address": "address", "record": "medical_record"}
-"""Reason -> kind of what is masked by a decision; of other reasons `number`."""
+"""Reason -> kind of the span masked by a decision; `number` for other reasons."""
 
 Place = tuple[str, str, str, int, int]
 """Table, id, field, start and end in the raw text."""
@@ -35,7 +35,7 @@ Verb = Literal["mask", "accept"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person decided on a place."""
+    """A person's decision on a span."""
 
     table: str
     id: str
@@ -52,7 +52,7 @@ class Decision:
 
     @property
     def place(self) -> Place:
-        """Return where it belongs."""
+        """Return the position of the span."""
         return self.table, self.id, self.field, self.raw_start, self.raw_end
 
 
@@ -62,33 +62,33 @@ def text_link(key: bytes, text: str) -> str:
 
 
 def read(run: Path) -> dict[Place, Decision]:
-    """Return the decision that counts for every place; DataError for a line that cannot be read."""
+    """Return position -> last decision; DataError for a malformed line."""
     path = run / FILE
-    found: dict[Place, Decision] = {}
-    for number, line in enumerate(_whole(path).splitlines(), 1):
+    decisions: dict[Place, Decision] = {}
+    for number, line in enumerate(_complete_lines(path).splitlines(), 1):
         try:
             decision = Decision(**json.loads(line))
         except (ValueError, TypeError) as error:
             raise DataError(
                 f"{path}:{number}: no decision that can be read; delete the line and decide again"
             ) from error
-        found[decision.place] = decision
-    return found
+        decisions[decision.place] = decision
+    return decisions
 
 
-def _whole(path: Path) -> bytes:
-    """Return the lines of the file; what a kill has left of one was never acknowledged, and is none."""
+def _complete_lines(path: Path) -> bytes:
+    """Return the complete lines of the file; the rest of an interrupted write was never acknowledged."""
     held = path.read_bytes() if path.is_file() else b""
     return held[: held.rfind(b"\n") + 1]
 
 
 def append(run: Path, decisions: Sequence[Decision]) -> None:
-    """Write decisions behind the earlier ones, all of them or none; they are on the disk when this returns."""
+    """Append decisions, all or none; synced to disk on return."""
     path = run / FILE
     path.parent.mkdir(exist_ok=True)
     lines = "".join(json.dumps(asdict(decision), ensure_ascii=False) + "\n" for decision in decisions).encode()
     with FileLock(f"{path}.lock"), path.open("ab") as stream:
-        size = len(_whole(path))
+        size = len(_complete_lines(path))
         stream.truncate(size)
         try:
             stream.write(lines)
@@ -101,44 +101,49 @@ def append(run: Path, decisions: Sequence[Decision]) -> None:
 
 def masked(run: Path) -> list[Decision]:
     """Return the decisions to mask, in the order of their places."""
-    return sorted((each for each in read(run).values() if each.decision == "mask"), key=lambda each: each.place)
+    return sorted(
+        (decision for decision in read(run).values() if decision.decision == "mask"),
+        key=lambda decision: decision.place,
+    )
 
 
 def accepted(run: Path) -> pl.DataFrame:
     """Return places and links of the decisions to accept."""
-    rows = [(*each.place, each.link) for each in read(run).values() if each.decision == "accept"]
+    rows = [(*decision.place, decision.link) for decision in read(run).values() if decision.decision == "accept"]
     schema = {"table": pl.String, "id": pl.String, "field": pl.String, "raw_start": pl.Int32, "raw_end": pl.Int32}
     return pl.DataFrame(rows, {**schema, "link": pl.String}, orient="row").sort(PLACE)
 
 
 class ToMask:
-    """Decisions to mask, as spans of raw texts; counts those whose text was found."""
+    """Decisions to mask, as spans of raw texts; `applied` counts those whose text is unchanged."""
 
     def __init__(self, run: Path, key: bytes) -> None:
         self._key, self._waiting = key, dict[tuple[str, str, str], list[Decision]]()
-        for each in masked(run):
-            self._waiting.setdefault(each.place[:3], []).append(each)
+        for decision in masked(run):
+            self._waiting.setdefault(decision.place[:3], []).append(decision)
         self.decided = sum(map(len, self._waiting.values()))
         self.applied = 0
 
     def of(self, table: str, batch: pl.DataFrame, fields: Mapping[str, str], key: str) -> Iterator[tuple[int, Span]]:
-        """Yield number and span of what is to be masked in the texts of a batch, which are counted field by field.
+        """Yield number of text and span to mask in a batch; texts are numbered field by field.
 
-        `fields` is what decisions call a field -> its column. Decisions on a text name the id that its row was listed
-        under: that of the source, or the name in its place.
+        `fields` maps field names of decisions to columns. Decisions name the id under which the row was listed: the
+        source's, or its pseudonym.
         """
         if not self._waiting:
             return
-        for place, (field, column) in enumerate(fields.items()):
+        for index, (field, column) in enumerate(fields.items()):
             for row, (raw, text) in enumerate(zip(batch[key], batch[column], strict=True)):
                 names = (raw, pseudonyms.name(self._key, raw))
-                for each in (found for name in names for found in self._waiting.get((table, name, field), ())):
-                    if each.link == text_link(self._key, text):
+                for decision in (
+                    candidate for name in names for candidate in self._waiting.get((table, name, field), ())
+                ):
+                    if decision.link == text_link(self._key, text):
                         self.applied += 1
-                        kind = KINDS.get(each.reason, "number")
-                        yield place * len(batch) + row, Span(each.raw_start, each.raw_end, kind, PERSON)
+                        kind = KINDS.get(decision.reason, "number")
+                        yield index * len(batch) + row, Span(decision.raw_start, decision.raw_end, kind, PERSON)
 
 
 def identity(run: Path) -> list[list[str | int]]:
-    """Return what the tables of `mask` depend on: places and texts of the decisions to mask."""
-    return [[*each.place, each.link] for each in masked(run)]
+    """Return the input of `mask`: positions and digests of texts of the decisions to mask."""
+    return [[*decision.place, decision.link] for decision in masked(run)]

@@ -1,4 +1,4 @@
-"""The panel of a pipeline before its pool: judges, rubric, and texts as they are shown."""
+"""Set-up of a pipeline's panel: judges, rubric, and the texts in the form shown to judges."""
 
 from collections.abc import Mapping
 
@@ -26,12 +26,15 @@ LIKELY_RANK = 3
 
 
 def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
-    """Return the panel at its table, each judge with what it still has to rate."""
+    """Return the panel run over the pool, each judge with its missing ratings."""
     since = TimeOrderedIds().next() if context.consent.retry else ""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
     rubric = load_rubric(config, context)
     pool = shown(pairs, config, context)
-    likely = _digests_of(likely_positives(context), pool) if config.controls else frozenset[tuple[str, str]]()
+    likely = frozenset[tuple[str, str]]()
+    if config.controls:
+        likely_pairs = pool.pairs.join(likely_positives(context), on=voting.PAIR, how="semi")
+        likely = frozenset(likely_pairs.select(TEXTS).iter_rows())
     table = PanelState(pool, ledger, rubric, config.batch, context.seed, since, likely=likely)
     with waiting(context.progress, StepLabel("reading what was rated before")):
         seats = [table.seat(name, context) for name in config.models]
@@ -42,7 +45,7 @@ def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
 def likely_positives(context: Context) -> pl.DataFrame:
     """Return pairs that are probably relevant, sorted: query_id, doc_id.
 
-    Those that labels brought to the run call relevant; of a query without any, what is in every retriever's first
+    Relevant pairs of the original labels; for a query without any, documents that every retriever ranks within
     LIKELY_RANK.
     """
     pool = context.read("pool", "pool").select(voting.PAIR)
@@ -54,14 +57,10 @@ def likely_positives(context: Context) -> pl.DataFrame:
     return pl.concat([labelled, ranked]).sort(voting.PAIR)
 
 
-def _digests_of(pairs: pl.DataFrame, pool: Pool) -> frozenset[tuple[str, str]]:
-    return frozenset(pool.pairs.join(pairs, on=voting.PAIR, how="semi").select(TEXTS).iter_rows())
-
-
 def check_language(config: Config, context: Context) -> None:
     """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
-    asked = any(build.language_model(context, name) is not None for name in config.models)
-    language_guard.refuse(load_rubric(config, context) if asked else None, context, said=config.language)
+    has_models = any(build.language_model(context, name) is not None for name in config.models)
+    language_guard.refuse(load_rubric(config, context) if has_models else None, context, said=config.language)
 
 
 def load_rubric(config: Config, context: Context) -> Rubric:
@@ -71,31 +70,33 @@ def load_rubric(config: Config, context: Context) -> Rubric:
 
 
 def shown(pairs: pl.DataFrame, config: Config, context: Context, made: Mapping[str, str] | None = None) -> Pool:
-    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them.
+    """Return pairs (query_id, doc_id) with their texts in the form shown to all judges.
 
-    `made` are passages by id that are in no corpus: those of adversarial controls.
+    `made` maps ids to passages that are in no corpus: adversarial controls.
     """
     queries = context.read("diversify", "queries")
-    wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
-    label, total = StepLabel("looking over queries and passages", "texts"), len(queries) + len(wanted)
+    doc_ids, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
+    label, total = StepLabel("looking over queries and passages", "texts"), len(queries) + len(doc_ids)
     context.progress(label, total, 0)
-    asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
+    query_texts = dict(
+        zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True)
+    )
     texts: dict[str, ShownText] = {}
     for batch in corpus.batches():
-        docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
+        docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in doc_ids}
         texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
-        context.progress(label, total, len(asked) + len(texts))
-    more = made or {}
-    texts |= dict(zip(more, passages.bounded_all([*more.values()], config.passage_tokens), strict=True))
+        context.progress(label, total, len(query_texts) + len(texts))
+    added = made or {}
+    texts |= dict(zip(added, passages.bounded_all([*added.values()], config.passage_tokens), strict=True))
     pairs = pairs.with_columns(
-        query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
+        query_digest=pl.col("query_id").replace_strict(_digests(query_texts), return_dtype=pl.String),
         passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),
     )
     return Pool(
         pairs,
-        {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
+        {query_id: Query(query_id, text.text) for query_id, text in query_texts.items()},
         {doc_id: Document(doc_id, "", text.text) for doc_id, text in texts.items()},
-        [*asked.values(), *texts.values()],
+        [*query_texts.values(), *texts.values()],
     )
 
 

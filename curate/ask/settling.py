@@ -1,4 +1,4 @@
-"""A judge outside of the panel, asked about contested pairs alone: planned, permitted and paid as judging is."""
+"""Tie-breaker judge: a judge outside of the panel grades the contested pairs; planned and paid like judging."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,36 +26,36 @@ PLACE = "consensus.settle"
 
 @dataclass(frozen=True)
 class Settled:
-    """What a judge said of the pairs that it was to settle."""
+    """Grades of a tie-breaker judge for contested pairs."""
 
     judge: str
     grades: pl.DataFrame
     """query_id, doc_id, grade (None where it gave none) and status."""
     key: Json
-    """Under what the ledger keeps its ratings."""
+    """Ledger key of its ratings."""
     paid: Total
 
     @property
     def unfinished(self) -> str:
-        """Return why the judge must be asked again; empty if it said something of every pair."""
+        """Return why the judge must be asked again; empty if no rating failed."""
         failed = int((self.grades["status"] == "failed").sum())
         return f"{failed:,} ratings of {self.judge} failed; run `curate resolve` again to retry them" if failed else ""
 
 
 def judge_of(context: Context) -> str | None:
-    """Return the judge that `consensus.settle` names; None if it names none."""
+    """Return the judge named by `consensus.settle`; None without one."""
     return check(ConsensusConfig, context.settings.get("consensus") or {}, "consensus").settle
 
 
 def settings(name: str, context: Context) -> JudgeConfig:
-    """Return how a judge is asked: as the panel is, but alone; ConfigError if it is of the panel."""
-    asked = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
-    refuse_voter(name, asked.models)
-    return asked.model_copy(update={"models": (name,), "cascade": None})
+    """Return the panel's settings with this judge as the only one; ConfigError if it is a member of the panel."""
+    panel_config = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
+    refuse_voter(name, panel_config.models)
+    return panel_config.model_copy(update={"models": (name,), "cascade": None})
 
 
 def refuse_voter(name: str | None, panel: Sequence[str]) -> None:
-    """Raise ConfigError for a judge of the panel, whose vote is known."""
+    """Raise ConfigError for a judge of the panel, which has voted already."""
     if name in panel:
         raise ConfigError(
             f"{PLACE}: {name!r} has voted already, as a judge of the panel ({', '.join(panel)}); name another "
@@ -64,7 +64,7 @@ def refuse_voter(name: str | None, panel: Sequence[str]) -> None:
 
 
 def identity(name: str, context: Context) -> dict[str, Json]:
-    """Return what changes what a judge says; ConfigError if there is no such judge."""
+    """Return all that can change a judge's grades; ConfigError for an unknown judge."""
     config = settings(name, context)
     rubric = seating.load_rubric(config, context)
     try:
@@ -75,7 +75,7 @@ def identity(name: str, context: Context) -> dict[str, Json]:
 
 
 def preflight(name: str, context: Context) -> None:
-    """Check the rubric's language and the key of a language model; ConfigError says what to type."""
+    """Check the rubric's language and the API key of a language model; ConfigError names the remedy."""
     if context.consent.offline:
         return
     seating.check_language(settings(name, context), context)
@@ -85,7 +85,7 @@ def preflight(name: str, context: Context) -> None:
 
 
 def refuse_spared(verdicts: pl.DataFrame) -> None:
-    """Raise ConfigError where a cascade left open which pairs are contested."""
+    """Raise ConfigError if a cascade skipped ratings that decide which pairs are contested."""
     if hidden := grade_sums.spared(verdicts):
         raise ConfigError(
             f"{PLACE}: a `positives` cascade gave up {hidden:,} pairs, and which of them are contested is not known; "
@@ -94,11 +94,11 @@ def refuse_spared(verdicts: pl.DataFrame) -> None:
 
 
 def settle(name: str, contested: pl.DataFrame, context: Context) -> Settled:
-    """Return what a judge says of contested pairs; what the ledger holds is not asked again."""
+    """Return a judge's grades for contested pairs; ratings in the ledger are reused."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         run = _seated(name, contested, context, ledger)
-        for seat in run.paid():
-            models = ledger.models(seat.key.judge_digest, seat.key.rubric_digest)
+        for state in run.paid():
+            models = ledger.models(state.key.judge_digest, state.key.rubric_digest)
             if not run.config.mixed_models:
                 client.refuse_mixture(f"judges.{name}", models)
         batching.refuse_open(run)
@@ -107,20 +107,20 @@ def settle(name: str, contested: pl.DataFrame, context: Context) -> Settled:
         ledger.note(rating.noted(run.table.pool))
         collection.rate(run)
         grades = run.ratings().join(contested, on=PAIR, how="semi").select(*PAIR, "grade", "status").sort(PAIR)
-        digests = {seat.name: (seat.key.judge_digest, seat.settings.price) for seat in run.paid()}
+        digests = {state.name: (state.key.judge_digest, state.settings.price) for state in run.paid()}
         paid = billing.total(billing.bills(ledger, context, digests), context)
-        said = described(run.seats[0])
-        assert isinstance(said, dict)
-        return Settled(name, grades, ledger_key(said), paid)
+        identity = described(run.seats[0])
+        assert isinstance(identity, dict)
+        return Settled(name, grades, ledger_key(identity), paid)
 
 
 def planned(name: str, contested: pl.DataFrame, context: Context) -> list[dict[str, Json]]:
-    """Return a row for what would be sent to a judge, and what that costs at most; none if nothing is left to send."""
+    """Return the planned calls and their maximum cost, one row; none if no rating is missing."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         return consent.planned_rows(_seated(name, contested, context, ledger))
 
 
 def _seated(name: str, contested: pl.DataFrame, context: Context, ledger: Ledger) -> PanelRun:
-    """Return the judge at the pool, with what it has not rated of the contested pairs."""
+    """Return the judge's run over the pool, restricted to missing ratings of the contested pairs."""
     run = seating.seated(settings(name, context), context, ledger)
     return run.of(run.table.pool.pairs.join(contested, on=PAIR, how="semi"))

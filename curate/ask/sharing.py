@@ -14,55 +14,55 @@ from curate.system.owners import gone, owner
 
 __all__ = ["AT_ONCE", "LEASE_S", "PAUSE_S", "Share", "bury", "owner", "rest"]
 LEASE_S = 120.0
-"""A claim ends so long after it was last renewed: a process that was killed is waited for no longer."""
+"""Seconds until a claim expires that is not renewed: the longest wait for a killed process."""
 AT_ONCE = 200
 """Prompts that are claimed together."""
 PAUSE_S = 1.0
-"""Between two looks at what others do."""
+"""Seconds between polls of other processes' claims."""
 
 
 def bury(claims: Claims) -> None:
-    """Free what processes of this machine hold that are no more: nobody waits for the lease of a killed run."""
-    for each in claims.owners():
-        if gone(each):
-            claims.forget(each)
+    """Release claims of dead processes of this machine, so that nobody waits for their lease."""
+    for process in claims.owners():
+        if gone(process):
+            claims.forget(process)
 
 
 @dataclass
 class Share:
-    """The prompts of one judge that this process may send: what no other process has claimed or rated meanwhile."""
+    """The prompts of one judge that this process may send: neither claimed nor rated by others meanwhile."""
 
     ledger: Ledger
     claims: Claims
     key: Key
     work: Sequence[Work]
     since: str = ""
-    """Id of a call: what was refused or unparsed before it is sent again."""
+    """Id of a call: pairs refused or unparsed before it are sent again."""
     check: Callable[[], None] = lambda: None
     """Called when prompts have been claimed; raises if they must not be sent."""
     taken: dict[str, Work] = field(default_factory=dict)
-    """What this process has claimed for it, by the name of the claim."""
+    """Name of the claim -> prompt that this process claimed."""
     elsewhere: list[Work] = field(default_factory=list)
-    """What others had claimed when it came to its turn."""
+    """Prompts that other processes had claimed."""
     waited: bool = False
-    """Whether this is what was elsewhere before."""
+    """Whether these prompts were `elsewhere` in an earlier share."""
 
     def __iter__(self) -> Iterator[Work]:
-        """Yield what may be sent, claimed some at a time; what is `elsewhere` then comes to its turn the next time."""
+        """Yield the prompts that may be sent, claimed `AT_ONCE` at a time; the others go to `elsewhere`."""
         for chunk in chunks(self.work, AT_ONCE):
-            named = {self._name(each.place): each for each in chunk}
-            mine = self.claims.take(named)
-            taken = {name: each for name, each in named.items() if name in mine}
-            self.taken |= taken
-            self.elsewhere += [each for name, each in named.items() if name not in mine]
-            if taken:
+            by_claim = {self._name(prompt.place): prompt for prompt in chunk}
+            granted = self.claims.take(by_claim)
+            claimed = {name: prompt for name, prompt in by_claim.items() if name in granted}
+            self.taken |= claimed
+            self.elsewhere += [prompt for name, prompt in by_claim.items() if name not in granted]
+            if claimed:
                 self.check()
-            yield from self._unrated(list(taken.values()))
+            yield from self._unrated(list(claimed.values()))
 
     async def keeps(self, task: Task) -> bool:
-        """Say whether a task may still be sent; others may have taken its prompt over while this machine slept.
+        """Return whether a task may still be sent.
 
-        Then that is `elsewhere`.
+        False if another process took its prompt over while this machine slept; the prompt moves to `elsewhere`.
         """
         if not self.claims.sure():
             await asyncio.to_thread(self.claims.renew)
@@ -73,28 +73,33 @@ class Share:
         self.elsewhere += [] if lost is None else [lost]
         return False
 
-    def _unrated(self, taken: Sequence[Work]) -> Iterator[Work]:
-        """Yield prompts without what others have rated since this process looked."""
-        asked = {each.query.query_id: shown_digest(each.query.text) for each in taken}
+    def _unrated(self, claimed: Sequence[Work]) -> Iterator[Work]:
+        """Yield prompts without passages that others have rated meanwhile."""
+        query_digests = {prompt.query.query_id: shown_digest(prompt.query.text) for prompt in claimed}
         standing = self.ledger.ratings(
-            self.key.judge_digest, self.key.rubric_digest, self.key.replicate, queries=sorted(set(asked.values()))
+            self.key.judge_digest,
+            self.key.rubric_digest,
+            self.key.replicate,
+            queries=sorted(set(query_digests.values())),
         )
-        known = set(settled(standing, self.since).select(TEXTS).iter_rows())
-        for each in taken:
-            query = asked[each.query.query_id]
-            left = tuple(one for one in each.passages if (query, shown_digest(one.shown())) not in known)
-            if left:
-                yield replace(each, passages=left)
+        rated = set(settled(standing, self.since).select(TEXTS).iter_rows())
+        for prompt in claimed:
+            query = query_digests[prompt.query.query_id]
+            unrated = tuple(
+                passage for passage in prompt.passages if (query, shown_digest(passage.shown())) not in rated
+            )
+            if unrated:
+                yield replace(prompt, passages=unrated)
 
-    def _name(self, place: str) -> str:
+    def _name(self, prompt_name: str) -> str:
         key = self.key
-        return ":".join([key.judge_digest[:16], key.rubric_digest[:16], str(key.replicate), place])
+        return ":".join([key.judge_digest[:16], key.rubric_digest[:16], str(key.replicate), prompt_name])
 
 
 def rest(shares: Sequence[Share], tell: Callable[[str], None]) -> list[Share]:
-    """Return the shares of what was elsewhere, after a pause; an empty list once nothing is.
+    """Return shares of the prompts that were elsewhere, after a pause; [] once there are none.
 
-    What this process had claimed is done with, so others need not wait for it.
+    Releases the claims of this process, whose prompts have been sent, so that others need not wait for them.
     """
     for share in shares:
         share.claims.release(share.taken)

@@ -1,4 +1,4 @@
-"""Validation of rubric, scale, consensus rule and judges against one another, before anything is done or paid."""
+"""Validation of rubric, scale, consensus rule and judges against one another, before anything is sent or paid."""
 
 from curate.ask import settling
 from curate.ask.judges.heuristic import Config as Heuristic
@@ -14,9 +14,9 @@ from curate.pipeline.stage import Context
 
 
 def validated(config: Config, context: Context) -> Rubric:
-    """Return the rubric; ConfigError unless verdicts follow from its grades, by the rule, for this panel.
+    """Return the rubric; ConfigError unless the consensus rule yields verdicts from its grades for this panel.
 
-    Nothing is built that needs a model, a key or a file of recorded grades, so any stage can ask.
+    Needs no model, API key or file of recorded grades, so that any stage can call it.
     """
     if not config.models or len(set(config.models)) < len(config.models):
         raise ConfigError("judge.models: expected one or more different names")

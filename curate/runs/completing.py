@@ -1,4 +1,4 @@
-"""What a shell offers when Tab is pressed: runs, tables, pipelines, models, retrievers, settings."""
+"""Shell completion of runs, tables, pipelines, models, retrievers, settings."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ def runs() -> list[str]:
 
 
 def tables(context: typer.Context) -> list[str]:
-    """Return the tables of the run that was typed, else of the newest: queries, and mask/queries."""
+    """Return the tables of the typed run, else of the newest: queries, and mask/queries."""
     from curate.core.errors import UserError
     from curate.pipeline.folder import newest, table_paths
 
@@ -24,12 +24,12 @@ def tables(context: typer.Context) -> list[str]:
 
 
 def pipelines(incomplete: str) -> list[str]:
-    """Return the packaged pipelines, and the YAML files and folders that what was typed may become."""
+    """Return the packaged pipelines, and the YAML files and folders next to the typed path."""
     from curate.system.resources import names
 
-    place = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
-    folders = (f"{path}/" for path in place.glob("[!.]*") if path.is_dir())
-    return sorted({*names("pipelines"), *map(str, place.glob("[!.]*.yaml")), *folders})
+    folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
+    folders = (f"{path}/" for path in folder.glob("[!.]*") if path.is_dir())
+    return sorted({*names("pipelines"), *map(str, folder.glob("[!.]*.yaml")), *folders})
 
 
 def models() -> list[str]:
@@ -40,7 +40,7 @@ def models() -> list[str]:
 
 
 def judges(incomplete: str) -> list[str]:
-    """Return what was typed with every judge behind its last comma: presets, heuristics, encoders."""
+    """Return the typed list with its last item completed by every judge: presets, heuristics, encoders."""
     from curate.ask.judges import JUDGES
     from curate.retrieval.encoders import ENCODERS
 
@@ -48,7 +48,7 @@ def judges(incomplete: str) -> list[str]:
 
 
 def retrievers(incomplete: str) -> list[str]:
-    """Return what was typed with every retriever behind its last comma; an encoder's name is one."""
+    """Return the typed list with its last item completed by every retriever; an encoder's name is one."""
     from curate.retrieval.encoders import ENCODERS
     from curate.retrieval.encoders.presets import encoder_presets
     from curate.retrieval.retrievers import RETRIEVERS
@@ -57,16 +57,16 @@ def retrievers(incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `stage.` for every stage, and behind the dot its settings: to import all stages takes too long for Tab."""
+    """Return `stage.` for every stage, after the dot its settings: importing all stages takes too long for Tab."""
     from curate.pipeline import stages
 
     name, dot, _ = incomplete.partition(".")
     if not dot or name not in stages.KNOWN:
-        return [f"{each}." for each in stages.KNOWN]
+        return [f"{stage}." for stage in stages.KNOWN]
     return [f"{name}.{setting}=" for setting in stages.config(name).model_fields]
 
 
 def _listed(incomplete: str, names: Iterable[str]) -> list[str]:
-    """Return the last of several names, separated by commas, completed by each that is not there yet."""
-    before, comma, _ = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in sorted(set(names) - {*before.split(",")})]
+    """Return a comma-separated list with its last item replaced by each name that it lacks."""
+    typed, comma, _ = incomplete.rpartition(",")
+    return [f"{typed}{comma}{name}" for name in sorted(set(names) - {*typed.split(",")})]

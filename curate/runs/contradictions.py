@@ -1,4 +1,4 @@
-"""Settings of several stages that contradict one another: found when a stage is run or planned, before it is paid."""
+"""Checks for contradicting settings of several stages, when a stage is run or planned, before it is paid."""
 
 from typing import cast
 
@@ -13,12 +13,12 @@ from curate.runs import graded_labels
 
 
 def need_consistent(pipeline: Pipeline, context: Context) -> None:
-    """Raise ConfigError where settings of the stages of a pipeline cannot hold together."""
+    """Raise ConfigError where settings of the stages of a pipeline contradict one another."""
     names = pipeline.head.stages
     for name in names:
         stage = stages.stage(name)
-        lacking = [each for each in stage.after if each not in (*names, *stage.optional)]
-        if lacking and not all(context.report(each) for each in lacking):
+        lacking = [ancestor for ancestor in stage.after if ancestor not in (*names, *stage.optional)]
+        if lacking and not all(context.report(ancestor) for ancestor in lacking):
             raise ConfigError(f"stages: {name} reads what {', '.join(lacking)} writes; name that too")
     if "judge" in names:
         validated(cast("JudgeConfig", pipeline.sections["judge"]), context)

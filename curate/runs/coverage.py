@@ -1,8 +1,8 @@
-"""Leave-one-retriever-out: what only it found, and what the benchmark would be without it.
+"""Leave-one-retriever-out: unique contributions of a retriever, and the benchmark without them.
 
-The relevant documents that one retriever alone found leave the qrels; nothing that was not judged is added. Every
-system's nDCG@10 and the order of the systems are then compared on the queries that keep a relevant document
-(Zobel, SIGIR 1998: how far the results of a system depend on its having been pooled).
+Relevant documents found by one retriever only are removed from the qrels; no unjudged document is added. Every system's
+nDCG@10 and the system ranking are then compared on the queries that keep a relevant document (Zobel, SIGIR 1998: how
+far the results of a system depend on its having been pooled).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,17 +25,17 @@ Relevant = Mapping[str, frozenset[str]]
 
 
 LEGACY = "legacy"
-"""Stands for a retriever where a pair is in the pool as a known positive, and no retriever brought it."""
+"""Name in place of a retriever for a known positive of the pool that no retriever returned."""
 
 
 def ranked(pool: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs of a pool that a retriever brought, of which depth and saturation speak."""
+    """Return the pairs of a pool that a retriever returned; only these have a depth."""
     return pool.filter(pl.col("hits").list.len() > 0)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A system's mean nDCG@10 with all labels, and without those that one retriever alone gave."""
+    """A system's mean nDCG@10 with all labels, and without those that one retriever alone contributed."""
 
     system: str
     ndcg: Figure
@@ -46,7 +46,7 @@ class Change:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a benchmark would be without one retriever."""
+    """The benchmark without one retriever's unique contributions."""
 
     retriever: str
     found: int
@@ -58,12 +58,12 @@ class LeftOut:
     lost: int
     """Queries that would have no relevant document."""
     tau: Figure
-    """Kendall's tau-b of the systems' order with and without."""
+    """Kendall's tau-b of the system rankings with and without."""
     changes: tuple[Change, ...]
 
 
 def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id and the depth to which its pool holds the ranking of every retriever whole, 0 if to none.
+    """Return query_id and the depth to which its pool contains every retriever's ranking, 0 for none.
 
     In an `equal-depth` pool this is the depth to which the retrievers were pooled.
     """
@@ -76,54 +76,62 @@ def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
 def founders(pool: pl.DataFrame, qrels: pl.DataFrame, depth: pl.DataFrame) -> pl.DataFrame:
     """Return query_id, doc_id, position and `by` of every relevant pair of the pool, sorted by pair.
 
-    `by` are the retrievers that found the document to the query's `depth`; none, where fusion filled up the pool. A
-    pair without hits is there as a known positive, by `LEGACY`.
+    `by` are the retrievers that rank the document within the query's `depth`; empty where fusion filled up the pool. A
+    pair without hits is a known positive, by `LEGACY`.
     """
     relevant = pool.join(qrels, on=PAIR, how="semi").join(depth, on="query_id", how="left")
     flat = relevant.select(*PAIR, "hits", "depth").explode("hits", empty_as_null=False).unnest("hits")
     by = flat.filter(pl.col("rank") <= pl.col("depth")).group_by(PAIR).agg(by=pl.col("retriever").sort())
-    found = relevant.join(by, on=PAIR, how="left").sort(PAIR)
+    positives = relevant.join(by, on=PAIR, how="left").sort(PAIR)
     others = pl.when(pl.col("hits").list.len() == 0).then(pl.lit([LEGACY])).otherwise(pl.lit([], pl.List(pl.String)))
-    return found.select(*PAIR, "position", by=pl.col("by").fill_null(others))
+    return positives.select(*PAIR, "position", by=pl.col("by").fill_null(others))
 
 
-def caught(found: pl.DataFrame, retrievers: Sequence[str]) -> np.ndarray:
-    """Return who found what, from `founders`: relevant pairs x retrievers."""
-    return found.select(pl.col("by").list.contains(name).alias(name) for name in retrievers).to_numpy().astype(np.bool_)
+def caught(positives: pl.DataFrame, retrievers: Sequence[str]) -> np.ndarray:
+    """Return the incidence matrix of `founders`: relevant pairs x retrievers, bool."""
+    return (
+        positives.select(pl.col("by").list.contains(name).alias(name) for name in retrievers)
+        .to_numpy()
+        .astype(np.bool_)
+    )
 
 
 def labels(qrels: pl.DataFrame) -> dict[str, frozenset[str]]:
     """Return query -> its relevant documents."""
-    parts = qrels.sort(PAIR).group_by("query_id", maintain_order=True)
-    return {str(key[0]): frozenset(part["doc_id"]) for key, part in parts}
+    groups = qrels.sort(PAIR).group_by("query_id", maintain_order=True)
+    return {str(key[0]): frozenset(rows["doc_id"]) for key, rows in groups}
 
 
 def lists(rankings: pl.DataFrame) -> dict[str, dict[str, list[str]]]:
     """Return system -> query -> documents, best first, from a table `rankings`; systems by name."""
-    found: dict[str, dict[str, list[str]]] = {name: {} for name in rankings["retriever"].unique().sort()}
+    by_system: dict[str, dict[str, list[str]]] = {name: {} for name in rankings["retriever"].unique().sort()}
     ordered = rankings.sort("retriever", "query_id", "rank").group_by("retriever", "query_id", maintain_order=True)
     for system, query, documents in ordered.agg("doc_id").iter_rows():
-        found[system][query] = documents
-    return found
+        by_system[system][query] = documents
+    return by_system
 
 
-def leave_out(systems: Rankings, relevant: Relevant, found: pl.DataFrame, retriever: str, seed: int) -> LeftOut:
-    """Return what the benchmark would be without a retriever; `found` are the pairs of `founders`."""
-    mine = found.filter(pl.col("by").list.contains(retriever))
-    alone = mine.filter(pl.col("by").list.len() == 1)
+def leave_out(systems: Rankings, relevant: Relevant, positives: pl.DataFrame, retriever: str, seed: int) -> LeftOut:
+    """Return the benchmark without a retriever; `positives` is the table of `founders`."""
+    positives_of_retriever = positives.filter(pl.col("by").list.contains(retriever))
+    alone = positives_of_retriever.filter(pl.col("by").list.len() == 1)
     gone = labels(alone)
-    rest = {query: documents - gone.get(query, frozenset()) for query, documents in relevant.items()}
-    left = {query: documents for query, documents in rest.items() if documents}
+    remaining = {query: documents - gone.get(query, frozenset()) for query, documents in relevant.items()}
+    remaining_relevant = {query: documents for query, documents in remaining.items() if documents}
     names = list(systems)
-    before, after = scores(systems, relevant, left), scores(systems, left, left)
-    figures = compared(before, after, seed)
+    ndcg_with, ndcg_without = (
+        scores(systems, relevant, remaining_relevant),
+        scores(systems, remaining_relevant, remaining_relevant),
+    )
+    figures = compared(ndcg_with, ndcg_without, seed)
     count = len(names)
+    removed = [[len(gone.get(query, ())), len(documents)] for query, documents in sorted(relevant.items())]
     return LeftOut(
         retriever=retriever,
-        found=len(mine),
+        found=len(positives_of_retriever),
         alone=len(alone),
-        share=_share(gone, relevant, seed),
-        lost=len(relevant) - len(left),
+        share=rate(np.array(removed, dtype=np.float64).reshape(len(removed), 2), seed),
+        lost=len(relevant) - len(remaining_relevant),
         tau=figures[-1],
         changes=tuple(
             Change(name, figures[n], figures[count + n], figures[2 * count + n]) for n, name in enumerate(names)
@@ -139,21 +147,16 @@ def scores(systems: Rankings, relevant: Relevant, queries: Relevant) -> Floats:
 
 
 def compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
-    """Return every system's mean before, after, and their difference, and tau-b of the two orders at the end.
+    """Return the means of all systems before, after, their differences, and last tau-b of the two system rankings.
 
     Scores have the shape (queries, systems), the same queries on both sides; intervals resample queries.
     """
     count = before.shape[1]
     sums = np.column_stack([np.ones(len(before)), before, after])
 
-    def figures(each: Floats) -> Floats:
-        means = divided(each[..., 1:], each[..., :1])
+    def figures(sums: Floats) -> Floats:
+        means = divided(sums[..., 1:], sums[..., :1])
         old, new = means[..., :count], means[..., count:]
         return np.concatenate([old, new, new - old, kendall(old, new)[..., None]], axis=-1)
 
     return measured(sums, figures, seed)
-
-
-def _share(gone: Relevant, relevant: Relevant, seed: int) -> Figure:
-    counts = [[len(gone.get(query, ())), len(documents)] for query, documents in sorted(relevant.items())]
-    return rate(np.array(counts, dtype=np.float64).reshape(len(counts), 2), seed)

@@ -13,7 +13,7 @@ from curate.stats.ratios import rate
 EDGES = (10, 20, 50, 100, 200, 500, 1000)
 """Last positions of the bins; a deeper pool has bins of a thousand."""
 LAST = 5
-"""The last fifth of a pool is looked at for saturation."""
+"""Saturation is measured on the last fifth of a pool."""
 
 
 @dataclass(frozen=True)
@@ -53,29 +53,29 @@ def marked(pool: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
 
 
 def bands(pairs: pl.DataFrame, seed: int) -> list[Band]:
-    """Return what lies between the `EDGES`, from the pairs of `marked`; intervals resample queries."""
+    """Return the bins between `EDGES`, from the pairs of `marked`; intervals resample queries."""
     deepest = int(pairs["position"].to_numpy().max(initial=0))
     queries = pairs["query_id"].n_unique()
-    found: list[Band] = []
+    table: list[Band] = []
     for low, high in _edges(deepest):
-        part = pairs.filter(pl.col("position").is_between(low, high))
-        counted = part.group_by("query_id").agg(pl.len(), pl.col("relevant").sum()).sort("query_id")
+        rows = pairs.filter(pl.col("position").is_between(low, high))
+        counted = rows.group_by("query_id").agg(pl.len(), pl.col("relevant").sum()).sort("query_id")
         sums = counted.select("relevant", "len").to_numpy().astype(np.float64)
-        relevant = int(part["relevant"].sum())
-        cumulated = relevant + (found[-1].cumulated if found else 0)
-        found.append(
+        relevant = int(rows["relevant"].sum())
+        cumulated = relevant + (table[-1].cumulated if table else 0)
+        table.append(
             Band(
-                low, high, len(counted), len(part), relevant, rate(sums, seed), cumulated, round(cumulated / queries, 4)
+                low, high, len(counted), len(rows), relevant, rate(sums, seed), cumulated, round(cumulated / queries, 4)
             )
         )
-    return found
+    return table
 
 
 def curve(pairs: pl.DataFrame) -> list[int]:
-    """Return the relevant pairs at positions 1 to n, for every n to the deepest position."""
+    """Return the cumulative number of relevant pairs at positions 1 to n, for every n to the deepest position."""
     deepest = int(pairs["position"].to_numpy().max(initial=0))
-    places = pairs.filter(pl.col("relevant") == 1)["position"].to_numpy()
-    total: list[int] = np.cumsum(np.bincount(places, minlength=deepest + 1))[1:].tolist()
+    positions = pairs.filter(pl.col("relevant") == 1)["position"].to_numpy()
+    total: list[int] = np.cumsum(np.bincount(positions, minlength=deepest + 1))[1:].tolist()
     return total
 
 

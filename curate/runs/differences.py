@@ -1,4 +1,4 @@
-"""Differences between a table of labels and what it must be, in sentences with counts and ids."""
+"""Differences between a table of labels and the expected one, in sentences with counts and ids."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,29 +9,29 @@ from curate.panel.voting import PAIR
 from curate.tables.kinds.benchmark_kind import SHOWN, listed
 
 
-def differences(place: str, found: pl.DataFrame, wanted: pl.DataFrame) -> Iterator[str]:
-    """Yield what a table holds that it must not, what it lacks, and where it says otherwise."""
-    keys = [name for name in PAIR if name in wanted.columns]
-    if wanted.columns == found.columns and found.sort(keys).equals(wanted.sort(keys)):
-        return  # as it should be, in a tenth of the time
-    found, wanted = _comparable(found), _comparable(wanted)
-    twice = found.filter(pl.struct(keys).is_duplicated())
-    columns = wanted.columns
-    surplus = found.join(wanted, on=columns, how="anti", nulls_equal=True, maintain_order="left")
-    lacking = wanted.join(found, on=columns, how="anti", nulls_equal=True, maintain_order="left")
-    other = surplus.join(lacking, on=keys, how="semi", maintain_order="left")
+def differences(file: str, table: pl.DataFrame, correct: pl.DataFrame) -> Iterator[str]:
+    """Yield sentences on surplus, missing, differing and repeated rows of a table."""
+    keys = [name for name in PAIR if name in correct.columns]
+    if correct.columns == table.columns and table.sort(keys).equals(correct.sort(keys)):
+        return  # equal: found in a tenth of the time
+    table, correct = _comparable(table), _comparable(correct)
+    twice = table.filter(pl.struct(keys).is_duplicated())
+    columns = correct.columns
+    surplus = table.join(correct, on=columns, how="anti", nulls_equal=True, maintain_order="left")
+    lacking = correct.join(table, on=columns, how="anti", nulls_equal=True, maintain_order="left")
+    differing = surplus.join(lacking, on=keys, how="semi", maintain_order="left")
     for rows, what in (
-        (other, "rows say otherwise than the ledger"),
-        (surplus.join(other, on=keys, how="anti", maintain_order="left"), "rows should not be there"),
-        (lacking.join(other, on=keys, how="anti", maintain_order="left"), "rows are missing"),
+        (differing, "rows say otherwise than the ledger"),
+        (surplus.join(differing, on=keys, how="anti", maintain_order="left"), "rows should not be there"),
+        (lacking.join(differing, on=keys, how="anti", maintain_order="left"), "rows are missing"),
         (twice, "rows stand there more than once"),
     ):
         if rows.height:
-            yield f"{place}: {rows.height:,} {what}, for example {listed(names(rows, keys))}"
+            yield f"{file}: {rows.height:,} {what}, for example {listed(names(rows, keys))}"
 
 
 def _comparable(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table whose cells are texts: votes in the order of judges, candidates in theirs, texts by digest."""
+    """Return a table of strings: votes sorted by judge, candidates in their order, texts as digests."""
     if "votes" in table.columns:
         one = pl.element().struct.field("judge") + "=" + pl.element().struct.field("grade").fill_null("-")
         table = table.with_columns(pl.col("votes").list.eval(one).list.sort().list.join(" "))
@@ -49,5 +49,5 @@ def names(rows: pl.DataFrame, keys: Sequence[str] = PAIR) -> list[str]:
 
 
 def content(title: str, text: str) -> str:
-    """Return what identifies a document's title and text."""
+    """Return the digest of a document's title and text."""
     return text_digest(f"{title}\0{text}")

@@ -1,6 +1,6 @@
 """Graded labels of an export: the panel's lower median or minimum, contested pairs carried and marked.
 
-They need every judge's grade of every labelled pair: what a `positives` cascade gave up has none.
+They need every judge's grade of every labelled pair: pairs skipped by a `positives` cascade have none.
 """
 
 from typing import Protocol
@@ -30,13 +30,13 @@ class GradedConfig(Protocol):
 
     @property
     def gain(self) -> Gain | None:
-        """Return what graded labels are made of; None where labels are binary alone."""
+        """Return the settings of gains; None for binary labels only."""
 
 
 def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the graded labels of judged pairs; None where labels are binary alone.
+    """Return the graded labels of judged pairs; None for binary labels only.
 
-    ConfigError where a cascade, also a recorded one, gave pairs up.
+    ConfigError if a cascade, even a recorded one, skipped pairs.
     """
     if config.gain is None:
         return None
@@ -49,7 +49,7 @@ def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.D
 
 
 def refuse(config: GradedConfig, context: Context) -> None:
-    """Raise ConfigError for graded labels beside what makes contested pairs binary, or leaves out votes."""
+    """Raise ConfigError for graded labels with a tie-breaker judge, or with a cascade that skips votes."""
     section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
     if config.gain is None:
         return
@@ -70,7 +70,7 @@ def _lacking(config: GradedConfig, why: str) -> str:
 
 
 def notes(benchmark: Benchmark) -> list[str]:
-    """Return how many graded labels there are, as a sentence; none for binary labels alone."""
+    """Return a sentence with the number of graded labels; [] for binary labels only."""
     if benchmark.graded is None:
         return []
     gaining = benchmark.graded.filter(pl.col("score") > 0)
@@ -79,5 +79,5 @@ def notes(benchmark: Benchmark) -> list[str]:
 
 
 def in_words(gain: Gain) -> str:
-    """Return how a pair's gain is chosen, in words."""
+    """Return the settings of gains in words."""
     return f"{gain.grade}, gains below the cut {'kept' if gain.gain_below_cut else 'are 0'}"

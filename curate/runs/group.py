@@ -1,4 +1,4 @@
-"""How a group of commands lists them, and what it says when Ctrl-C is pressed."""
+"""Command groups: their help, and their message on Ctrl-C."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ STOPPED = "stopped; what was finished is kept, and the same command goes on from
 
 
 class Stopped(Exception):
-    """The user pressed Ctrl-C; the message says what is kept and how to go on."""
+    """The user pressed Ctrl-C; the message says what was saved and how to resume."""
 
 
 class CommandGroup(TyperGroup):
@@ -25,13 +25,13 @@ class CommandGroup(TyperGroup):
         super().format_commands(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
-        """Find the command that is meant, and remember its name for the envelope."""
-        name, command, rest = super().resolve_command(ctx, args)
+        """Resolve the command, and record its name for the JSON envelope."""
+        name, command, remaining = super().resolve_command(ctx, args)
         answers.begin(f"{ctx.command_path} {name}".removeprefix(f"{ctx.find_root().command_path} "))
-        return name, command, rest
+        return name, command, remaining
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run a command; Stopped, which says how to go on, for Ctrl-C: typer would leave without a word."""
+        """Run a command; Stopped on Ctrl-C, since typer would exit without a message."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:

@@ -24,10 +24,10 @@ from curate.tables.readers.items import Item, LabelledPair, Names, check_header,
 from curate.tables.readers.settings import Input, sources
 
 COMPARED = "leaks.json"
-"""Digests of the tables that were compared and how much leaks, beside the table of leaks."""
+"""Digests of the compared tables and counts of leaks, next to the table of leaks."""
 
 LABELS = ("train_set", "resolve", "consensus")
-"""Stages of a run that write qrels, the last word first."""
+"""Stages of a run that write qrels, the final ones first."""
 
 Thing = TypeVar("Thing", Item, LabelledPair)
 
@@ -47,37 +47,37 @@ class Split:
         )
 
 
-def read(place: Path) -> Split:
+def read(path: Path) -> Split:
     """Return the split in a run folder, by its final labels, in a folder in BEIR or MTEB layout, or of an mteb task.
 
-    Of a run that made a training set, the queries are those that are in it. DataError if there is none.
+    A run that made a training set has only the queries of that set. DataError if there is none.
     """
-    return _of_run(place) if _is_run(place) else _of_folder(place)
+    return _of_run(path) if _is_run(path) else _of_folder(path)
 
 
-def digests(place: Path) -> dict[str, Json]:
-    """Return what identifies a split: digests of the tables that it is read from."""
-    if _is_run(place):
-        tables = ("diversify/queries", "diversify/corpus", f"{_labels(place)}/qrels")
-        return {name: sha256(place / f"{name}.parquet") for name in tables}
-    return sources(Input(source=str(place))).digests()
+def digests(path: Path) -> dict[str, Json]:
+    """Return table -> digest, of the tables of a split."""
+    if _is_run(path):
+        tables = ("diversify/queries", "diversify/corpus", f"{_labels_stage(path)}/qrels")
+        return {name: sha256(path / f"{name}.parquet") for name in tables}
+    return sources(Input(source=str(path))).digests()
 
 
-def _is_run(place: Path) -> bool:
-    if not place.is_dir() and len(place.parts) > 1:
-        raise DataError(f"{place}: no such folder; give a run folder, or one in BEIR or MTEB layout, as exports are")
-    return (place / "pipeline.yaml").is_file()
+def _is_run(path: Path) -> bool:
+    if not path.is_dir() and len(path.parts) > 1:
+        raise DataError(f"{path}: no such folder; give a run folder, or one in BEIR or MTEB layout, as exports are")
+    return (path / "pipeline.yaml").is_file()
 
 
-def _labels(run: Path) -> str:
-    found = next((stage for stage in LABELS if (run / stage / "qrels.parquet").is_file()), None)
-    if found is None:
+def _labels_stage(run: Path) -> str:
+    last_stage = next((stage for stage in LABELS if (run / stage / "qrels.parquet").is_file()), None)
+    if last_stage is None:
         raise DataError(f"{run}: found no labels, expected qrels of {' or '.join(LABELS)}; finish that run first")
-    return found
+    return last_stage
 
 
 def _of_run(run: Path) -> Split:
-    stage = _labels(run)
+    stage = _labels_stage(run)
     labels = read_table(run / stage, "qrels").filter(pl.col("score") > 0).select("query_id", "doc_id")
     queries = read_table(run / "diversify", "queries").select("query_id", "text")
     if stage == "train_set":
@@ -87,14 +87,14 @@ def _of_run(run: Path) -> Split:
 
 def _of_folder(folder: Path) -> Split:
     settings = Input(source=str(folder))
-    found = sources(settings)
-    labelled = _read(found.tables["qrels"], "qrels", settings, pair)
+    files = sources(settings)
+    labelled = _read(files.tables["qrels"], "qrels", settings, pair)
     pairs = [(label.query_id, label.doc_id) for label in labelled if label.score > 0]
-    elsewhere = {label.query_id for label in _read(found.other_qrels, "qrels", settings, pair)}
+    elsewhere = {label.query_id for label in _read(files.other_qrels, "qrels", settings, pair)}
     left_out = elsewhere - {query_id for query_id, _ in pairs}
-    items = _read(found.tables["queries"], "queries", settings, item)
+    items = _read(files.tables["queries"], "queries", settings, item)
     queries = [(query.id, query.text) for query in items if not query.empty() and query.id not in left_out]
-    items = _read(found.tables["corpus"], "corpus", settings, item)
+    items = _read(files.tables["corpus"], "corpus", settings, item)
     documents = (Document(document.id, document.title, document.text) for document in items)
     return split(
         pl.DataFrame(queries, {"query_id": pl.String, "text": pl.String}, orient="row"),
@@ -121,21 +121,21 @@ def _read(
 
 
 def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Document]) -> Split:
-    """Return the split of these queries and of those pairs whose query and document are both there."""
+    """Return the split of these queries and the pairs whose query and document both exist."""
     wanted_ids = set(pairs["doc_id"])
     texts = [(doc.doc_id, doc.shown()) for doc in documents if doc.doc_id in wanted_ids]
-    known = pl.DataFrame(texts, {"doc_id": pl.String, "text": pl.String}, orient="row")
-    kept = pairs.unique().join(queries, on="query_id", how="semi").join(known, on="doc_id", how="semi")
-    return Split(queries, kept.sort("query_id", "doc_id"), known)
+    available = pl.DataFrame(texts, {"doc_id": pl.String, "text": pl.String}, orient="row")
+    complete = pairs.unique().join(queries, on="query_id", how="semi").join(available, on="doc_id", how="semi")
+    return Split(queries, complete.sort("query_id", "doc_id"), available)
 
 
 def _texts(table: pl.DataFrame, encoder: Encoder, role: Role) -> SplitTexts:
-    ids, texts = (table.to_series(at).to_list() for at in (0, 1))
+    ids, texts = (table.to_series(column).to_list() for column in (0, 1))
     return SplitTexts(ids, [form(text) for text in texts], encoder.encode(texts, role))
 
 
 class Leaks(Section):
-    """When two texts count as alike; thresholds belong to one encoder, and these to USE."""
+    """Thresholds of near-duplicates; they hold for one encoder, the defaults for USE."""
 
     encoder: str = "use"
     queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
@@ -159,7 +159,7 @@ def compare(train: Split, test: Split, rule: Leaks, context: Context) -> pl.Data
 
 
 def counts(leaking: pl.DataFrame) -> dict[str, Json]:
-    """Return how many queries and pairs leak, and how many pairs share a document with the test set and are none."""
+    """Return the numbers of leaking queries and pairs, and of pairs that share a document without leaking."""
     document, removed = pl.col("kind") == "document", pl.col("removed")
     return {
         "leaking_queries": leaking.filter(~document).height,

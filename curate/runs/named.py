@@ -1,4 +1,4 @@
-"""The settings that a command or a call names: a pipeline file's, or a run folder's; no stage is imported."""
+"""Settings of the pipeline file or run folder that a command names; imports no stage."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,19 +16,19 @@ Tell = Callable[[str], None]
 def loaded(
     pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, tell: Tell
 ) -> tuple[Path | None, Path, Pipeline]:
-    """Return `place`, and the settings there with assignments to them."""
+    """Return folder and file of `place`, and the settings with assignments applied; UserError without stages."""
     folder, path = place(pipeline, folder, tell=tell)
-    found = Pipeline.load(path, assign)
-    if not found.head.stages:
+    settings = Pipeline.load(path, assign)
+    if not settings.head.stages:
         raise UserError(f"{path.name}: found a pipeline without stages, which is no run; give it to `curate train`")
-    return folder, path, found
+    return folder, path, settings
 
 
 def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Path | None, Path]:
-    """Return run folder and file of a pipeline, or of a run folder; of neither those of the newest run, which is told.
+    """Return run folder and pipeline file; without arguments those of the newest run, with a notice.
 
-    The folder is None where a pipeline is given without one. It is told, too, if the working directory has a pipeline
-    of a packaged one's name, or presets.
+    The folder is None if a pipeline is given without one. Pipelines of the working directory that hide packaged ones,
+    and its presets, cause a notice too.
     """
     if pipeline is None:
         folder = run_folder(folder, "give --pipeline as well", tell=tell)
@@ -41,7 +41,7 @@ def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Pat
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, tell: Tell) -> Path:
-    """Return a run folder, without one the newest, which is told; UserError with the remedy if it is none."""
+    """Return a run folder, by default the newest, with a notice; UserError with the remedy if it is none."""
     if folder is None:
         folder = newest()
         tell(f"working in {folder}")

@@ -1,4 +1,4 @@
-"""Where a command may write by `--out`: a new or empty place, or one that it wrote before; never a run's own."""
+"""Checks of `--out`: a new or empty path, or one that the command wrote before; none of a stage's files."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -14,12 +14,12 @@ MANIFEST = "MANIFEST.json"
 
 
 def outside_runs(out: Path | None) -> None:
-    """Raise UserError for a place among what the stages of a run wrote, or the files of an export."""
+    """Raise UserError for a path among the files of a run's stages, or of an export."""
     if out is None:
         return
-    place = out.expanduser().absolute()
-    for folder in (place, *place.parents):
-        inside = place.relative_to(folder).parts[:1]
+    path = out.expanduser().absolute()
+    for folder in (path, *path.parents):
+        inside = path.relative_to(folder).parts[:1]
         if is_run(folder) and inside not in {(name,) for name in BESIDE}:
             raise UserError(f"--out {out}: inside the run folder {folder}, which holds what its stages wrote; {_OTHER}")
         if (folder / MANIFEST).is_file():
@@ -27,20 +27,20 @@ def outside_runs(out: Path | None) -> None:
 
 
 def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> Path:
-    """Return a place that may be written; UserError says why one may not.
+    """Return `out` if it may be written; else UserError.
 
-    `own` are files by which a folder is known as the command's own from before; None of it is needed in a new one.
+    A folder that is not empty must contain one of the files `own`, which mark it as the command's.
     """
     outside_runs(out)
-    place = out.expanduser().absolute()
-    if file and place.is_dir():
+    path = out.expanduser().absolute()
+    if file and path.is_dir():
         raise UserError(f"--out {out}: a folder, expected a file")
-    if not file and place.is_file():
+    if not file and path.is_file():
         raise UserError(f"--out {out}: a file, expected a folder")
-    taken = place.is_file() and place.stat().st_size > 0 if file else place.is_dir() and any(place.iterdir())
-    if taken and not any((place / name).exists() for name in own):
+    occupied = path.is_file() and path.stat().st_size > 0 if file else path.is_dir() and any(path.iterdir())
+    if occupied and not any((path / name).exists() for name in own):
         raise UserError(f"--out {out}: not empty, and not written by this command; {_OTHER}")
-    above = next(folder for folder in place.parents if folder.exists())
+    above = next(folder for folder in path.parents if folder.exists())
     try:
         TemporaryDirectory(dir=above).cleanup()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Rankings of systems that no retriever of a run is: run files of TREC, and predictions of mteb."""
+"""Rankings of external systems: TREC run files, and predictions of mteb."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from curate.system.corpus import TableCorpus
 
 
 def system_name(path: Path) -> str:
-    """Return what the system of a run file is called."""
+    """Return the name of a run file's system."""
     return f"file {path.stem}"
 
 
@@ -28,7 +28,7 @@ def rankings(
 
     `subset` and `split` choose in a file of mteb. UserError if a file is missing or two have one name.
     """
-    parts = [pl.DataFrame(schema=TABLES["rankings"])]
+    tables = [pl.DataFrame(schema=TABLES["rankings"])]
     names = [path.stem for path in files]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
@@ -44,5 +44,5 @@ def rankings(
             system = runfile.RunFile(
                 system_name(path), runfile.Config(path=path, subset=subset, split=split), kit(context)
             )
-            parts += ranked(system, corpus, queries, unjudged.DEEPEST, ids, context.progress)
-    return pl.concat(parts)
+            tables += ranked(system, corpus, queries, unjudged.DEEPEST, ids, context.progress)
+    return pl.concat(tables)

@@ -1,4 +1,4 @@
-"""Run stages in a run folder: what is done is skipped, what changed is redone, what is killed starts over."""
+"""Run stages in a run folder: completed ones are skipped, changed ones repeated, interrupted ones restarted."""
 
 import shlex
 import time
@@ -23,7 +23,7 @@ from curate.pipeline.manifest import write_manifest
 from curate.pipeline.mark import Mark
 from curate.pipeline.pipeline import Pipeline, dump
 from curate.pipeline.release import release_raw
-from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_place
+from curate.pipeline.stage import Consent, Context, Report, home, ledger_place
 from curate.retrieval.encoders.presets import with_presets
 from curate.runs.contradictions import need_consistent
 from curate.runs.state import StageStates, State, schemas
@@ -35,7 +35,7 @@ Found = TypeVar("Found")
 
 @dataclass
 class Run:
-    """One run folder, held by one process at a time."""
+    """One run folder, locked by one process at a time."""
 
     folder: Path
     pipeline: Pipeline
@@ -44,9 +44,9 @@ class Run:
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line when a stage starts, ends or is skipped."""
     named: bool = True
-    """False for a run that is worked in because it is the newest: its paid labels are then not taken apart."""
+    """False for a run that was chosen as the newest: its paid ratings are then never invalidated."""
     _before: dict[str, State] = field(default_factory=dict)
-    """What the stages were before the command, under the settings that the folder then stood under."""
+    """States of the stages before the command, under the settings then in the folder."""
 
     def __post_init__(self) -> None:
         self._made, self._drawn = PendingStages(self.folder, stages.KNOWN), ""
@@ -55,9 +55,8 @@ class Run:
     def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
         """Run the named stages, or all of the pipeline, in order under the folder's lock.
 
-        What is up to date is skipped unless forced. Settings and stages take their places together, at the first
-        moment at which nothing that was up to date can still be lost to a refusal or a failure
-        (docs/decisions/0026).
+        Stages up to date are skipped unless forced. Settings and stages are committed together, as soon as no stage
+        that was up to date can be lost to a refusal or a failure any more (docs/decisions/0026).
         """
         names = self.pipeline.head.stages if names is None else names
         with waiting(self.progress, StepLabel("checking settings and files")):
@@ -65,26 +64,26 @@ class Run:
             self._need_named()
         with self._attempt():
             self._before = self._standing() if first is not None else {}
-            last = max((at for at, name in enumerate(names) if name in self._before), default=0)
-            for at, name in enumerate(names):
+            last = max((index for index, name in enumerate(names) if name in self._before), default=0)
+            for index, name in enumerate(names):
                 try:
                     self._ensure(name, force=force, alone=len(names) == 1)
                 except KeyboardInterrupt as error:
-                    kept = "what was finished is kept, and the same command goes on from there"
+                    saved = "what was finished is kept, and the same command goes on from there"
                     if self._made.waiting:
-                        kept = "the run is left as it was, and the same command begins again"
-                    error.add_note(f"stopped in the stage {name!r} of {self.folder}; {kept}")
+                        saved = "the run is left as it was, and the same command begins again"
+                    error.add_note(f"stopped in the stage {name!r} of {self.folder}; {saved}")
                     raise
                 except CurateError:
                     if lost := ", ".join(self._made.waiting):
                         self.tell(f"{self.folder} is left as it was; not kept of this command: {lost}")
                     raise
-                if at >= last and self._made.waiting:
+                if index >= last and self._made.waiting:
                     self._commit()
             self._commit()
 
     def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
-        """Return what `look` finds once the named stages are done, and leave the folder as it is."""
+        """Return the result of `look` after the named stages, and leave the folder as it is."""
         self._check(names, force=False)
         with self._attempt():
             for name in names:
@@ -93,7 +92,7 @@ class Run:
 
     @contextmanager
     def _attempt(self) -> Iterator[None]:
-        """Hold the folder; what is not committed in the end is gone."""
+        """Lock the folder; stages that are not committed in the end are deleted."""
         with locked(self.folder), enough_space(self.folder):
             self._made.drop()
             self._drawn = self._run_id() or uuid.uuid4().hex
@@ -108,11 +107,11 @@ class Run:
         need_consistent(self.pipeline, self._context(self.folder))
 
     def remember_plan(self) -> None:
-        """Keep what pool the plan is of that is shown now: no other one is paid for afterwards without a word."""
+        """Record the pool of the plan that is shown, so that another one is not paid for unnoticed."""
         planned_pool.remember(self._context(self.folder))
 
     def _need_named(self) -> None:
-        """Raise UserError where ratings of a run that nobody named are up to date, and would be no longer."""
+        """Raise UserError if the command would invalidate ratings of a run that was not named."""
         if self.named:
             return
         now = self.states()
@@ -124,19 +123,19 @@ class Run:
             )
 
     def _standing(self) -> dict[str, State]:
-        """Return the stages that the settings on disk find up to date, partial ones too."""
+        """Return the stages that are up to date by the settings on disk, including partial ones."""
         if not (self.folder / SETTINGS).is_file():
             return {}
         try:
-            before = Pipeline.load(self.folder / SETTINGS)
-        except ConfigError:  # of another version, or of a plugin that is gone: nothing goes on under them
+            earlier = Pipeline.load(self.folder / SETTINGS)
+        except ConfigError:  # of another version, or of a missing plugin: nothing can be resumed
             return {}
-        states = (self if before.frozen == self.pipeline.frozen else Run(self.folder, before)).states()
+        states = (self if earlier.frozen == self.pipeline.frozen else Run(self.folder, earlier)).states()
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
-        """Put settings and finished stages into their places, settings first: an old stage is then out of date."""
-        for name in self._made.waiting:  # again, for a stage may have taken hours
+        """Write settings and completed stages, settings first: a crash in between leaves old stages out of date."""
+        for name in self._made.waiting:  # checked again, since a stage may have taken hours
             need_ours(self.folder, name)
         if not run_id(self.folder):
             files.write_text(self.folder / ID, self._drawn)
@@ -153,9 +152,9 @@ class Run:
             release_raw(self.folder, raw)
 
     def look(self, stage: str, ask: Callable[[Any, Context], Found]) -> Found:
-        """Return what `ask` makes of a stage's settings and context; UserError unless its input is up to date.
+        """Return the result of `ask` on a stage's settings and context; UserError unless its input is up to date.
 
-        So a stage's plan is made: what judging would cost, how long diversify would take.
+        For a stage's plan: the cost of judging, the duration of diversify.
         """
         self.need_consistent()
         self.need_ancestors(stage)
@@ -163,7 +162,7 @@ class Run:
             return ask(self.pipeline.sections[stage], self._context(self.folder))
 
     def beside(self, stage: str) -> Context:
-        """Return the context of a check on what a stage works with; UserError unless that is up to date.
+        """Return the context of a check on a stage's input; UserError unless that is up to date.
 
         The check writes into `checks/`, which no stage reads.
         """
@@ -171,7 +170,7 @@ class Run:
         return self._context(self.folder / "checks")
 
     def _check(self, names: Sequence[str], *, force: bool) -> str | None:
-        """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
+        """Run all checks that are possible before anything is done or paid; return the first stage to run."""
         need_run(self.folder)
         self.need_consistent()
         for name in names:
@@ -187,7 +186,7 @@ class Run:
         return self._states.all()
 
     def mark(self, name: str) -> Mark | None:
-        """Return a stage's done-mark, None if it has none that can be read."""
+        """Return a stage's done-mark; None if missing or unreadable."""
         return self._states.mark(name)
 
     def need_ancestors(self, name: str) -> None:
@@ -207,22 +206,24 @@ class Run:
             return
         if alone:
             self.need_ancestors(name)
-        for before in stages.stage(name).after:
-            mark = self.mark(before)
+        for ancestor in stages.stage(name).after:
+            mark = self.mark(ancestor)
             if mark and mark.released:
-                self._run(before)
+                self._run(ancestor)
         self._run(name)
 
     def _run(self, name: str) -> None:
         stage = stages.stage(name)
         need_ours(self.folder, name)
-        self.tell(f"{name}: started{self._why(stage)}")
+        changed = self._states.changed(stage)
+        repeat = "" if changed is None else f" again, changed: {', '.join(changed)}" if changed else " again"
+        self.tell(f"{name}: started{repeat}")
         out = self._made.begin(name, private=name == "ingest")
         made_from, started = self._states.made_from(stage), time.monotonic()
         progress = in_stage(self.progress, name)
 
         def keep(report: Report) -> None:
-            """Let a stage's tables wait for the commit, with their done-mark."""
+            """Write the done-mark of a stage, whose tables then wait for the commit."""
             outputs = files.digests(out)
             mark = Mark(
                 {**made_from, "schemas": schemas(outputs)}, report, round(time.monotonic() - started, 3), outputs
@@ -234,12 +235,15 @@ class Run:
         try:
             context = replace(self._context(out, written.append), progress=progress)
             if stage.renders:
-                stale = [each for each, (state, _) in self._states.all().items() if state == "stale"]
-                context = replace(context, outdated=[each for each in stale if each in stage.after])
+                stale = [stage_name for stage_name, (state, _) in self._states.all().items() if state == "stale"]
+                context = replace(context, outdated=[stage_name for stage_name in stale if stage_name in stage.after])
             with waiting(progress, WORKING):
                 report = stage.run(self.pipeline.sections[name], context)
         except CurateError:
-            if written and self._before.get(name) in ("done", "unchecked"):  # what is whole gives way to nothing less
+            if written and self._before.get(name) in (
+                "done",
+                "unchecked",
+            ):  # a complete stage is not replaced by a partial one
                 self.tell(f"{self.folder} is left as it was; what was paid lies in the ledger")
             elif written:
                 keep(written[-1])
@@ -254,13 +258,6 @@ class Run:
         self.tell(f"{name}: {report.rows_in:,} in, {report.rows_out:,} out, {seconds:.1f} s")
         for note in report.notes:
             self.tell(f"{name}: note: {note}")
-
-    def _why(self, stage: Stage[Any]) -> str:
-        """Say what changed since the stage was done, if it was."""
-        changed = self._states.changed(stage)
-        if changed is None:
-            return ""
-        return f" again, changed: {', '.join(changed)}" if changed else " again"
 
     def _context(self, out: Path, partial: Callable[[Report], None] = lambda _report: None) -> Context:
         head = self.pipeline.head
@@ -288,5 +285,5 @@ class Run:
         )
 
     def _run_id(self) -> str:
-        """Return what was drawn for this folder when it was first worked in; empty before that."""
+        """Return the random id of this folder; empty before its first command."""
         return run_id(self.folder) or self._drawn

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
-    """Return what the options allow to spend; ConfigError if the cap is no amount."""
+    """Return the consent of the options; ConfigError if the budget is no amount."""
     from curate.runs.opening import consent
 
     return consent(max_cost, yes, **more)
@@ -37,7 +37,7 @@ def print_plan(
     digits: int,
     as_json: bool = False,
 ) -> None:
-    """Print what a command would send and cost, with totals in the currency of its cap; nothing is sent."""
+    """Print a command's calls and cost, with totals in the currency of its budget; sends nothing."""
     from curate.view.progress import bars
 
     work.consent = consent
@@ -63,7 +63,7 @@ def go(
     force: bool,
     consent: "Consent | None" = None,
 ) -> Path:
-    """Run the named stages, or all, with progress bars, say what was made, and return the run folder."""
+    """Run the named stages, or all, with progress bars, print the results, and return the run folder."""
     from curate.view.progress import bars
 
     work = open_run(pipeline, folder, assign)
@@ -72,15 +72,15 @@ def go(
     work.named = pipeline is not None or folder is not None
     with bars() as (work.progress, work.tell):
         work.execute(names, force=force)
-    made = results(work, names)
-    lines = [f"{label.replace('_', ' ')}: {place}" for label, place in made.items() if isinstance(place, str)]
-    output_mode.put(made, "\n".join([*lines, *made.get("summary", ())]))
+    outputs = results(work, names)
+    lines = [f"{label.replace('_', ' ')}: {path}" for label, path in outputs.items() if isinstance(path, str)]
+    output_mode.put(outputs, "\n".join([*lines, *outputs.get("summary", ())]))
     _need_grades(work, names)
     return work.folder
 
 
 def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
-    """Raise Incomplete if a judge that was asked left more pairs without a grade than its settings allow."""
+    """Raise Incomplete if a judge left more pairs without a grade than its settings allow."""
     from curate.core.errors import Incomplete
 
     mark = work.mark("judge") if "judge" in (names or work.pipeline.head.stages) else None
@@ -91,23 +91,23 @@ def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
 
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
-    """Return what stages, or all, made: the run folder, and behind the last stages benchmark, report and summary."""
+    """Return the outputs of stages, or of all: the run folder; after the last stages benchmark, report and summary."""
     from curate.runs.summary import summary
 
     last = (names or work.pipeline.head.stages)[-1]
-    places = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
+    paths = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
     if last == "audit":
-        places = {"report": work.folder / "audit.html"}
-    found: dict[str, Any] = {"run_folder": str(work.folder)}
+        paths = {"report": work.folder / "audit.html"}
+    outputs: dict[str, Any] = {"run_folder": str(work.folder)}
     if last in ("export", "report", "audit"):
-        found |= {label: str(place) for label, place in places.items() if place.exists()}
-    return {**found, "summary": summary(work)} if last in ("export", "report") else found
+        outputs |= {label: str(path) for label, path in paths.items() if path.exists()}
+    return {**outputs, "summary": summary(work)} if last in ("export", "report") else outputs
 
 
 def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True) -> "Run":
-    """Return the run that the common options mean; without any, the newest, and say which.
+    """Return the run of the common options; without any the newest, with a notice.
 
-    Where a pipeline file names no language it is that of its texts, which is said; unless they are not to be looked at.
+    With `detect`, the language of a pipeline file that names none is detected from its texts, with a notice.
     """
     from curate.runs.opening import opened
 
@@ -115,14 +115,14 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
 
 def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
-    """Return the settings that the common options mean, of a run its own; quicker than opening the run."""
+    """Return the settings of the pipeline or run of the common options; quicker than opening the run."""
     from curate.runs.named import loaded
 
     return loaded(pipeline, folder, tell=_told)[-1]
 
 
 def load_head(pipeline: str | None, folder: Path | None) -> "Head":
-    """Return the settings that are no stage's, as `load_pipeline` finds them."""
+    """Return the settings outside of stages, of the pipeline or run of the common options."""
     from curate.pipeline.pipeline import head
     from curate.runs.named import place
 
@@ -134,37 +134,37 @@ def _told(line: str) -> None:
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
-    """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
+    """Return a run folder, by default the newest, with a notice; UserError with the remedy if it is none."""
     from curate.runs import named
 
     return named.run_folder(folder, remedy, tell=_told)
 
 
 def announce_presets() -> None:
-    """Say it if the working directory changes the presets."""
+    """Print a notice if the working directory changes the presets."""
     from curate.llm.providers.presets import told_presets
 
     told_presets(_told)
 
 
-def assigned(given: Mapping[str, object]) -> list[str]:
-    """Return the assignments of options to settings; an option that was not given is left out."""
+def assigned(options: Mapping[str, object]) -> list[str]:
+    """Return options as assignments of settings; None is left out."""
     from curate.runs import opening
 
-    return opening.assigned(given)
+    return opening.assigned(options)
 
 
 def of_source(kind: str, source: str) -> list[str]:
-    """Return the assignments that make a run of a source, under the source's name."""
+    """Return overrides for a run on a source, named after it."""
     from curate.runs import opening
 
     return opening.of_source(kind, source)
 
 
 def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
-    """Run all stages and return True; for a plan print what judging would cost, keep nothing, and return False.
+    """Run all stages and return True; for a plan print the cost of judging, write nothing, and return False.
 
-    A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
+    A new run that is refused or fails does not become the newest: only the same command resumes it.
     """
     from curate.pipeline.folder import newest_when_done
     from curate.runs.opening import quoted
@@ -187,13 +187,13 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
 
 @contextmanager
 def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
-    """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
+    """Open the ledger at a file or URL, by default that of the environment; NotFound for a missing one unless `new`."""
     from curate.core.errors import NotFound
     from curate.ledger import Ledger
     from curate.pipeline.stage import ledger_place
 
-    place = ledger_place() if where is None else where if "://" in where else Path(where)
-    if isinstance(place, Path) and not place.exists() and not new:
-        raise NotFound(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
-    with Ledger(place) as ledger:
+    location = ledger_place() if where is None else where if "://" in where else Path(where)
+    if isinstance(location, Path) and not location.exists() and not new:
+        raise NotFound(f"{location}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
+    with Ledger(location) as ledger:
         yield ledger

@@ -1,4 +1,4 @@
-"""Whether the stages of a run are up to date, by their done-marks and all that their tables depend on."""
+"""States of a run's stages, from their done-marks and the fingerprints of their inputs."""
 
 import json
 import shlex
@@ -16,38 +16,38 @@ from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, Stage
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
-"""`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
-to date."""
+"""`partial`: tables are written, more is to do; `unchecked`: done, but whether it is up to date is unknown, since an
+input file is missing."""
 
 
 @dataclass
 class StageStates:
-    """States of a pipeline's stages in one run folder; nothing is run or written."""
+    """States of a pipeline's stages in one run folder; runs and writes nothing."""
 
     pipeline: Pipeline
     place: Callable[[str], Path]
-    """Stage -> where its tables are, be they in the run folder or waiting beside it."""
+    """Stage -> folder of its tables, in the run folder or, before the commit, next to it."""
     context: Callable[[], Context]
     _outside: dict[str, Json] = field(default_factory=dict)
-    """Fingerprints, taken once; those of later stages are taken again when a stage has run."""
+    """Cached fingerprints; those of later stages are dropped when a stage has run."""
 
     def all(self) -> dict[str, tuple[State, Mark | None]]:
         """Return state and done-mark of every stage of the pipeline."""
-        found: dict[str, tuple[State, Mark | None]] = {}
+        states: dict[str, tuple[State, Mark | None]] = {}
         for name in self.pipeline.head.stages:
             state = self.of(name)
-            before = [ancestor for ancestor in _ancestors(name) if ancestor in found]
-            if state == "done" and any(_lacking(name, each, found[each][0]) for each in before):
+            ancestors = [ancestor for ancestor in _ancestors(name) if ancestor in states]
+            if state == "done" and any(_lacking(name, ancestor, states[ancestor][0]) for ancestor in ancestors):
                 state = "stale"
-            found[name] = (state, self.mark(name))
-        return found
+            states[name] = (state, self.mark(name))
+        return states
 
     def mark(self, name: str) -> Mark | None:
-        """Return a stage's done-mark, None if it has none that can be read."""
+        """Return a stage's done-mark; None if missing or unreadable."""
         return Mark.read(self.place(name))
 
     def of(self, name: str) -> State:
-        """Return the state of one stage, by its own mark, settings and inputs."""
+        """Return the state of one stage from its own mark, settings and inputs."""
         mark = self.mark(name)
         if mark is None:
             return "missing"
@@ -56,7 +56,7 @@ class StageStates:
         try:
             if self.changed(stages.stage(name)):
                 return "stale"
-        except UserError:  # say, the source was moved away since
+        except UserError:  # for example, the source was moved away
             return "unchecked"
         return "partial" if mark.report.unfinished else "done"
 
@@ -76,7 +76,7 @@ class StageStates:
             raise UserError(f"{folder}: the stage {name!r} is not up to date; run {_command(name, folder)} first")
 
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
-        """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
+        """Return all that the stage's tables depend on, in JSON's types; the stage is up to date while it is equal."""
         marks: Mapping[str, Mark | None] = {name: self.mark(name) for name in stage.after}
         made_from: dict[str, Json] = json.loads(
             config.canonical(
@@ -92,30 +92,30 @@ class StageStates:
         return made_from
 
     def changed(self, stage: Stage[Any]) -> list[str] | None:
-        """Return what changed since the stage was done; None if it was not.
+        """Return the parts of `made_from` that changed since the stage was done; None if it was not.
 
-        A part that its mark lacks is of a later version than the one that made it, and no change.
+        A part that its mark lacks is new in a later version and no change.
         """
         mark = self.mark(stage.name)
         if mark is None:
             return None
         now = {**self.made_from(stage), "schemas": schemas(mark.outputs)}
-        return [part for part in now if part in mark.made_from and now[part] != mark.made_from[part]]
+        return [key for key in now if key in mark.made_from and now[key] != mark.made_from[key]]
 
     def fingerprint(self, stage: Stage[Any]) -> Json:
-        """Return what identifies all that a stage reads outside of the run folder."""
+        """Return the fingerprint of a stage's inputs outside of the run folder, cached."""
         if stage.name not in self._outside:
             self._outside[stage.name] = stage.fingerprint(self.pipeline.sections[stage.name], self.context())
         return self._outside[stage.name]
 
     def forget(self, after: str = "") -> None:
-        """Take fingerprints again: those of the stages behind one that has run, or all."""
-        kept = stages.KNOWN[: stages.KNOWN.index(after) + 1] if after else ()
-        self._outside = {name: known for name, known in self._outside.items() if name in kept}
+        """Drop the cached fingerprints of all stages after one that has run, or of all."""
+        earlier = stages.KNOWN[: stages.KNOWN.index(after) + 1] if after else ()
+        self._outside = {name: fingerprint for name, fingerprint in self._outside.items() if name in earlier}
 
 
 def _command(stage: str, folder: Path) -> str:
-    """Return what runs a stage in a run folder; in one that is not there yet only its pipeline does."""
+    """Return the command that runs a stage in a run folder; a missing folder needs its pipeline."""
     if not folder.exists():
         return f"`curate {stage}` with the same --pipeline and --run"
     return f"`curate {stage} --run {shlex.quote(str(folder))}`"
@@ -129,14 +129,14 @@ def schemas(outputs: Iterable[str]) -> dict[str, Json]:
 
 
 def _ancestors(name: str) -> list[str]:
-    """Return every stage whose tables go into a stage, first ones first."""
-    found = {name}
-    for each in reversed(stages.KNOWN):
-        if each in found:
-            found.update(stages.stage(each).after)
-    return [each for each in stages.KNOWN if each in found and each != name]
+    """Return every stage whose tables go into a stage, in the order of the pipeline."""
+    names = {name}
+    for later in reversed(stages.KNOWN):
+        if later in names:
+            names.update(stages.stage(later).after)
+    return [ancestor for ancestor in stages.KNOWN if ancestor in names and ancestor != name]
 
 
-def _lacking(name: str, before: str, state: State) -> bool:
-    """Say whether a stage cannot be built upon another one in this state."""
-    return state == "stale" or (state == "missing" and before not in stages.stage(name).optional)
+def _lacking(name: str, ancestor: str, state: State) -> bool:
+    """Return whether an ancestor in this state prevents a stage from running."""
+    return state == "stale" or (state == "missing" and ancestor not in stages.stage(name).optional)

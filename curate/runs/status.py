@@ -1,4 +1,4 @@
-"""What the stages of a run did: rows, seconds, cost, and how far judging is; nothing is changed."""
+"""Status of a run's stages: rows, seconds, cost, and the progress of judging; read-only."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -15,15 +15,15 @@ from curate.runs.state import State
 
 JUDGING = ("judged", "paid")
 BELOW = (*JUDGING, "notes")
-"""What stands below the table of stages, as sentences."""
+"""Keys that are printed below the table of stages, as sentences."""
 
 
 def status_rows(run: Run) -> list[dict[str, Json]]:
     """Return a row per stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None where unknown).
 
-    `judged` is the share of the ratings that are there, and `paid` what they cost, currency -> amount: of a judge stage
-    that is not done, also while it runs, for the ledger knows; else of what was paid in several currencies. `notes` are
-    the sentences that the stage said when it was done.
+    `judged` is the share of existing ratings and `paid` their cost, currency -> amount, of a judge stage that is not
+    done or still runs, from the ledger; of a completed one only `paid`, if in several currencies. `notes` are the notes
+    of the stage's report.
     """
     rows: list[dict[str, Json]] = []
     for name, (state, mark) in run.states().items():
@@ -54,30 +54,30 @@ def _judging(run: Run, state: State, mark: Mark | None) -> dict[str, Json]:
     from curate.ask.quote import progress
 
     try:
-        found = progress(cast("Config", run.pipeline.sections["judge"]), run.beside("judge"))
+        share_and_cost = progress(cast("Config", run.pipeline.sections["judge"]), run.beside("judge"))
     except UserError:  # nothing can be judged yet
         return dict.fromkeys(JUDGING)
-    return dict(zip(JUDGING, found, strict=True))
+    return dict(zip(JUDGING, share_and_cost, strict=True))
 
 
 def spent(rows: Sequence[Mapping[str, Json]]) -> dict[str, float]:
-    """Return currency -> what the stages of `status_rows` were paid; what has no known price is left out."""
+    """Return currency -> total cost of the stages of `status_rows`; unknown costs are left out."""
     total: dict[str, float] = {}
     for row in rows:
-        whole = {str(row["currency"]): row["cost"]} if row["cost"] and row["currency"] else {}
-        for currency, amount in cast("Mapping[str, float]", row["paid"] or whole).items():
+        stage_cost = {str(row["currency"]): row["cost"]} if row["cost"] and row["currency"] else {}
+        for currency, amount in cast("Mapping[str, float]", row["paid"] or stage_cost).items():
             total[currency] = total.get(currency, 0.0) + amount
     return dict(sorted(total.items()))
 
 
 def told(rows: Sequence[Mapping[str, Json]]) -> list[str]:
-    """Return what there is to say of judging that is not done, of several currencies, and the stages' notes."""
+    """Return lines on unfinished judging, on costs in several currencies, and the stages' notes."""
     lines = []
     for row in rows:
         paid = cast("Mapping[str, float] | None", row["paid"]) or {}
-        parts = [" and ".join(shown(amount, currency) for currency, amount in paid.items()) + " paid"] if paid else []
+        clauses = [" and ".join(shown(amount, currency) for currency, amount in paid.items()) + " paid"] if paid else []
         if row["judged"] is not None:
-            parts.insert(0, f"{cast('float', row['judged']):.0%} of the ratings are there")
-        lines += [f"{row['stage']}: {', '.join(parts)}"] if parts else []
+            clauses.insert(0, f"{cast('float', row['judged']):.0%} of the ratings are there")
+        lines += [f"{row['stage']}: {', '.join(clauses)}"] if clauses else []
         lines += [f"{row['stage']}: note: {note}" for note in cast("Sequence[str]", row["notes"])]
     return lines

@@ -1,6 +1,6 @@
-"""Summary of a finished run: queries kept of queries read and why others fell out, labels, money, and what comes next.
+"""Summary of a finished run: queries exported and dropped by reason, labels, cost, and the next command.
 
-Everything is read from the stages' reports and tables; a figure whose stage has not run is left out.
+Read from the stages' reports and tables; figures of stages that have not run are left out.
 """
 
 import shlex
@@ -19,11 +19,11 @@ from curate.view import run_figures
 
 PAPER_PANEL = "deepseek-v3,doubao-1.5-pro,gpt-4o"
 SAMPLE = 200
-"""Pairs of the sample that is proposed; of a smaller pool all."""
+"""Size of the proposed sample of pairs."""
 
 
 def summary(run: Run) -> list[str]:
-    """Return the lines that a person needs when a benchmark has been written; none before that."""
+    """Return the lines of the summary; [] before the export."""
     reports = {name: mark.report for name, (state, mark) in run.states().items() if mark and state == "done"}
     if not {"ingest", "judge", "resolve", "export"} <= reports.keys():
         return []
@@ -32,7 +32,7 @@ def summary(run: Run) -> list[str]:
 
 
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:
-    """Yield how many of the queries that were read are exported, and how many fell out for which reason."""
+    """Yield the numbers of exported queries and of dropped ones by reason."""
     reasons = reckoning.left_out(reports, lambda stage, table: read_table(folder / stage, table))
     lost = read_table(folder / "export", "dropped").filter(pl.col("table") == "queries")
     reasons[NO_POSITIVE] += int((lost["reason"] == NO_POSITIVE).sum())
@@ -47,10 +47,16 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
     """Yield the counts of the published verdicts."""
     counts = dict(read_table(folder / "resolve", "verdicts").group_by("verdict").len().iter_rows())
     pairs, positives = sum(counts.values()), count(reports, "export", "qrels")
-    named = [f"{counts[name]:,} {name}" for name in ("not relevant", "contested", "incomplete") if counts.get(name)]
+    by_verdict = [
+        f"{counts[name]:,} {name}" for name in ("not relevant", "contested", "incomplete") if counts.get(name)
+    ]
     mean = positives / count(reports, "export", "queries")
-    rest = f"of {pairs:,} judged pairs {', '.join(named)}" if named else f"all {pairs:,} judged pairs are relevant"
-    yield f"labels: {positives:,} positives ({mean:.1f} per query); {rest}"
+    composition = (
+        f"of {pairs:,} judged pairs {', '.join(by_verdict)}"
+        if by_verdict
+        else f"all {pairs:,} judged pairs are relevant"
+    )
+    yield f"labels: {positives:,} positives ({mean:.1f} per query); {composition}"
     decided: Any = reports["resolve"].facts
     if brought := decided.get("legacy"):
         yield f"  {legacy.sentence(brought)} ({folder / 'resolve' / legacy.FILE})"
@@ -61,7 +67,7 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
 
 
 def _next(folder: Path, reports: Reports) -> str:
-    """Return the command that makes the labels worth more, by what the run lacks."""
+    """Return the most useful next command for better labels, by what the run lacks."""
     name, heuristic = shlex.quote(str(folder)), reports["judge"].facts["heuristic"]
     assert isinstance(heuristic, list)
     if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
@@ -69,7 +75,7 @@ def _next(folder: Path, reports: Reports) -> str:
             f"next: curate judge --run {name} --models {PAPER_PANEL} --plan: heuristics judged, and prove nothing; "
             "see `curate models`"
         )
-    if all(desk.sample.of_pilot for desk in desks(folder)):
+    if all(answers.sample.of_pilot for answers in desks(folder)):
         return (
             f"next: curate review export --run {name} --size {SAMPLE} --plan: people check a sample, and say how right "
             "the labels are"

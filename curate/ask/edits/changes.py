@@ -11,9 +11,9 @@ KINDS = ("negation", "laterality", "dose", "drug", "population", "time", "swap")
 """Kinds of meaning-changing edits: `negation` has opposites too (high and low, prevention and treatment), `dose` has
 degrees (2型, stage 3, mild and severe), `swap` puts a word of another group of the dictionary in place of one."""
 BROADER = "hypernym"
-"""A broader word: changes what is asked less plainly than the others, so it is made only where it is named."""
+"""A broader word: changes the meaning less clearly than the others, so it is made only where a caller names it."""
 _SWAPPED = ("exact", "lay-professional")
-"""Kinds of rows of the dictionary whose terms name a thing in full."""
+"""Kinds of rows of the dictionary whose terms are full names, no abbreviations or brands."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,22 @@ def edits(
     keep: Places = (),
     lexer: Lexer | None = None,
 ) -> Iterator[Edit]:
-    """Yield a text's edits of the given kinds, each once, in an order by seed; nothing within `keep` is changed.
+    """Yield a text's edits of the given kinds, each once, in seeded order; nothing within `keep` is changed.
 
     `swap` needs the dictionary, `lexer`. A language without rules has only that kind.
     """
     rules = edit_rules(language)
-    made = [
+    candidates = [
         Edit(kind, changed)
         for kind in sorted(kinds, key=(*KINDS, BROADER).index)
         for changed in (_swapped(text, lexer, seed, keep) if kind == "swap" else _ruled(rules, kind, text, keep))
         if changed != text
     ]
     seen: set[str] = {text}
-    for each in shuffled(made, seed, "edit", text):
-        if each.text not in seen:
-            seen.add(each.text)
-            yield each
+    for edit in shuffled(candidates, seed, "edit", text):
+        if edit.text not in seen:
+            seen.add(edit.text)
+            yield edit
 
 
 def _ruled(rules: EditRules | None, kind: str, text: str, keep: Places) -> Iterator[str]:
@@ -67,24 +67,26 @@ def _ruled(rules: EditRules | None, kind: str, text: str, keep: Places) -> Itera
 
 
 def _swapped(text: str, lexer: Lexer | None, seed: int, keep: Places) -> Iterator[str]:
-    """Yield the text once per word of the dictionary in it, by seed one of another group and like length in its place.
+    """Yield the text once per word of the dictionary in it, the word replaced by a seeded one of another group.
 
-    Lengths differ by one at most, so that length does not tell an edit.
+    Lengths differ by one at most, so that length does not reveal an edit.
     """
     if lexer is None:
         return
-    found = lexer.find(text)
-    for word in dict.fromkeys(each.word for each in found):
-        if any(each.start < end and start < each.end for each in found if each.word == word for start, end in keep):
+    matches = lexer.find(text)
+    for word in dict.fromkeys(match.word for match in matches):
+        if any(
+            match.start < end and start < match.end for match in matches if match.word == word for start, end in keep
+        ):
             continue
-        others = swaps(lexer, word, {each.word for each in found})
+        others = swaps(lexer, word, {match.word for match in matches})
         if others:
             yield lexer.replace(text, word, shuffled(others, seed, "swap", text, word)[0])
 
 
-def swaps(lexer: Lexer, word: str, there: Collection[str] = ()) -> list[str]:
+def swaps(lexer: Lexer, word: str, present: Collection[str] = ()) -> list[str]:
     """Return terms of other groups that a word may be swapped for, sorted: of its length or one more or less."""
     groups = lexer.groups
-    barred = {groups[each] for each in (word, *there)}
+    barred = {groups[term] for term in (word, *present)}
     heads = {entry.term for entry in lexer.entries if entry.kind in _SWAPPED}
     return sorted(head for head in heads if groups[head] not in barred and abs(len(head) - len(word)) <= 1)

@@ -1,7 +1,7 @@
-"""A panel's confirmation of edits: plausible in every judge's eyes, and in need of another answer.
+"""Confirmation of edits by a panel: every judge must find the edit plausible, and its answer different.
 
-Two questions, `edit-plausible` and `edit-different`. The second is asked of what passed the first alone, so that an
-implausible edit is paid for once.
+Two questions, `edit-plausible` and `edit-different`. The second is asked only about edits that passed the first, so
+that an implausible edit is paid for once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from curate.system import resources
 PLAUSIBLE, DIFFERENT = "edit-plausible", "edit-different"
 """Names of the questions."""
 CHANGED, SAME, IMPLAUSIBLE, SENSIBLE = "different", "same", "implausible", "plausible"
-"""What a judge says of an edit; `plausible`: it found the edit so, another did not, and nobody was asked further."""
+"""Votes of a judge on an edit; `plausible`: it found the edit so, another did not, so the second was not asked."""
 _LANGUAGES = ("zh", "en")
 
 
 def edit_questions(context: Context) -> dict[str, Question]:
-    """Return name -> question of both that a panel is asked of edits; texts of other languages are asked in English."""
+    """Return name -> question, for both questions about edits; in English for languages without one."""
     return {name: packaged_question(context, name) for name in (PLAUSIBLE, DIFFERENT)}
 
 
@@ -40,13 +40,13 @@ def confirm_edits(
     questions: Mapping[str, Question],
     desk: QuestionClient,
 ) -> dict[str, dict[str, str]]:
-    """Return name -> judge -> answer for pairs of a text and its edit; `verdict(answers, CHANGED)` says what it means.
+    """Return name -> judge -> vote for pairs of a text and its edit; `verdict(votes, CHANGED)` is the panel's.
 
-    Pairs that a dry desk left open are not there.
+    Pairs that a dry client did not ask about are absent.
     """
     plausible = ask_panel(pairs, panel, questions[PLAUSIBLE], desk, "edits: plausible?")
-    rest = {name: texts for name, texts in pairs.items() if passed(plausible.get(name))}
-    different = ask_panel(rest, panel, questions[DIFFERENT], desk, "edits: different answer?")
+    plausible_pairs = {name: texts for name, texts in pairs.items() if passed(plausible.get(name))}
+    different = ask_panel(plausible_pairs, panel, questions[DIFFERENT], desk, "edits: different answer?")
     return {
         name: combined(votes, different.get(name, {}))
         for name, votes in plausible.items()
@@ -55,13 +55,13 @@ def confirm_edits(
 
 
 def passed(votes: Mapping[str, str] | None) -> bool:
-    """Say whether all judges called an edit plausible; what nobody has been asked yet may pass."""
+    """Return whether all judges called an edit plausible; True for one that nobody was asked about yet."""
     return votes is None or set(votes.values()) <= {"yes"}
 
 
 def combined(plausible: Mapping[str, str], different: Mapping[str, str]) -> dict[str, str]:
-    """Return judge -> one answer out of what it said to both questions; a status where an answer is missing."""
-    return {judge: _one(said, different.get(judge)) for judge, said in plausible.items()}
+    """Return judge -> one vote from its answers to both questions; a status where an answer is missing."""
+    return {judge: _one(answer, different.get(judge)) for judge, answer in plausible.items()}
 
 
 def _one(plausible: str, different: str | None) -> str:

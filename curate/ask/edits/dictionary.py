@@ -1,4 +1,4 @@
-"""The dictionary of synonyms that a run uses, with the lists that it is held against, by language."""
+"""The synonym dictionary of a run, checked against a lexicon and a list of longer words, by language."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from curate.system import resources
 
 
 class DictionarySettings(Protocol):
-    """What the settings of the stage say of words."""
+    """Settings of a stage that uses a dictionary."""
 
     dictionary: str | None
     lexicon: Path | None
@@ -31,16 +31,16 @@ class Book:
 def dictionary(config: DictionarySettings, context: Context, stage: str) -> Book:
     """Return the dictionary without its faulty rows; DataError lists them unless they may be dropped.
 
-    `stage` is where the setting stands that says so.
+    `stage` is the section that holds the setting `faults`.
     """
     file = path(config, context)
     entries = synonyms.read(file.read_text(encoding="utf-8"), file.suffix, file.name)
     traps = {synonyms.plain(line) for line in _lines(longer(context))}
-    found = synonyms.faults(entries, _lexicon(config, context), traps)
-    if found and config.faults == "stop":
-        raise synonyms.complaint(found, file.name, stage)
-    faulty = {fault.line for fault in found}
-    return Book([entry for entry in entries if entry.line not in faulty], found, file.name)
+    faults = synonyms.faults(entries, _lexicon(config, context), traps)
+    if faults and config.faults == "stop":
+        raise synonyms.complaint(faults, file.name, stage)
+    faulty = {fault.line for fault in faults}
+    return Book([entry for entry in entries if entry.line not in faulty], faults, file.name)
 
 
 def path(config: DictionarySettings, context: Context) -> Path:
@@ -50,10 +50,10 @@ def path(config: DictionarySettings, context: Context) -> Path:
 
 
 def longer(context: Context) -> Path | None:
-    """Return the packaged list of words inside which shorter ones are not meant; None for a language without one."""
+    """Return the packaged list of words that contain shorter, unrelated ones; None for a language without one."""
     name = f"longer-{base_language(context)}.txt"
-    found = (folder / name for folder in resources.folders("annotations"))
-    return next((path for path in found if path.is_file()), None)
+    paths = (folder / name for folder in resources.folders("annotations"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _lines(path: Path | None) -> list[str]:
@@ -64,14 +64,14 @@ def _lines(path: Path | None) -> list[str]:
 
 
 def _lexicon(config: DictionarySettings, context: Context) -> Collection[str] | None:
-    """Return the words of the settings' lexicon, for Chinese with those of jieba; None where there are none at all."""
-    own = {synonyms.plain(line) for line in _lines(config.lexicon)}
+    """Return the words of the settings' lexicon, for Chinese with those of jieba; None if empty."""
+    words = {synonyms.plain(line) for line in _lines(config.lexicon)}
     if base_language(context) == "zh":
         import jieba
 
         text = Path(jieba.__file__).with_name("dict.txt").read_text(encoding="utf-8")
-        own |= {line.partition(" ")[0].lower() for line in text.splitlines()}
-    return own or None
+        words |= {line.partition(" ")[0].lower() for line in text.splitlines()}
+    return words or None
 
 
 def base_language(context: Context) -> str:

@@ -1,7 +1,7 @@
-"""Question templates: rewording, or another question, without a model; details are changed by `changes`.
+"""Question templates: reworded questions and questions of another intent, written without a model.
 
-The words are data, `question_templates.yaml`, by language. Nothing here knows what a question means; it is right as
-often as its patterns are: enough to show a pipeline, no replacement for people or a panel.
+Words and patterns are in `question_templates.yaml`, by language. Patterns do not understand a question: good enough to
+show a pipeline, no replacement for people or a panel. `changes` edits details.
 """
 
 import re
@@ -21,11 +21,11 @@ EDITS = (*(kind for kind in KINDS if kind != "swap"), BROADER)
 """Kinds of small edits."""
 TEMPLATES = "ask/edits/question_templates.yaml"
 Rewrite = tuple[str, str]
-"""A pattern and what takes its place."""
+"""A pattern and its replacement."""
 
 
 class Intent(Section):
-    """Something that can be asked of anything: words that betray a question of this intent, and templates with {x}."""
+    """An intent of questions: words that mark a question of it, and templates with {x} for the subject."""
 
     cues: tuple[str, ...]
     questions: tuple[str, ...]
@@ -37,7 +37,7 @@ class Wording(Section):
 
     language: str
     question: str
-    """Pattern that stands in every question."""
+    """Pattern that every question contains."""
     same: tuple[Rewrite, ...]
     intents: tuple[Intent, ...]
 
@@ -46,18 +46,18 @@ class Wording(Section):
         return re.compile(self.question, re.IGNORECASE)
 
     def asks(self, text: str) -> bool:
-        """Say whether a text has the form of a question."""
+        """Return whether a text has the form of a question."""
         return self._question.search(text.strip()) is not None
 
     def positives(self, pieces: Sequence[str], word: str, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield what was done and the text of the pieces around `word`: every second one first in other words."""
+        """Yield method and text of the pieces joined by `word`: as they are and reworded, in seeded order."""
         plainly = ("substituted", word.join(pieces))
         reworded = [("reworded", text) for text in _rewritten(pieces, word, self.same)]
-        first = generator(seed, "reword", *pieces).random() < 0.5  # else a copied wording would tell a positive
+        first = generator(seed, "reword", *pieces).random() < 0.5  # else a copied wording would reveal a positive
         yield from [*reworded, plainly] if first else [plainly, *reworded]
 
     def others(self, query: str, word: str, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield what was done and questions about `word` of an intent that the query does not have, by seed."""
+        """Yield method and question about `word` of an intent that the query does not have, in seeded order."""
         free = [intent for intent in self.intents if not any(cue in query for cue in intent.cues)]
         forms = "questions" if self.asks(query) else "phrases"
         templates = [template for intent in free for template in getattr(intent, forms)]
@@ -65,9 +65,9 @@ class Wording(Section):
             yield "template", template.replace("{x}", word)
 
     def edited(self, pieces: Sequence[str], word: str, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield what was done and the text of the pieces around `word` with one detail changed, by seed.
+        """Yield method and text of the pieces joined by `word` with one detail changed, in seeded order.
 
-        The word itself is never looked into, so that a dose in its name stays.
+        The word itself is not changed, so that a dose in its name stays.
         """
         ends = list(accumulate(len(piece) + len(word) for piece in pieces[:-1]))
         keep = [(end - len(word), end) for end in ends]
@@ -76,20 +76,20 @@ class Wording(Section):
 
 
 def wording(context: Context) -> Wording | None:
-    """Return what can be written without a model; None for a language without it."""
-    known: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
-    words = known.get(base_language(context))
+    """Return the templates of the language of the texts; None for a language without any."""
+    wordings: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
+    words = wordings.get(base_language(context))
     return None if words is None else check(Wording, words, f"question_templates.yaml: {base_language(context)}")
 
 
 def _rewritten(pieces: Sequence[str], word: str, rewrites: Sequence[Rewrite]) -> Iterator[str]:
-    """Yield the text once for every pattern that one of the pieces holds, the first such place rewritten.
+    """Yield the text once per pattern that matches in a piece, its first match rewritten.
 
-    The word itself is never looked into, so that a dose in its name stays.
+    The word itself is not changed, so that a dose in its name stays.
     """
     for pattern, by in rewrites:
-        for at, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             changed = re.sub(pattern, by, piece, count=1, flags=re.IGNORECASE)
             if changed != piece:
-                yield word.join([*pieces[:at], changed, *pieces[at + 1 :]])
+                yield word.join([*pieces[:index], changed, *pieces[index + 1 :]])
                 break

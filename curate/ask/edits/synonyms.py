@@ -1,4 +1,4 @@
-"""A dictionary of synonyms: its rows, and what is wrong with them.
+"""A dictionary of synonyms: its rows, and their faults.
 
 A row says that two words mean the same: `term`, `synonym`, `kind`, `source`, and if need be `meaning` (of a word that
 stands in several rows), `not_in` (longer words, separated by |, inside which neither word is meant) and
@@ -27,7 +27,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a dictionary; words as they are compared, `plain`."""
+    """A row of a dictionary; words in the form that is compared, `plain`."""
 
     line: int
     term: str
@@ -38,7 +38,7 @@ class Entry:
     not_in: tuple[str, ...] = ()
     unseen: str = ""
     spelled: tuple[str, str] = ("", "")
-    """Both words as they are written into a text."""
+    """Both words in the form that is written into a text."""
 
     @property
     def words(self) -> tuple[str, str]:
@@ -52,19 +52,19 @@ class Fault:
 
     line: int
     reason: str
-    """One of a few sentences, by which faults are counted."""
+    """One of a few fixed sentences, by which faults are counted."""
     detail: str
 
 
 def plain(word: str) -> str:
-    """Return a word as it is compared: half-width, in lower case, without blanks around it."""
+    """Return a word in the form that is compared: NFKC (half-width), lower case, stripped."""
     return unicodedata.normalize("NFKC", word).strip().lower()
 
 
 def read(text: str, ending: str, where: str) -> list[Entry]:
-    """Return the rows of a dictionary in .tsv, .csv or .yaml; DataError names the place and what is expected.
+    """Return the rows of a dictionary in .tsv, .csv or .yaml; DataError names the line and the expected form.
 
-    YAML holds `version: 1` and under `synonyms` a list of mappings; `line` is the place in that list.
+    YAML holds `version: 1` and under `synonyms` a list of mappings; `line` is the position in that list, from 1.
     """
     if ending not in (".tsv", ".csv", ".yaml", ".yml"):
         raise DataError(f"{where}: found the ending {ending!r}, expected .tsv, .csv or .yaml; save it as one of these")
@@ -89,58 +89,60 @@ def _table(text: str, delimiter: str, where: str) -> Iterator[tuple[int, Mapping
 
 def _yaml(text: str, where: str) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
-        data = safe_yaml.parse(text, safe_yaml.DATA)
+        content = safe_yaml.parse(text, safe_yaml.DATA)
     except yaml.YAMLError as error:
         raise DataError(f"{where}: not valid YAML ({safe_yaml.problem(error)}); mend it") from error
-    rows = data.get("synonyms") if isinstance(data, dict) and data.get("version") == 1 else None
+    rows = content.get("synonyms") if isinstance(content, dict) and content.get("version") == 1 else None
     if not isinstance(rows, list):
         raise DataError(f"{where}: expected `version: 1` and a list `synonyms`; write it in that form")
-    for place, row in enumerate(rows, 1):
+    for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not set(NEEDED) <= set(row) <= set(COLUMNS):
-            raise DataError(f"{where}: synonyms[{place}]: expected the keys {', '.join(NEEDED)}; mend the row")
-        yield place, row
+            raise DataError(f"{where}: synonyms[{number}]: expected the keys {', '.join(NEEDED)}; mend the row")
+        yield number, row
 
 
 def _entry(line: int, row: Mapping[str, object], where: str) -> Entry:
     cells = {name: row.get(name) or "" for name in COLUMNS}
     if isinstance(cells["not_in"], list):
         cells["not_in"] = "|".join(map(str, cells["not_in"]))
-    said = {name: str(cell).strip() for name, cell in cells.items()}
-    if said["kind"] not in KINDS or said["unseen"] not in UNSEEN:
-        name = "unseen" if said["kind"] in KINDS else "kind"
-        known = ", ".join(KINDS if name == "kind" else filter(None, UNSEEN))
-        raise DataError(f"{where}:{line}: {name}: found {said[name]!r}, expected one of {known}; mend the row")
-    if not plain(said["term"]) or not plain(said["synonym"]):
+    texts = {name: str(cell).strip() for name, cell in cells.items()}
+    if texts["kind"] not in KINDS or texts["unseen"] not in UNSEEN:
+        name = "unseen" if texts["kind"] in KINDS else "kind"
+        choices = ", ".join(KINDS if name == "kind" else filter(None, UNSEEN))
+        raise DataError(f"{where}:{line}: {name}: found {texts[name]!r}, expected one of {choices}; mend the row")
+    if not plain(texts["term"]) or not plain(texts["synonym"]):
         raise DataError(f"{where}:{line}: found an empty word, expected two; complete the row or delete it")
-    longer = tuple(word for word in map(plain, said["not_in"].split("|")) if word)
-    words = plain(said["term"]), plain(said["synonym"])
-    spelled = said["term"], said["synonym"]
-    return Entry(line, *words, said["kind"], said["source"], plain(said["meaning"]), longer, said["unseen"], spelled)
+    longer = tuple(word for word in map(plain, texts["not_in"].split("|")) if word)
+    words = plain(texts["term"]), plain(texts["synonym"])
+    spelled = texts["term"], texts["synonym"]
+    return Entry(
+        line, *words, texts["kind"], texts["source"], plain(texts["meaning"]), longer, texts["unseen"], spelled
+    )
 
 
 def faults(entries: Sequence[Entry], lexicon: Collection[str] | None, longer: Collection[str] = ()) -> list[Fault]:
-    """Return what is wrong with a dictionary, by line.
+    """Return the faults of a dictionary, by line.
 
-    `lexicon` holds the words that are known to be words, None for any; `longer` the words in which a shorter one
-    may be trapped, as 乙肝 is in 乙肝五项: a row with such a shorter one must name them in `not_in`. Longer words of
-    the dictionary itself need no naming, for the longest of its words is always the one that is meant.
+    `lexicon` holds all valid words, None accepts any; `longer` the words that contain a shorter, unrelated one, as
+    乙肝五项 contains 乙肝: a row with such a shorter one must name them in `not_in`. Longer words of the dictionary
+    itself need not be named, since the longest match wins.
     """
-    found = [*_repeated(entries), *_ambiguous(entries), *_chained(entries), *_trapped(entries, longer)]
+    faulty = [*_repeated(entries), *_ambiguous(entries), *_chained(entries), *_trapped(entries, longer)]
     if lexicon is not None:
-        found += _unknown(entries, lexicon)
-    return sorted(found, key=lambda fault: (fault.line, fault.reason))
+        faulty += _unknown(entries, lexicon)
+    return sorted(faulty, key=lambda fault: (fault.line, fault.reason))
 
 
 def complaint(found: Sequence[Fault], where: str, stage: str) -> DataError:
-    """Return the error that lists what is wrong with a dictionary of a stage, the first twenty in full."""
-    lines = [f"{where}:{each.line}: {each.reason}: {each.detail}" for each in found[:_SHOWN]]
-    more = [f"and {len(found) - _SHOWN:,} more"] if len(found) > _SHOWN else []
+    """Return the error that lists the faults of a stage's dictionary, the first `_SHOWN` of them in full."""
+    lines = [f"{where}:{fault.line}: {fault.reason}: {fault.detail}" for fault in found[:_SHOWN]]
+    remaining = [f"and {len(found) - _SHOWN:,} more"] if len(found) > _SHOWN else []
     remedy = f"mend these rows, or leave them out with --set {stage}.faults=drop"
-    return DataError("\n".join([*lines, *more, remedy]))
+    return DataError("\n".join([*lines, *remaining, remedy]))
 
 
 def groups(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return word -> the first word of all that rows join it to, over however many of them."""
+    """Return word -> the first word, in alphabetical order, of its connected component, rows as edges (union-find)."""
     root: dict[str, str] = {}
 
     def find(word: str) -> str:
@@ -165,62 +167,66 @@ def _repeated(entries: Sequence[Entry]) -> Iterator[Fault]:
 
 
 def _ambiguous(entries: Sequence[Entry]) -> Iterator[Fault]:
-    """Find words in several rows that nothing holds together: neither a common meaning nor a row between the others."""
+    """Find words in several rows whose synonyms share neither a meaning nor a row of their own."""
     rows: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         for word in set(entry.words):
             rows[word].append(entry)
     paired = {frozenset(entry.words) for entry in entries}
-    for word, here in rows.items():
+    for word, sharing in rows.items():
         joined = [
             Entry(0, _other(one, word), _other(two, word), "", "")
-            for one, two in combinations(here, 2)
+            for one, two in combinations(sharing, 2)
             if (one.meaning and one.meaning == two.meaning)
             or frozenset((_other(one, word), _other(two, word))) in paired
         ]
-        known = groups(joined)
-        first = _other(here[0], word)
-        for entry in here[1:]:
-            other = _other(entry, word)
-            if other != first and known.get(other, other) != known.get(first, first):
-                said = f"{word} is {first} in line {here[0].line} and {other} here; name one meaning, or delete one"
-                yield Fault(entry.line, "one word, two meanings", said)
+        roots = groups(joined)
+        first = _other(sharing[0], word)
+        for entry in sharing[1:]:
+            synonym = _other(entry, word)
+            if synonym != first and roots.get(synonym, synonym) != roots.get(first, first):
+                line = sharing[0].line
+                detail = f"{word} is {first} in line {line} and {synonym} here; name one meaning, or delete one"
+                yield Fault(entry.line, "one word, two meanings", detail)
 
 
 def _chained(entries: Sequence[Entry]) -> Iterator[Fault]:
-    """Find rows that lead from one meaning to another: round any cycle all words mean the same, or one row is wrong."""
+    """Find rows that connect different meanings: words of a connected component mean the same, or a row is wrong."""
     root = groups(entries)
     first: dict[str, Entry] = {}
     for entry in entries:
         if entry.meaning:
-            known = first.setdefault(root[entry.term], entry)
-            if known.meaning != entry.meaning:
-                said = (
-                    f"synonyms lead from {known.meaning} (line {known.line}) to {entry.meaning}; delete a row between"
+            earlier = first.setdefault(root[entry.term], entry)
+            if earlier.meaning != entry.meaning:
+                detail = (
+                    f"synonyms lead from {earlier.meaning} (line {earlier.line}) to {entry.meaning}; "
+                    "delete a row between"
                 )
-                yield Fault(entry.line, "a cycle of different meanings", said)
+                yield Fault(entry.line, "a cycle of different meanings", detail)
 
 
 def _trapped(entries: Sequence[Entry], longer: Collection[str]) -> Iterator[Fault]:
-    own = {word for entry in entries for word in entry.words}
+    words = {word for entry in entries for word in entry.words}
     starts: defaultdict[str, list[str]] = defaultdict(list)
-    for word in set(longer) - own:
-        for part in {word[at:end] for at in range(len(word)) for end in range(at + 1, len(word) + 1)} & own:
-            starts[part].append(word)
+    for word in set(longer) - words:
+        for substring in {
+            word[start:end] for start in range(len(word)) for end in range(start + 1, len(word) + 1)
+        } & words:
+            starts[substring].append(word)
     for entry in entries:
-        missing = sorted({each for word in entry.words for each in starts[word]} - set(entry.not_in))
+        missing = sorted({name for word in entry.words for name in starts[word]} - set(entry.not_in))
         if missing:
-            said = f"also inside {', '.join(missing)}, where it is not meant; add to not_in: {'|'.join(missing)}"
-            yield Fault(entry.line, "a word stands inside longer ones", said)
+            detail = f"also inside {', '.join(missing)}, where it is not meant; add to not_in: {'|'.join(missing)}"
+            yield Fault(entry.line, "a word stands inside longer ones", detail)
 
 
 def _unknown(entries: Sequence[Entry], lexicon: Collection[str]) -> Iterator[Fault]:
     for entry in entries:
         vouched = UNSEEN[entry.unseen]
-        missing = [word for at, word in enumerate(entry.words) if word not in lexicon and at not in vouched]
+        missing = [word for index, word in enumerate(entry.words) if word not in lexicon and index not in vouched]
         if missing:
-            said = f"{' and '.join(missing)} in no lexicon; correct the word, or mark it in the column unseen"
-            yield Fault(entry.line, "a word that no lexicon knows", said)
+            detail = f"{' and '.join(missing)} in no lexicon; correct the word, or mark it in the column unseen"
+            yield Fault(entry.line, "a word that no lexicon knows", detail)
 
 
 def _other(entry: Entry, word: str) -> str:

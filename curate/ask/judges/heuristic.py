@@ -36,18 +36,18 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\u
 class Thresholds:
     """Lowest score per grade of a scale, best first; scores below the last get the worst grade."""
 
-    def __init__(self, bounds: Mapping[str, float], scale: Scale, place: str) -> None:
-        """Raise ConfigError at the setting `place` unless all grades but the worst have bounds, never rising."""
+    def __init__(self, bounds: Mapping[str, float], scale: Scale, setting: str) -> None:
+        """Raise ConfigError that names `setting` unless all grades but the worst have bounds, never rising."""
         labels = scale.labels[:-1]
         if {*bounds} != {*labels}:
             raise ConfigError(
-                f"{place}: found thresholds for {', '.join(bounds) or 'no grade'}, expected {', '.join(labels)}: one "
+                f"{setting}: found thresholds for {', '.join(bounds) or 'no grade'}, expected {', '.join(labels)}: one "
                 "per grade of the rubric, the worst aside"
             )
         self.bounds = {label: bounds[label] for label in labels}
         self._worst = scale.labels[-1]
         if [*self.bounds.values()] != sorted(bounds.values(), reverse=True):
-            raise ConfigError(f"{place}: expected {' >= '.join(labels)}")
+            raise ConfigError(f"{setting}: expected {' >= '.join(labels)}")
 
     def grade(self, score: float) -> str:
         """Return the best grade whose threshold the rounded score reaches."""

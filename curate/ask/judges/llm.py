@@ -19,7 +19,7 @@ TOKENS_AROUND = 64
 
 @dataclass(frozen=True)
 class LlmJudge:
-    """A rubric put to one model; pure, so the same texts give the same request."""
+    """A rubric and one model; pure, so the same texts give the same request."""
 
     name: str
     rubric: Rubric
@@ -30,7 +30,7 @@ class LlmJudge:
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """Return the model and its parameters; what it is told beside the texts is the rubric, which is keyed apart."""
+        """Return the model and its parameters; the rubric has a ledger key of its own."""
         return {"model": dict(self.model), "thinking_tokens": self.thinking_tokens}
 
     def build(self, query: str, passages: Sequence[str]) -> Request:
@@ -41,7 +41,7 @@ class LlmJudge:
         return Request(messages(self.rubric, query, passages), bound, schema(labels(len(passages)), scale))
 
     def read(self, reply: Reply, number: int) -> Parsed:
-        """Return what a reply says of `number` passages, with counts of foreign, repeated and wrong items."""
+        """Return the grades of `number` passages in a reply, with counts of foreign, repeated and wrong items."""
         return parse(reply.text, labels(number), self.rubric.scale, cut=reply.finish == "length")
 
     def parse(self, reply: Reply, number: int) -> list[Outcome]:
@@ -49,12 +49,12 @@ class LlmJudge:
         return self.outcomes(reply, self.read(reply, number))
 
     @staticmethod
-    def outcomes(reply: Reply, said: Parsed) -> list[Outcome]:
-        """Return the outcomes of a reply that was read before.
+    def outcomes(reply: Reply, parsed: Parsed) -> list[Outcome]:
+        """Return the outcomes of a parsed reply.
 
         A refusal refuses every passage, even if grades came with it. An answer stopped at its bound gives the grades
         that are complete; the others are `unparsed` and can be asked again.
         """
         refused = reply.finish == "refusal"
         lacking = Outcome(None, "refused" if refused else "unparsed")
-        return [lacking if refused or grade is None else Outcome(grade) for grade in said.grades.values()]
+        return [lacking if refused or grade is None else Outcome(grade) for grade in parsed.grades.values()]

@@ -16,8 +16,8 @@ def named_model(definitions: Mapping[str, Settings], name: str) -> LanguageModel
     another name `wide: {preset: gpt-4o, concurrency: 64}`. A `kind` that is a provider's (openai, anthropic) makes a
     language model of a definition.
     """
-    place, known, own = f"judges.{name}", presets(), definitions.get(name)
-    settings = complete(name, known.get(name, {}) if own is None else own, known, place)
-    if own is not None and "kind" not in settings and name not in JUDGES.names():
-        raise ConfigError(f"{place}: give a kind, or the name of a preset: {suggestion(name, known)}")
-    return check(LanguageModel, settings, place) if settings.get("kind") in PROVIDERS.names() else None
+    setting, known_presets, definition = f"judges.{name}", presets(), definitions.get(name)
+    settings = complete(name, known_presets.get(name, {}) if definition is None else definition, known_presets, setting)
+    if definition is not None and "kind" not in settings and name not in JUDGES.names():
+        raise ConfigError(f"{setting}: give a kind, or the name of a preset: {suggestion(name, known_presets)}")
+    return check(LanguageModel, settings, setting) if settings.get("kind") in PROVIDERS.names() else None

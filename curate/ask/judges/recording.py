@@ -12,6 +12,6 @@ def record(run: Path, path: Path) -> int:
     `assessor`; a panel of them, under the judges' own names, has the ratings of the run again, byte for byte.
     """
     ratings = read_table(run / "judge", "ratings").drop("replicate")
-    with replacing(path) as part:
-        ratings.write_csv(part, separator="\t")
+    with replacing(path) as partial_path:
+        ratings.write_csv(partial_path, separator="\t")
     return len(ratings)

@@ -34,7 +34,7 @@ class Config(Section):
 
 
 class Recorded(NamedTuple):
-    """What a file holds of a pair; its status may be `stopped`, slot and batch_size are None where it names none."""
+    """The record of a pair; its status may be `stopped`, slot and batch_size are None if not recorded."""
 
     grade: str | None
     status: str = "rated"
@@ -46,7 +46,7 @@ NOTHING = Recorded(None, "failed")
 
 
 class Replay:
-    """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
+    """Replay recorded grades, by query and document id; a pair that is not recorded is `failed`."""
 
     egress: ClassVar[Egress] = "local"
 
@@ -59,12 +59,12 @@ class Replay:
         self._recorded: dict[Pair, Recorded] | None = None
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
-        """Return one outcome per passage; where a judge was not asked it is `failed`."""
-        found = (self.recorded(query.query_id, passage.doc_id) for passage in passages)
-        return [Outcome(each.grade, each.status if each.status in STATUSES else "failed") for each in found]
+        """Return one outcome per passage; `stopped` ones become `failed`."""
+        records = (self.recorded(query.query_id, passage.doc_id) for passage in passages)
+        return [Outcome(record.grade, record.status if record.status in STATUSES else "failed") for record in records]
 
     def recorded(self, query_id: str, doc_id: str) -> Recorded:
-        """Return what the file holds of a pair; DataError if the file is not as it should be."""
+        """Return the record of a pair; DataError if the file is malformed."""
         if self._recorded is None:
             self._recorded = self._read()
         return self._recorded.get((query_id, doc_id), NOTHING)
@@ -73,15 +73,15 @@ class Replay:
         rows = self._replies() if self.path.suffix == ".jsonl" else self._grades()
         recorded: dict[Pair, Recorded] = {}
         try:
-            for line, read, found in rows:
+            for line, read, record in rows:
                 pair = self._named(read[0]), self._named(read[1])
-                before = recorded.setdefault(pair, found)
-                if before.grade is None:
-                    recorded[pair] = found
-                elif found.grade not in (None, before.grade):
+                earlier = recorded.setdefault(pair, record)
+                if earlier.grade is None:
+                    recorded[pair] = record
+                elif record.grade not in (None, earlier.grade):
                     raise DataError(
-                        f"{self.path}:{line}: query {pair[0]!r}, document {pair[1]!r} has the grade {found.grade} "
-                        f"here and {before.grade} above; name one in judges.{self.name}.assessor, or mend the file"
+                        f"{self.path}:{line}: query {pair[0]!r}, document {pair[1]!r} has the grade {record.grade} "
+                        f"here and {earlier.grade} above; name one in judges.{self.name}.assessor, or mend the file"
                     )
         except UnicodeDecodeError as error:
             raise DataError(f"{self.path}: found text that is not UTF-8; save the file as UTF-8") from error
@@ -95,12 +95,12 @@ class Replay:
             rows = csv.DictReader(stream, delimiter="," if self.path.suffix == ".csv" else "\t")
             lacking = {"query_id", "doc_id", "grade"} - set(rows.fieldnames or ())
             if lacking:
-                found = ", ".join(rows.fieldnames or ()) or "nothing"
-                raise DataError(f"{self.path}:1: found the columns {found}; add {', '.join(sorted(lacking))}")
+                columns = ", ".join(rows.fieldnames or ()) or "nothing"
+                raise DataError(f"{self.path}:1: found the columns {columns}; add {', '.join(sorted(lacking))}")
             for row in rows:
-                said = _recorded(row, self._scale, f"{self.path}:{rows.line_num}")
+                record = _recorded(row, self._scale, f"{self.path}:{rows.line_num}")
                 if self._wanted(row):
-                    yield rows.line_num, (row["query_id"], row["doc_id"]), said
+                    yield rows.line_num, (row["query_id"], row["doc_id"]), record
 
     def _replies(self) -> Iterator[tuple[int, Pair, Recorded]]:
         with self.path.open(encoding="utf-8-sig") as lines:
@@ -121,31 +121,31 @@ class Replay:
         return self._assessor is None or self._assessor == (row.get("judge") or row.get("assessor"))
 
 
-def _recorded(row: Mapping[str, str | None], scale: Scale, place: str) -> Recorded:
-    """Return what a row of grades says; DataError names its place."""
+def _recorded(row: Mapping[str, str | None], scale: Scale, position: str) -> Recorded:
+    """Return the record of a row of grades; DataError names its position, FILE:LINE."""
     status, grade = row.get("status") or "rated", row["grade"] or ""
     if status not in _STATUSES:
-        raise DataError(f"{place}: found the status {status!r}, expected one of {', '.join(_STATUSES)}")
+        raise DataError(f"{position}: found the status {status!r}, expected one of {', '.join(_STATUSES)}")
     if grade not in (scale.labels if status == "rated" else ("",)):
         expected = f"one of {', '.join(scale.labels)}" if status == "rated" else f"none with the status {status}"
-        raise DataError(f"{place}: found the grade {grade!r}, expected {expected}")
-    slot, batch_size = (_number(row.get(name), f"{place}: found the {name}") for name in ("slot", "batch_size"))
+        raise DataError(f"{position}: found the grade {grade!r}, expected {expected}")
+    slot, batch_size = (_number(row.get(name), f"{position}: found the {name}") for name in ("slot", "batch_size"))
     return Recorded(grade or None, status, slot, batch_size)
 
 
-def _number(text: str | None, found: str) -> int | None:
+def _number(text: str | None, label: str) -> int | None:
     if text and not (text.isdecimal() and len(text) < 10):
-        raise DataError(f"{found} {text!r}, expected a whole number or nothing")
+        raise DataError(f"{label} {text!r}, expected a whole number or nothing")
     return int(text) if text else None
 
 
 def _object(line: str) -> dict[str, object]:
     try:
-        value = json.loads(line)
+        content = json.loads(line)
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
-def _is_texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+def _is_texts(content: object) -> TypeGuard[list[str]]:
+    return isinstance(content, list) and all(isinstance(text, str) for text in content)

@@ -18,7 +18,8 @@ from curate.panel.voting import PAIR
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Bin
 from curate.system import resources
-from curate.view import charts, grade_colours
+from curate.view import charts
+from curate.view import charts as grade_colours
 from curate.view.bins import histogram
 from curate.view.words import environment
 from curate.view.words import strings as words_of

@@ -20,7 +20,7 @@ from curate.panel import sampling_design
 from curate.pii.masking import placeholder
 from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
-from curate.review.answers import checked
+from curate.review.desk import checked
 from curate.review.sample import Design, Stratum, name_row
 from curate.review.sheets.files import LIMIT
 from curate.system.files import frame, read_json, read_table

@@ -11,7 +11,7 @@ from curate.core.records import Document, shown
 from curate.core.sampling import shuffled
 from curate.pipeline.stage import Context
 from curate.system.corpus import TableCorpus
-from curate.tables.kinds.mixing import FEWEST, LEVELS, MIX, MixPair
+from curate.tables.kinds.gradient import FEWEST, LEVELS, MIX, MixPair
 
 
 @dataclass

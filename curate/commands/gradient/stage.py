@@ -31,8 +31,8 @@ from curate.stats.shortcuts import alike_in_length, overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources
 from curate.system.files import frame, read_json, sha256, write_json, write_table
-from curate.tables.kinds import mixing
-from curate.tables.kinds.mixing import LEVELS, MIX
+from curate.tables.kinds import gradient
+from curate.tables.kinds.gradient import LEVELS, MIX
 
 Rows = Sequence[Mapping[str, Any]]
 MEASURES = {"overlap": overlap, "length": alike_in_length}
@@ -199,7 +199,7 @@ def _series(config: Config, context: Context) -> tuple[dict[str, list[dict[str, 
     queries = _queries(context)
     if MIX in config.kind:
         pairs, dropped[MIX] = mixes.pairs(config, context, queries)
-        rows[MIX] = mixing.rows(pairs)
+        rows[MIX] = gradient.mix_rows(pairs)
     if CONSENSUS in config.kind:
         rows[CONSENSUS], gone = grades.rows(context, queries, config.consensus)
         dropped[CONSENSUS] = mixes.Fates(gone)

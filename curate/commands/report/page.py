@@ -18,9 +18,11 @@ from curate.panel.sampling_design import DECIDED
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Spread, spread
 from curate.system import resources
-from curate.view import charts, grade_colours, run_figures, scale_words
+from curate.view import charts, run_figures
+from curate.view import charts as grade_colours
+from curate.view import charts as scale_words
 from curate.view.bins import histogram
-from curate.view.grade_colours import NOT_ASKED, STATUSES
+from curate.view.charts import NOT_ASKED, STATUSES
 from curate.view.run_figures import QueryCounts, lead_rows
 from curate.view.words import environment, strings
 

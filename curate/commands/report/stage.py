@@ -35,7 +35,7 @@ from curate.tables import kinds
 from curate.tables.kinds import ALWAYS, counted
 from curate.tables.kinds.benchmark_kind import tokeniser
 from curate.view import run_figures
-from curate.view.grade_colours import STATUSES
+from curate.view.charts import STATUSES
 from curate.view.run_figures import Drop
 
 OPTIONAL = ("resolve", *kinds.stages(), "export")

@@ -21,7 +21,8 @@ from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW, Figure
 from curate.stats.tally import Floats
 from curate.system.files import write_json, write_text
-from curate.tables.readers import Problem, Table, layout
+from curate.tables.readers import Problem, Table
+from curate.tables.readers import folder as layout
 from curate.tables.readers.file import File, format_of
 from curate.tables.readers.items import LINE, NAMES, Names, item, wanted
 from curate.tables.readers.text_rows import shown_names

@@ -30,7 +30,7 @@ from curate.review import forms as guide
 from curate.review.web.guard import HEADERS, Guard, proven
 from curate.system import resources
 from curate.system.resources import template
-from curate.view import grade_colours
+from curate.view import charts
 
 SHORTEST = 2
 """Characters of the shortest match: single characters of Chinese are in every passage."""
@@ -205,7 +205,7 @@ class Pages:
 
     def __init__(self, desk: Desk) -> None:
         self.desk, self.form = desk, desk.sample.form
-        self.classes = grade_colours.classes(desk.sample.scale)
+        self.classes = charts.classes(desk.sample.scale)
         self.render = _renderer(desk)
         self._one_at_a_time = RLock()
 
@@ -224,7 +224,7 @@ class Pages:
 
     def colours(self, _request: Request) -> Response:
         """Return the colours of the grades, of which the style sheet of the report has the five."""
-        return Response(grade_colours.styles(self.desk.sample.scale), media_type="text/css")
+        return Response(charts.styles(self.desk.sample.scale), media_type="text/css")
 
     async def resume(self, request: Request) -> Response:
         """Lead to the first row of which nothing was said, or show that there is none; a form takes back an answer."""

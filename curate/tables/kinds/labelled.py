@@ -222,7 +222,7 @@ class Classification(OfClasses):
     title = "classification"
     mteb = _TASK
     splits = (TEST, "train")
-    scorer = "curate.commands.evaluate.scorers_labels:ClassificationScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:ClassificationScorer"
     section = "tables/kinds/labelled_section.html.j2"
     section_words = "tables/kinds/labelled.yaml"
 
@@ -265,7 +265,7 @@ class Clustering(OfClasses):
         {"max_fraction_of_documents_to_embed": None, "max_document_to_embed": MOST},
     )
     shown, labelled = "sentences", "labels"
-    scorer = "curate.commands.evaluate.scorers_labels:ClusteringScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:ClusteringScorer"
 
     def attributes(self, benchmark: Benchmark) -> Mapping[str, Json]:
         """Return what mteb embeds: everything, and as many texts in each draw, with replacement, as there are."""

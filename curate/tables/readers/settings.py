@@ -12,7 +12,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, DataError
 from curate.system import resources
-from curate.tables.readers import TABLES, Source, Table, layout, public_datasets, shards
+from curate.tables.readers import TABLES, Source, Table, public_datasets
+from curate.tables.readers import folder as layout
+from curate.tables.readers import folder as shards
 from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.file import File, Format, format_of
 from curate.tables.readers.items import NAMES, Item, Names, check_header, item, wanted
@@ -211,7 +213,7 @@ def files_of(config: Input, table: Table) -> Sources:
     notes: list[str] = []
     for place in (Path(path).expanduser() for path in section.path):
         if place.is_dir():
-            found, said = shards.files(place, table, config.split)
+            found, said = shards.shards_of(place, table, config.split)
             paths, notes = paths + found, notes + said
         elif place.is_file():
             paths.append(place)
