@@ -1,7 +1,7 @@
-"""Orders of systems under the labels of each consensus rule, and under graded labels: nDCG@10, and how alike they are.
+"""Rankings of systems by nDCG@10 under the labels of each consensus rule and graded labels, and their correlation.
 
-What a rule is worth for publishing positives is one question, what it does to a comparison of systems another: labels
-that leave contested pairs out, which then count as not relevant, can turn an order that graded labels keep.
+A rule with precise positives may still change the ranking of systems: labels without contested pairs, which then count
+as not relevant, can reverse a ranking that graded labels preserve.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from curate.stats.tally import Floats
 
 DEPTH = 10
 BASE = "unanimous"
-"""Whose order the others are compared with."""
+"""Rule whose ranking the others are compared with."""
 Labels = Mapping[str, pl.DataFrame]
 """Rule, or another source of labels -> query_id, doc_id and score, a gain; without a row the gain is 0."""
 
@@ -27,17 +27,20 @@ def relevant(verdicts: pl.DataFrame) -> pl.DataFrame:
 
 
 def compared(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[str, Json]:
-    """Return what labels do to the order of the systems in a table `rankings`.
+    """Return scores and rank correlations of the systems in a table `rankings`, by source of labels.
 
     `ndcg_at_10`: source of labels -> system -> mean over the queries with a gain under these labels, linear gain; None
     without such a query. `against_unanimous`: other source -> `tau_b` of the two orders, {value, low, high} with a
     95 % interval from 1,000 samples of the queries (None for fewer than two queries or where it is undefined),
-    `tau_ap`, to which the upper ranks count more, and `rank_biased_overlap`; None for fewer than two systems.
+    `tau_ap`, which weights upper ranks more, and `rank_biased_overlap`; None for fewer than two systems.
     """
     systems = rankings["retriever"].unique().sort().to_list()
     queries = sorted({query for table in labels.values() for query in table["query_id"]})
     sums = {name: _sums(table, rankings, queries, systems) for name, table in labels.items()}
-    means = {name: divided(each[:, :-1].sum(axis=0), each[:, -1:].sum(axis=0)) for name, each in sums.items()}
+    means = {
+        name: divided(table_sums[:, :-1].sum(axis=0), table_sums[:, -1:].sum(axis=0))
+        for name, table_sums in sums.items()
+    }
     scores: dict[str, dict[str, float | None]] = {
         name: {system: None if np.isnan(mean) else float(mean) for system, mean in zip(systems, row, strict=True)}
         for name, row in means.items()
@@ -46,13 +49,13 @@ def compared(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[str, Jso
     taus = _taus([sums[BASE], *(sums[name] for name in others)], seed) if BASE in sums and queries else []
     against: dict[str, Json] = {}
     for name, tau in zip(others, taus, strict=False):
-        one, two = (
-            {system: mean for system, mean in scores[each].items() if mean is not None} for each in (BASE, name)
+        base_scores, other_scores = (
+            {system: mean for system, mean in scores[source].items() if mean is not None} for source in (BASE, name)
         )
         against[name] = {
             "tau_b": tau.shown(),
-            "tau_ap": _six(rank_correlation.tau_ap(one, two)),
-            "rank_biased_overlap": _six(rank_correlation.rank_biased_overlap(one, two)),
+            "tau_ap": _six(rank_correlation.tau_ap(base_scores, other_scores)),
+            "rank_biased_overlap": _six(rank_correlation.rank_biased_overlap(base_scores, other_scores)),
         }
     rounded: dict[str, Json] = {
         name: {system: _six(mean) for system, mean in row.items()} for name, row in scores.items()
@@ -61,16 +64,16 @@ def compared(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[str, Jso
 
 
 def _sums(labels: pl.DataFrame, rankings: pl.DataFrame, queries: Sequence[str], systems: Sequence[str]) -> Floats:
-    """Return nDCG by query and system, and behind it 1 where it is defined; shape (queries, systems + 1)."""
+    """Return nDCG by query and system, last column 1 if defined, else 0; shape (queries, systems + 1)."""
     gaining = labels.filter(pl.col("score") > 0)
     order = pl.col("score").rank("ordinal", descending=True).over("query_id")
     best = _dcg(gaining.with_columns(rank=order), "query_id").rename({"dcg": "best"})
     first = rankings.filter(pl.col("rank") <= DEPTH).select("query_id", "retriever", "doc_id", "rank")
-    found = _dcg(first.join(gaining, on=["query_id", "doc_id"]), "query_id", "retriever").join(best, on="query_id")
+    scored = _dcg(first.join(gaining, on=["query_id", "doc_id"]), "query_id", "retriever").join(best, on="query_id")
     table = np.zeros((len(queries), len(systems) + 1))
-    row, column = ({name: place for place, name in enumerate(names)} for names in (queries, systems))
+    row, column = ({name: index for index, name in enumerate(names)} for names in (queries, systems))
     table[[row[query] for query in best["query_id"]], -1] = 1.0
-    for query, system, dcg, ideal in found.select("query_id", "retriever", "dcg", "best").iter_rows():
+    for query, system, dcg, ideal in scored.select("query_id", "retriever", "dcg", "best").iter_rows():
         table[row[query], column[system]] = dcg / ideal
     return table
 
@@ -82,12 +85,12 @@ def _dcg(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
 
 
 def _taus(sums: Sequence[Floats], seed: int) -> list[Figure]:
-    """Return Kendall's tau-b of the first order with each other, with its interval."""
+    """Return Kendall's tau-b of the first ranking with every other one, with its interval."""
     width, stacked = sums[0].shape[1], np.concatenate(sums, axis=1)
 
     def statistic(totals: Floats) -> Floats:
-        parts = [totals[..., at : at + width] for at in range(0, totals.shape[-1], width)]
-        means = [divided(part[..., :-1], part[..., -1:]) for part in parts]
+        sums_by_source = [totals[..., start : start + width] for start in range(0, totals.shape[-1], width)]
+        means = [divided(source_sums[..., :-1], source_sums[..., -1:]) for source_sums in sums_by_source]
         return np.stack([rank_correlation.kendall(means[0], mean) for mean in means[1:]], axis=-1)
 
     if width < 3:  # fewer than two systems have no order
