@@ -4,8 +4,7 @@ In: queries of `diversify`, a dictionary of synonyms. Out: `pairs`, the set; `se
 their votes; `dropped`, queries without a pair and excluded rows of the dictionary. For a query with a word that has a
 synonym, three sentences are written: the same meaning with the synonym, another meaning with the synonym, another
 meaning with the query's own word. A panel with a judge outside the generator's family confirms; unanimous sentences are
-retained. One sentence per query is selected, by exact quotas. Pairs of different splits are about
-different words.
+retained. One sentence per query is selected, by exact quotas. Splits are about different words.
 """
 
 from collections import Counter
