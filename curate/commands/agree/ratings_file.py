@@ -194,9 +194,9 @@ def read(path: Path, layout: Layout) -> Ratings:
         )
     coded = _coded(cells, layout, plan, notes)
     if not cells.items or (len(coded.raters) < 2 and plan.form != "counts"):
-        except_truth = f" beside {coded.truth}, the truth" if coded.truth else ""
+        no_truth = f" beside {coded.truth}, the truth" if coded.truth else ""
         raise DataError(
-            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{except_truth}, expected an item and "
+            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{no_truth}, expected an item and "
             "two raters at least; choose the columns with --raters, or with --item, --rater and --rating"
         )
     return coded
