@@ -155,8 +155,6 @@ def _tokens(context: Context, wanted: set[str], cut: Callable[[str], list[str]])
 
 SAMPLE = 100
 REASONS, DIFFICULTY = "reasons", "difficulty"
-LANGUAGES = ("zh", "en")
-"""Languages that there are prompts in; texts of others are asked about in English."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +308,5 @@ def _texts(
 
 
 def _question(context: Context, name: str) -> Question:
-    language = context.language.split("-")[0]
-    chosen = language if language in LANGUAGES else "en"
-    path = resources.find("prompts", f"analyze-{name}-{chosen}.yaml")
+    path = resources.prompt(f"analyze-{name}", context.language)
     return question(read_yaml(path), str(path))

@@ -17,6 +17,7 @@ from curate.ask.personal_data import PersonalData
 from curate.commands.queries import Config
 from curate.core.config import check, digest, read_yaml, text_digest
 from curate.core.errors import ConfigError
+from curate.core.languages import base_language
 from curate.core.messages import Reply, Request
 from curate.core.progress import StepLabel, counting
 from curate.core.records import Document
@@ -29,7 +30,7 @@ from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
 from curate.system import resources
 from curate.system.corpus import TableCorpus
-from curate.tables.readers.settings import LETTERS, OTHER, base, language
+from curate.tables.readers.settings import LETTERS, OTHER, language
 
 TENTHS = 10
 
@@ -143,8 +144,6 @@ GOOD = "good"
 QueryRule = Literal["reply", "empty", "language", "length", "copied", "duplicate", "personal"]
 RULES: tuple[QueryRule, ...] = get_args(QueryRule)
 """`reply`: no query could be read. They are tried in this order."""
-LANGUAGES = ("zh", "en")
-"""Languages that there are prompts in; for texts of others models are asked in English."""
 LAYOUT = 1
 """Raised when markers or the reply's schema change: they are sent, so they are part of a prompt's digest."""
 ANSWER_TOKENS = 400
@@ -233,8 +232,7 @@ def filtering(context: Context) -> Question:
 
 
 def _file(context: Context, name: str) -> Path:
-    language = base(context.language)
-    return resources.find("prompts", f"{name}-{language if language in LANGUAGES else 'en'}.yaml")
+    return resources.prompt(name, context.language)
 
 
 # Rules that a synthetic query keeps: what can be checked without a model.
@@ -267,7 +265,7 @@ class QueryRules:
     @classmethod
     def of(cls, config: Config, context: Context, real: set[str]) -> "QueryRules":
         """Return the rules of a run."""
-        spoken = base(context.language)
+        spoken = base_language(context.language)
         return cls(config, spoken if spoken in LETTERS else OTHER, PersonalData.of(context), real)
 
     def broken(self, query: str, document: DrawnDocument) -> QueryRule | None:

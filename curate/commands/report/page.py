@@ -11,7 +11,7 @@ from typing import Any
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
 from curate.commands.report.verdict import sentence, verdict
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel import judge_dependence
 from curate.panel.sampling_design import DECIDED
@@ -78,8 +78,8 @@ def _behind(titles: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str
 
 def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
     """Return the words of a kind's section; English, or the first of its languages, where it has none of this one."""
-    known: dict[str, dict[str, Any]] = parse_yaml(resources.template(kind.words))
-    return known.get(language.partition("-")[0]) or known.get("en") or next(iter(known.values()))
+    words: Mapping[str, Any] = resources.words(kind.words, language)
+    return words
 
 
 # The charts of the report page, as SVG.

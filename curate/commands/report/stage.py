@@ -19,6 +19,7 @@ from curate.commands.report import Config, figures
 from curate.commands.report.figures import Labels, Shown, ShownKind, ShownPair, Step
 from curate.commands.report.page import page
 from curate.core.config import Json
+from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
@@ -30,6 +31,7 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
 from curate.runs import card_facts
 from curate.stats.distribution import Spread, spread
+from curate.system import resources
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
@@ -71,7 +73,8 @@ def run(config: Config, context: Context) -> Report:
 
 def _write(shown: Shown, config: Config, context: Context) -> None:
     language = config.language or context.language
-    other = "en" if language.partition("-")[0] == "zh" else "zh"
+    tags = resources.translations("commands/report/words.yaml")
+    other = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
     write_text(context.out / "report.html", page(shown, language, other))
 
 
