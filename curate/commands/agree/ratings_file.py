@@ -196,8 +196,8 @@ def read(path: Path, layout: Layout) -> Ratings:
     if not cells.items or (len(coded.raters) < 2 and plan.form != "counts"):
         except_truth = f" beside {coded.truth}, the truth" if coded.truth else ""
         raise DataError(
-            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{except_truth}, expected an item and "
-            "two raters at least; choose the columns with --raters, or with --item, --rater and --rating"
+            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{except_truth}, expected an item "
+            "and two raters at least; choose the columns with --raters, or with --item, --rater and --rating"
         )
     return coded
 
