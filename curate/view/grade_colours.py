@@ -1,9 +1,9 @@
 """Colours of grades: the five grades have those of the style sheet, any other scale has its own.
 
 On an ordinal scale relevant grades are dark blue-greens and the others light yellows to greys, on a dark page the other
-way round, so that the cut is seen by lightness too: also by readers who do not tell red from green or blue from yellow,
-and in print. A nominal scale has categorical colours, those of Okabe and Ito (2008, Color Universal Design) and three
-of Tol (2021, Colour Schemes), one after the other and again from the first.
+way round, so that lightness shows the cut too, for colour-blind readers and in print. A nominal scale has categorical
+colours, those of Okabe and Ito (2008, Color Universal Design) and three of Tol (2021, Colour Schemes), one after the
+other and again from the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from curate.core.scale import FIVE, Scale
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 NOT_ASKED = "-"
-"""Stands where a judge gave neither grade nor status; no label of a scale."""
+"""Key of a judge without grade and status; no label of a scale."""
 _Colour = tuple[float, float, float]
 """Lightness, chroma and hue as in CSS oklch()."""
 _RELEVANT: Sequence[tuple[_Colour, _Colour]] = (
@@ -38,38 +38,38 @@ _CATEGORIES: Mapping[str, str] = {
     "#aa3377": _LIGHT,
     "#663333": _LIGHT,
 }
-"""Colour -> that of a text on it."""
+"""Colour -> colour of text on it."""
 
 
 def classes(scale: Scale) -> dict[str, str]:
-    """Return label, status or `-` for a judge that was not asked -> the class that colours it."""
-    own = {label: f"g-{label if scale == FIVE else f'x{place}'}" for place, label in enumerate(scale.labels)}
-    return own | {status: f"g-{status}" for status in STATUSES} | {NOT_ASKED: "g-none"}
+    """Return label, status or `-` (not asked) -> CSS class."""
+    by_label = {label: f"g-{label if scale == FIVE else f'x{index}'}" for index, label in enumerate(scale.labels)}
+    return by_label | {status: f"g-{status}" for status in STATUSES} | {NOT_ASKED: "g-none"}
 
 
 def styles(scale: Scale) -> str:
     """Return the rules of a style sheet for grades that are not the five; empty for those."""
-    return "" if scale == FIVE else "\n".join(_rule(f"g-x{at}", *pair) for at, pair in enumerate(colours(scale)))
+    return "" if scale == FIVE else "\n".join(_rule(f"g-x{index}", *pair) for index, pair in enumerate(colours(scale)))
 
 
 def colours(scale: Scale) -> list[tuple[str, str]]:
-    """Return the colour of every label of a scale and that of a text on it, as CSS has them."""
+    """Return the CSS colours of every label of a scale and of text on it."""
     if scale.order == "nominal":
-        known = list(_CATEGORIES.items())
-        return [known[place % len(known)] for place in range(len(scale.labels))]
+        pairs = list(_CATEGORIES.items())
+        return [pairs[index % len(pairs)] for index in range(len(scale.labels))]
     above = len(scale.positives)
     below = len(scale.labels) - above
-    best = [(place / max(above - 1, 1), _RELEVANT, (_LIGHT, _DARK)) for place in range(above)]
-    rest = [(place / (below - 1) if below > 1 else 1.0, _OTHERS, (_DARK, _LIGHT)) for place in range(below)]
+    best = [(index / max(above - 1, 1), _RELEVANT, (_LIGHT, _DARK)) for index in range(above)]
+    worse = [(index / (below - 1) if below > 1 else 1.0, _OTHERS, (_DARK, _LIGHT)) for index in range(below)]
     return [
         (f"light-dark({', '.join(_mixed(*ends, share) for ends in ramp)})", f"light-dark({', '.join(text)})")
-        for share, ramp, text in best + rest
+        for share, ramp, text in best + worse
     ]
 
 
 def _mixed(first: _Colour, last: _Colour, share: float) -> str:
-    parts = (f"{one + share * (other - one):.3f}" for one, other in zip(first, last, strict=True))
-    return f"oklch({' '.join(parts)})"
+    components = (f"{one + share * (two - one):.3f}" for one, two in zip(first, last, strict=True))
+    return f"oklch({' '.join(components)})"
 
 
 def _rule(name: str, colour: str, text: str) -> str:

@@ -1,7 +1,7 @@
-"""What charts are drawn with, as strings of SVG: bars, dots, rules and texts, all of them escaped.
+"""Marks of charts as strings of SVG: bars, dots, rules and texts, all of them escaped.
 
-Lengths along the page are shares of its width and heights are pixels, so a chart fills its column and letters never
-shrink. Colours are classes, which a page's style sheet fills for light, dark and print.
+Widths are shares of the page and heights pixels, so a chart fills its column and letters never shrink. Colours are
+classes, which a page's style sheet fills for light, dark and print.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ def svg(title: str, height: int, marks: Sequence[str]) -> str:
 
 
 def bar(start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR) -> str:
-    """Return a bar from `start`, so wide, with what is shown when one points at it."""
-    place = f'x="{percent(start)}" y="{top:g}" width="{percent(width)}" height="{height:g}"'
-    return f'<rect class="{escape(style)}" {place}><title>{escape(hint)}</title></rect>'
+    """Return a bar with a hint."""
+    geometry = f'x="{percent(start)}" y="{top:g}" width="{percent(width)}" height="{height:g}"'
+    return f'<rect class="{escape(style)}" {geometry}><title>{escape(hint)}</title></rect>'
 
 
 def dot(middle: float, top: float, style: str, hint: str) -> str:
-    """Return a dot, with what is shown when one points at it if there is anything to show."""
-    said = f"<title>{escape(hint)}</title>" if hint else ""
-    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{said}</circle>'
+    """Return a dot with its hint, if any."""
+    title = f"<title>{escape(hint)}</title>" if hint else ""
+    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{title}</circle>'
 
 
 def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
@@ -39,16 +39,16 @@ def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
 
 
 def heading(label: str, number: str, top: int) -> str:
-    """Return what stands above a bar: its label on the left, its number on the right."""
+    """Return the line above a bar: its label on the left, its number on the right."""
     name = letters(0, top + 14, short(label, 36), "label", "start", hint=label)
     return name + letters(1, top + 14, number, "number", "end")
 
 
 def letters(start: float, top: float, text: str, style: str, anchor: str, *, hint: str = "") -> str:
-    """Return a text; one that is cut short has the whole of it as `hint`."""
+    """Return a text; `hint` is the full text of a shortened one."""
     full = f"<title>{escape(hint)}</title>" if hint and hint != text else ""
-    place = f'x="{percent(start)}" y="{top:g}" text-anchor="{anchor}"'
-    return f'<text class="{escape(style)}" {place} fill="currentColor">{full}{escape(text)}</text>' if text else ""
+    geometry = f'x="{percent(start)}" y="{top:g}" text-anchor="{anchor}"'
+    return f'<text class="{escape(style)}" {geometry} fill="currentColor">{full}{escape(text)}</text>' if text else ""
 
 
 def percent(share: float) -> str:
@@ -57,15 +57,15 @@ def percent(share: float) -> str:
 
 
 def share_of(part: float, whole: float) -> float:
-    """Return a part of a whole, 0 where there is nothing."""
+    """Return part / whole, 0 for an empty whole."""
     return part / whole if whole else 0.0
 
 
 def short(text: str, size: int = 12) -> str:
     """Return a label of at most `size` half-width letters (a Chinese one counts twice), with … if it was cut."""
     width = 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         width += 2 if east_asian_width(letter) in "WF" else 1
         if width > size:
-            return text[: max(place - 1, 1)] + "…"
+            return text[: max(index - 1, 1)] + "…"
     return text

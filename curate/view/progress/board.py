@@ -1,4 +1,4 @@
-"""The steps that are under way: what each last said of itself, and its rate."""
+"""The running steps, with their last reports and rates."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from curate.view.progress.meter import RateMeter
 
 Clock = Callable[[], float]
 ENDED_S = 0.1
-"""Seconds between two ends of one step that are handed on: some steps are begun a thousand times."""
+"""Minimum seconds between two reported ends of one step: some steps run a thousand times."""
 
 
 @dataclass
@@ -24,19 +24,19 @@ class ShownStep:
     done: int
     money: str
     began: float
-    """When it was first reported."""
+    """Time of the first report."""
     at: float
-    """When it was last reported."""
+    """Time of the last report."""
     meter: RateMeter
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what identifies the step."""
+        """Return the key of the step."""
         return self.stage, self.label
 
     @property
     def whole(self) -> bool:
-        """Whether it is of one piece, so that nothing is known of it but the time that it took."""
+        """Whether the step has one unit, so that only its duration is known."""
         return self.total <= 1
 
     @property
@@ -46,7 +46,7 @@ class ShownStep:
 
 
 class StepBoard:
-    """All steps under way; `report` may be called from any thread, as often as one likes."""
+    """All running steps; `report` is thread-safe and cheap."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
@@ -56,13 +56,17 @@ class StepBoard:
         self._ended: dict[tuple[str, str], float] = {}
 
     def report(self, label: str, total: int, done: int, money: str = "") -> ShownStep | None:
-        """Take note of how far a step is; return it if it ended and others are to hear of it."""
+        """Record the progress of a step; return it if its end is to be reported."""
         now, stage = self.clock(), getattr(label, "stage", "")
         key = (stage, str(label))
         with self._lock:
             step = self._steps.get(key)
             if step is None or done < step.done:
-                self._enter(stage)
+                if stage and stage != self._stage:  # forget unfinished steps of an earlier stage
+                    self._stage = stage
+                    self._steps = {
+                        name: running for name, running in self._steps.items() if running.stage in (stage, "")
+                    }
                 unit = getattr(label, "unit", "")
                 step = ShownStep(stage, str(label), unit, total, done, money, now, now, RateMeter(done, now))
                 self._steps[key] = step
@@ -70,21 +74,15 @@ class StepBoard:
             return self._end(step, now) if done >= total else None
 
     def steps(self) -> Sequence[ShownStep]:
-        """Return the steps under way, the oldest first, after a look at the rate of each.
+        """Return the running steps, the oldest first, with updated rates.
 
-        A stage that is working is among them only where none of its steps is: its time is that since the last one.
+        The step of a whole stage is included only while none of its steps runs; its time counts from the last one.
         """
         with self._lock:
             for step in self._steps.values():
                 step.meter.look(step.done, step.at)
             exact = [step for step in self._steps.values() if step.label != WORKING]
             return exact or list(self._steps.values())
-
-    def _enter(self, stage: str) -> None:
-        """Forget what an earlier stage left unfinished."""
-        if stage and stage != self._stage:
-            self._stage = stage
-            self._steps = {key: step for key, step in self._steps.items() if step.stage in (stage, "")}
 
     def _end(self, step: ShownStep, now: float) -> ShownStep | None:
         del self._steps[step.key]

@@ -17,17 +17,19 @@ def plain(step: ShownStep, now: float) -> str:
     """Return a step as one line: `judge: asking gpt-4o: 3,200 of 20,000 pairs, 41/s, about 6 min left, CNY 1.20`."""
     if step.whole:
         return f"{step.name}: {wording.elapsed(now - step.began)} so far"
-    rate, left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
-    parts = [wording.count(step.done, step.total, step.unit)]
-    parts += [] if rate is None else [wording.rate(rate, step.unit)]
-    parts += [] if left is None else [wording.left(left)]
-    parts += [step.money] if step.money else []
-    return f"{step.name}: {', '.join(parts)}"
+    rate, seconds_left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
+    cells = [wording.count(step.done, step.total, step.unit)]
+    cells += [] if rate is None else [wording.rate(rate, step.unit)]
+    cells += [] if seconds_left is None else [wording.left(seconds_left)]
+    cells += [step.money] if step.money else []
+    return f"{step.name}: {', '.join(cells)}"
 
 
 def event(step: ShownStep, now: float) -> dict[str, Any]:
     """Return a step as the event `progress`; what is unknown is None."""
-    rate, left = (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
+    rate, seconds_left = (
+        (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
+    )
     return {
         "event": "progress",
         "stage": step.stage or None,
@@ -36,7 +38,7 @@ def event(step: ShownStep, now: float) -> dict[str, Any]:
         "done": step.done,
         "total": step.total,
         "rate": None if rate is None else float(f"{rate:.4g}"),
-        "seconds_left": None if left is None else round(left),
+        "seconds_left": None if seconds_left is None else round(seconds_left),
         "cost": step.money or None,
     }
 
@@ -75,7 +77,7 @@ class PlainLines:
         self._write(line)
 
     def ended(self, step: ShownStep, now: float) -> None:
-        """Print nothing of a step that has ended: what comes next says so."""
+        """Print nothing: the next line shows that the step has ended."""
 
     def close(self) -> None:
         """Leave everything as it is."""

@@ -1,21 +1,21 @@
-"""The rate of a step over the last seconds, and the time that is left at this rate."""
+"""Rate of a step over the last seconds, and the remaining time at this rate."""
 
 from collections import deque
 
 WINDOW_S = 20.0
-"""The rate is that of so many seconds: a start that was slow, or units that a cache held, are soon forgotten."""
+"""Seconds of the moving window: a slow start, or cached units, soon drop out."""
 LEAST_S = 1.0
-"""Seconds below which a rate is no more than noise."""
+"""Minimum seconds for a rate; less is noise."""
 
 
 class RateMeter:
-    """Moving rate of one step; units done before the first look count for nothing."""
+    """Moving rate of one step; units before the first report do not count."""
 
     def __init__(self, done: int, now: float) -> None:
         self._looks = deque([(now, done)])
 
     def look(self, done: int, now: float) -> None:
-        """Take note of how many units were done at a moment."""
+        """Record the number of units at a time."""
         if done == self._looks[-1][1]:
             return
         self._looks.append((now, done))
@@ -25,13 +25,13 @@ class RateMeter:
     def rate(self, now: float) -> float | None:
         """Return units per second, None if unknown.
 
-        A pause lowers the rate once it is longer than the time that the units took.
+        A pause lowers the rate once it is longer than the time between first and last report.
         """
-        (first, before), (last, done) = self._looks[0], self._looks[-1]
+        (first, first_done), (last, done) = self._looks[0], self._looks[-1]
         seconds = max(last - first, now - last)
-        return (done - before) / seconds if done > before and seconds >= LEAST_S else None
+        return (done - first_done) / seconds if done > first_done and seconds >= LEAST_S else None
 
     def seconds_left(self, total: int, now: float) -> float | None:
-        """Return the seconds that the rest takes at this rate, None if unknown."""
+        """Return the remaining seconds at this rate; None if unknown."""
         rate = self.rate(now)
         return None if rate is None else max(total - self._looks[-1][1], 0) / rate
