@@ -26,8 +26,7 @@ import yaml
 from curate.ask.edits.changes import swaps
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read
-from curate.commands.gradient.editing import counterpart
-from curate.commands.gradient.grades import grade_level
+from curate.commands.gradient.editing import counterpart, grade_level
 from curate.core.records import Role
 from curate.core.scale import FIVE
 from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled

@@ -1,4 +1,4 @@
-"""Budget: what requests would cost before they are sent, and what is spent and held while they are."""
+"""Budget: cost estimates of requests before they are sent, money spent and reserved while they are."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from curate.llm.token_rate import TokenRate
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What sending requests would use: tokens by estimate, answers at their bound, `cost` None without a price."""
+    """Estimated tokens and cost of requests, answers at their token limit; `cost` is None without a price."""
 
     calls: int
     prompt_tokens: int
@@ -24,7 +24,7 @@ class CostEstimate:
     """Of the cost, if there is one."""
 
     def plus(self, other: "CostEstimate") -> "CostEstimate":
-        """Return the plan of both, of one model; the cost is None if one is unknown."""
+        """Return the sum of two estimates of one model; the cost is None if one is unknown."""
         total = None if self.cost is None or other.cost is None else self.cost + other.cost
         tokens = self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
         return CostEstimate(self.calls + other.calls, *tokens, total, self.currency)
@@ -37,7 +37,7 @@ class CostEstimate:
 
 
 def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> CostEstimate:
-    """Return what sending the requests would use, each answer at its bound, and the cost with the prompts' margin."""
+    """Return the cost estimate of requests, answers at their token limit, the cost with the prompts' margin."""
     calls = estimated = output = 0
     expected = 0.0
     for request in requests:
@@ -49,63 +49,63 @@ def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> C
 
 
 def together(plans: Sequence[CostEstimate], total: Total) -> CostEstimate:
-    """Return the plan of several models together, of which the total is known."""
+    """Return the sum of estimates of several models, whose total cost is given."""
     calls, prompt, output = (
-        sum(getattr(each, name) for each in plans) for name in ("calls", "prompt_tokens", "output_tokens")
+        sum(getattr(estimate, name) for estimate in plans) for name in ("calls", "prompt_tokens", "output_tokens")
     )
     return CostEstimate(calls, prompt, output, total.amount, total.currency or plans[0].currency)
 
 
 @dataclass
 class Budget:
-    """The money of a command: what replies cost and the most that calls in flight may, in the currency of its cap."""
+    """The money of a command: cost of replies and upper bounds of calls in flight, in the currency of its budget."""
 
     policy: CapPolicy = field(default_factory=CapPolicy)
     shared: str = ""
-    """Commands under the same cap and this name that ask at the same time share the cap: one pipeline's do."""
+    """Name of the pipeline: concurrent commands with the same budget and name share it."""
     member: str = ""
-    """Name of this command among those that share the cap."""
+    """Name of this command among those that share the budget."""
     began: float | None = None
-    """When it asked first, by the ledger's clock."""
+    """Time of the first request, by the ledger's clock."""
     spent: float = 0.0
-    """What replies cost, by their bound where that is unknown, and what requests of unknown outcome may cost."""
+    """Cost of replies, and upper bounds where the cost or the outcome is unknown."""
     held: float = 0.0
-    """The most that calls in flight may cost."""
+    """Upper bound of the cost of calls in flight."""
     flying: int = 0
     """Calls in flight."""
 
     def settle(self, prices: Prices, rates: Rates, usual: str | None) -> None:
         """Settle the currency of the cap by `CapPolicy.settled`; once something was spent it stays."""
-        kept = self.policy.currency if self.spent else ""
-        self.policy = self.policy.settled(prices, rates, kept or usual)
+        settled_currency = self.policy.currency if self.spent else ""
+        self.policy = self.policy.settled(prices, rates, settled_currency or usual)
 
     def admit(self, prices: Prices) -> None:
-        """Check in front of an asking that the cap can count what it costs; BudgetError says what to do if not."""
+        """Check before requests that the budget can count their cost; BudgetError names the remedy if not."""
         policy = self.policy
         if policy.amount is not None and (remedy := policy.remedy(prices)):
             raise BudgetError(remedy)
         self.policy = policy.settled(prices, policy.rates, policy.currency)
 
     def fits(self, amount: float) -> bool:
-        """Say whether the cap leaves room for an amount beside all that is spent or in flight."""
+        """Return whether the budget covers an amount in addition to all that is spent or reserved."""
         return self.policy.amount is None or self.spent + self.held + amount <= self.policy.amount
 
     def hold(self, amount: float) -> "Hold":
-        """Set an amount aside for a call that is about to be sent."""
+        """Reserve an amount for a call that is about to be sent."""
         self.held, self.flying = self.held + amount, self.flying + 1
         return Hold(self, amount)
 
 
 @dataclass
 class Hold:
-    """What is held for one call, until it is known what the call costs."""
+    """Reservation for one call, until its cost is known."""
 
     budget: Budget
     amount: float
     over: bool = False
 
     def turn(self, paid: float) -> None:
-        """Turn what is held into what was paid; never are both counted, nor neither. Once over, it stays as it is."""
+        """Replace the reservation by the amount paid, in one step, so that exactly one of both counts; only once."""
         if not self.over:
             budget, self.over = self.budget, True
             budget.held, budget.flying = budget.held - self.amount if budget.flying > 1 else 0.0, budget.flying - 1
@@ -114,31 +114,31 @@ class Hold:
 
 @dataclass
 class Meter:
-    """The most that a call to one judge may use, corrected by what its replies used."""
+    """Upper bounds of the usage and cost of calls to one judge, corrected by the usage of its replies."""
 
     price: Price | None = None
     rate: float = 1.0
-    """What one unit of the price's currency counts in the budget."""
+    """Worth of one unit of the price's currency in the budget's."""
     prompts: TokenRate = field(default_factory=TokenRate)
     longest: float = 1.0
-    """Most tokens that an answer had, as a multiple of its bound: a vendor may ignore it."""
+    """Longest answer as a multiple of its token limit, which a vendor may ignore."""
 
     def most(self, guess: EstimatedUsage) -> Usage:
-        """Return the most that a request may use, as far as is known, all written to a cache where that is dear."""
+        """Return the upper bound of a request's usage; all of it written to the cache where writing costs extra."""
         prompt, price = self.prompts.most(guess), self.price
         dear = price is not None and (price.written or 0.0) > price.input
         return Usage(prompt, written=prompt if dear else 0, output=math.ceil(guess.output * self.longest))
 
     def bound(self, guess: EstimatedUsage) -> float:
-        """Return the most that a request of this estimate may cost, as far as is known; 0 without a price."""
+        """Return the upper bound of the cost of a request, in the budget's currency; 0 without a price."""
         return (cost(self.most(guess), self.price) or 0.0) * self.rate
 
     def tokens(self, guess: EstimatedUsage) -> int:
-        """Return the most tokens, prompt and answer together, that a request of this estimate may use."""
+        """Return the upper bound of a request's tokens, prompt and answer together."""
         most = self.most(guess)
         return most.prompt + most.output
 
     def learn(self, guess: EstimatedUsage, used: Usage) -> None:
-        """Take into account what a request used."""
+        """Update the bounds by the usage of a request."""
         self.prompts.learn(guess.prompt, used.prompt)
         self.longest = max(self.longest, used.output / max(guess.output, 1))

@@ -44,9 +44,9 @@ _TOKENS_A_MARK = 0.45
 _TOKENS_A_LINE = 0.45
 _TOKENS_AN_OTHER = 1.3
 _LEAST_OF_WIDE, _LEAST_OF_REST = 0.30, 0.60
-"""Shares of the estimate, of Chinese and wide marks and of the rest, below which no tokenizer comes."""
+"""Lower bounds of any tokenizer's count as shares of the estimate: for Chinese and wide marks, and for the rest."""
 _FEWEST_TOKENS = 200
-"""Tokens of a prompt, by estimate, from which on its count is held against that."""
+"""Minimum estimated tokens of a prompt to check a reported count against."""
 _TOKENS_A_MESSAGE = 4  # role and separators
 _MILLION = 1e6
 MOST_TOKENS = 10_000_000
@@ -54,7 +54,7 @@ MOST_TOKENS = 10_000_000
 
 
 class Price(Section):
-    """What a model costs, per million tokens."""
+    """Price of a model, per million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     """Prompt tokens that are neither read from a cache nor written to one."""
@@ -65,7 +65,7 @@ class Price(Section):
     written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Prompt tokens written to the vendor's cache; None is the price of input, right where a vendor asks no more."""
     batch: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
-    """What a call costs in a batch, as a share of its price."""
+    """Price of a call in a batch, as a share of the online price."""
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
     """Code of the currency."""
     date: dt.date
@@ -73,19 +73,21 @@ class Price(Section):
     source: str | None = Field(default=None, description="page on which they were read")
 
     def free(self) -> bool:
-        """Say whether nothing is paid, so that the currency does not matter."""
+        """Return whether all prices are 0, so that the currency does not matter."""
         return not (self.input or self.output or self.cached or self.written)
 
 
 @cache
 def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
-    """Return what counts kinds of UTF-16 units, and tables for bytes.translate: all but letters, or digits, go."""
-    import numpy as np  # not with the module: a list of models and their prices does without
+    """Return a counter of kinds of UTF-16 units, and tables for bytes.translate that keep only letters or digits."""
+    import numpy as np  # imported here: a list of models and prices needs no numpy
 
     kinds = np.full(0x10000, _OTHER, np.uint8)
     for first, last, kind in _RANGES:
         kinds[first : last + 1] = kind
-    words, numbers = (bytes(code if kinds[code] == kept else 32 for code in range(256)) for kept in (_LETTER, _DIGIT))
+    words, numbers = (
+        bytes(code if kinds[code] == kind_kept else 32 for code in range(256)) for kind_kept in (_LETTER, _DIGIT)
+    )
     return lambda text: np.bincount(kinds[np.frombuffer(text, "<u2")], minlength=7).tolist(), words, numbers
 
 
@@ -115,42 +117,39 @@ def _counted(text: str) -> tuple[int, int, float]:
 
 @dataclass(frozen=True)
 class EstimatedUsage(Usage):
-    """What a request may use: the prompt in cl100k_base tokens, nothing cached, the answer at its bound."""
+    """Estimated usage of a request: prompt in cl100k_base tokens, nothing cached, answer at its token limit."""
 
     han: int = 0
     """Han characters of the prompt."""
     fewest: float = 0.0
-    """Tokens that the prompt has by any tokenizer; 0 for a short one, of which nothing is known.
+    """Lower bound of the prompt's tokens by any tokenizer; 0 for a short prompt.
 
     Of 970 prompts counted by four tokenizers the lowest count was 1.24 times this bound.
     """
 
     def prompt_with(self, tokens_a_han: float) -> float:
-        """Return the tokens of the prompt where a Han character has so many."""
+        """Return the tokens of the prompt for a tokenizer with so many per Han character."""
         return self.prompt + (tokens_a_han - _TOKENS_A_HAN) * self.han
 
 
 def estimate(request: Request) -> EstimatedUsage:
-    """Return what a request may use.
-
-    The schema of the reply is left out: some vendors bill it, others do not.
-    """
+    """Return the estimated usage of a request, without the schema of the reply, which only some vendors bill."""
     counts = [_counted(message.content) for message in request.messages]
-    texts, han, wide = (sum(count[part] for count in counts) for part in range(3))
+    texts, han, wide = (sum(count[index] for count in counts) for index in range(3))
     fewest = _LEAST_OF_WIDE * wide + _LEAST_OF_REST * (texts - wide) if texts >= _FEWEST_TOKENS else 0.0
     prompt = int(texts) + _TOKENS_A_MESSAGE * len(counts)
     return EstimatedUsage(prompt, output=request.max_tokens, han=int(han), fewest=fewest)
 
 
 def believed(usage: Usage | None, fewest: float = 0.0) -> Usage | None:
-    """Return the usage that a vendor told, None if that cannot be: then what the call used is unknown.
+    """Return the usage that a vendor reported; None if it is impossible, for then the true usage is unknown.
 
-    `fewest`: tokens that the prompt has at least.
+    `fewest` is the lower bound of the prompt's tokens.
     """
     if usage is None or usage.prompt < fewest:
         return None
-    parts = (usage.prompt, usage.cached, usage.written, usage.output, usage.reasoning)
-    counts = all(type(each) is int and 0 <= each <= MOST_TOKENS for each in parts)
+    reported = (usage.prompt, usage.cached, usage.written, usage.output, usage.reasoning)
+    counts = all(type(number) is int and 0 <= number <= MOST_TOKENS for number in reported)
     return usage if counts and usage.cached + usage.written <= usage.prompt else None
 
 
@@ -164,14 +163,17 @@ def cost(usage: Usage | None, price: Price | None) -> float | None:
     cached = price.input if price.cached is None else price.cached
     written = price.input if price.written is None else price.written
     plain = usage.prompt - usage.cached - usage.written
-    whole = plain * price.input + usage.cached * cached + usage.written * written + usage.output * price.output
-    return whole / _MILLION
+    total = plain * price.input + usage.cached * cached + usage.written * written + usage.output * price.output
+    return total / _MILLION
 
 
 def batch_price(price: Price | None) -> Price | None:
-    """Return what the same tokens cost by the vendor's batch API; None stays None."""
+    """Return the price by the vendor's batch API; None stays None."""
     if price is None:
         return None
-    parts = {"input": price.input, "output": price.output, "cached": price.cached, "written": price.written}
-    shares = {name: None if whole is None else whole * price.batch for name, whole in parts.items()}
+    prices = {"input": price.input, "output": price.output, "cached": price.cached, "written": price.written}
+    shares = {
+        name: None if price_per_million is None else price_per_million * price.batch
+        for name, price_per_million in prices.items()
+    }
     return price.model_copy(update={**shares, "batch": 1.0})

@@ -1,10 +1,10 @@
-"""Strict parser of a model's reply: a grade that is not given in the agreed form is not known.
+"""Strict parser of a model's reply: a grade in any other form than the agreed one does not count.
 
-Accepted is one JSON object, label -> grade of the scale, alone, in a code fence or amid other words, and its last comma
-may be one too many. Thoughts in front of the answer, a tagged block such as `<think>`, are none. The object may stand
-under one key; a grade may be the `grade` of an object; and a list of objects that name a label each is read as well. A
-label or a grade may be in full-width letters or in another case, and a grade that is a whole number may stand without
-quotes; nothing else is guessed. Of two objects that differ none is the answer.
+Accepted: one JSON object, label -> grade of the scale, alone, in a code fence or within other text, with at most a
+trailing comma. Thoughts before the answer, a tagged block such as `<think>`, are skipped. The object may be the value
+of a single key; a grade may be the `grade` of an object; a list of objects that name a label each is accepted, too.
+Labels and grades may be full-width or in another case, whole-number grades unquoted; nothing else is guessed. Two
+differing objects are no answer.
 """
 
 import json
@@ -16,10 +16,9 @@ from curate.core.scale import Scale, plain
 
 _FENCE = re.compile(r"```(?:json)?[ \t\r]*\n(.*)\n?```", re.DOTALL | re.IGNORECASE)
 _THOUGHTS = re.compile(r"<(\w+)>.*?</\1>|.*?</think>|<\w+>.*", re.DOTALL)
-"""A first block in tags, which may lack its end, and then there is no answer, or its beginning: some servers send that.
-"""
+"""A first block in tags; without its end tag there is no answer; some servers send only the end tag."""
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(\s*+[}\]])', re.DOTALL)
-"""A comma behind which nothing comes, or a text, in which there is none."""
+"""A trailing comma; strings are matched too, so that commas in them are skipped."""
 _OPENING = re.compile(r'(\{[^{}"]*+\})|\{|\[\s*+\{')
 """Where an object or a list of some begins; what stands in braces without a quotation mark is none."""
 _OPEN_FENCE = re.compile(r"```(?:json)?[ \t\r]*\n", re.IGNORECASE)
@@ -45,7 +44,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_Object)
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a reply says of the labels it was asked for."""
+    """The grades in a reply for the requested labels."""
 
     grades: Mapping[str, str | None]
     """Every expected label in order; None where the reply gives no grade for it."""
@@ -65,10 +64,7 @@ class Parsed:
 
 
 def parse(text: str | None, labels: Sequence[str], scale: Scale, *, cut: bool = False) -> Parsed:
-    """Return the grades in a reply; `cut` says that the answer stopped at its length bound.
-
-    Of a cut reply the items that are complete count, and the unfinished one does not. No text is no grade.
-    """
+    """Return the grades in a reply; `cut`: the answer stopped at its token limit, so only its complete items count."""
     names = {plain(label): label for label in labels}
     pairs = _pairs(_value(text or "", amid=not cut), names)
     if pairs is None and cut:
@@ -78,102 +74,102 @@ def parse(text: str | None, labels: Sequence[str], scale: Scale, *, cut: bool = 
     return _assign(pairs, names, scale)
 
 
-def _pairs(value: object, names: Mapping[str, str]) -> Pairs | None:
-    """Return the labels and what each is given, of a JSON value in one of the forms that are read; None of another."""
-    if isinstance(value, _Object):
-        alone = value[0][1] if len(value) == 1 and plain(value[0][0]) not in names else None
-        return _pairs_of(alone, names) or value
-    return _pairs_of(value, names)
+def _pairs(content: object, names: Mapping[str, str]) -> Pairs | None:
+    """Return the labels and their grades in JSON of an accepted form; None for another form."""
+    if isinstance(content, _Object):
+        alone = content[0][1] if len(content) == 1 and plain(content[0][0]) not in names else None
+        return _pairs_of(alone, names) or content
+    return _pairs_of(content, names)
 
 
-def _pairs_of(value: object, names: Mapping[str, str]) -> Pairs | None:
-    if isinstance(value, _Object):
-        return value
-    if not isinstance(value, list) or not all(isinstance(item, _Object) for item in value):
+def _pairs_of(content: object, names: Mapping[str, str]) -> Pairs | None:
+    if isinstance(content, _Object):
+        return content
+    if not isinstance(content, list) or not all(isinstance(entry, _Object) for entry in content):
         return None
-    pairs = [(_label(item, names), item) for item in value]
+    pairs = [(_label(entry, names), entry) for entry in content]
     return pairs if any(label for label, _ in pairs) else None
 
 
-def _label(item: _Object, names: Mapping[str, str]) -> str:
-    """Return the one label that an object in a list names, empty if it names none or several."""
-    named = {plain(text) for _, text in item if isinstance(text, str)} & names.keys()
-    return named.pop() if len(named) == 1 else ""
+def _label(entry: _Object, names: Mapping[str, str]) -> str:
+    """Return the only label that an object in a list names; empty if it names none or several."""
+    matching = {plain(text) for _, text in entry if isinstance(text, str)} & names.keys()
+    return matching.pop() if len(matching) == 1 else ""
 
 
 def _assign(pairs: Pairs, names: Mapping[str, str], scale: Scale) -> Parsed:
     values: dict[str, list[str | None]] = {label: [] for label in names.values()}
     foreign = 0
-    for key, value in pairs:
+    for key, content in pairs:
         label = names.get(plain(key))
         if label is None:
             foreign += 1
         else:
-            values[label].append(_grade(value, scale))
+            values[label].append(_grade(content, scale))
     return Parsed(
-        {label: said[0] if said and len(set(said)) == 1 else None for label, said in values.items()},
+        {label: grades[0] if grades and len(set(grades)) == 1 else None for label, grades in values.items()},
         foreign=foreign,
-        duplicates=sum(max(len(said) - 1, 0) for said in values.values()),
-        wrong=sum(None in said for said in values.values()),
+        duplicates=sum(max(len(grades) - 1, 0) for grades in values.values()),
+        wrong=sum(None in grades for grades in values.values()),
     )
 
 
-def _grade(value: object, scale: Scale) -> str | None:
-    if isinstance(value, _Object):
-        given = [grade for key, grade in value if plain(key) == plain("grade")]
-        value = given[0] if len(given) == 1 else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    return scale.read(value) if isinstance(value, str) else None
+def _grade(content: object, scale: Scale) -> str | None:
+    if isinstance(content, _Object):
+        grades = [grade for key, grade in content if plain(key) == plain("grade")]
+        content = grades[0] if len(grades) == 1 else None
+    if isinstance(content, int) and not isinstance(content, bool):
+        content = str(content)
+    return scale.read(content) if isinstance(content, str) else None
 
 
 def items(text: str) -> Pairs | None:
-    """Return the items of the one JSON object in a text, in order; None if there is none, or two that differ."""
-    value = _value(text)
-    return value if isinstance(value, _Object) else None
+    """Return the items of the only JSON object in a text, in order; None without one, or with two that differ."""
+    content = _value(text)
+    return content if isinstance(content, _Object) else None
 
 
 def answer(text: str) -> str:
-    """Return a text without the thoughts in front of it."""
+    """Return a text without leading thoughts."""
     body = text.strip()
     thoughts = _THOUGHTS.match(body)
     return body[thoughts.end() :].strip() if thoughts else body
 
 
 def _value(text: str, *, amid: bool = True) -> object:
-    """Return the JSON object, or list, that is the answer in a text, where `amid` says so amid other words, too.
+    """Return the JSON object or list that is the answer in a text, with `amid` also within other text.
 
     None if there is none, or if two differ.
     """
     body = answer(text)
-    start = min((place for mark in "{[" if (place := body.find(mark)) >= 0), default=0)
+    start = min((index for mark in "{[" if (index := body.find(mark)) >= 0), default=0)
     tidy = body[:start] + _LAST_COMMA.sub(r"\1\2", body[start:])
     for tried, among in ((text.strip(), False), (body, amid), (tidy, amid)):
         fenced = _FENCE.fullmatch(tried)
         try:
-            value = json.loads(fenced[1] if fenced else tried, object_pairs_hook=_Object)
+            content = json.loads(fenced[1] if fenced else tried, object_pairs_hook=_Object)
         except (ValueError, RecursionError):  # nesting thousands deep ends in the latter
-            value = _only(tried) if among else None
-        if isinstance(value, list):
-            return value
+            content = _only(tried) if among else None
+        if isinstance(content, list):
+            return content
     return None
 
 
 def _only(text: str) -> object:
-    """Return the JSON object, or list of some, that stands in a text, all of them if they are the same."""
-    value, place = None, 0
-    while opening := _OPENING.search(text, place):
-        place = opening.end()
+    """Return the JSON object, or list of objects, within a text; None if two differ."""
+    content, position = None, 0
+    while opening := _OPENING.search(text, position):
+        position = opening.end()
         if opening[1]:
             continue
         try:
-            one, place = _DECODER.raw_decode(text, opening.start())
-            if value not in (None, one):
+            one, position = _DECODER.raw_decode(text, opening.start())
+            if content not in (None, one):
                 return None
         except (ValueError, RecursionError):
             return None
-        value = one
-    return value
+        content = one
+    return content
 
 
 def _complete_pairs(body: str) -> Pairs | None:
@@ -181,13 +177,13 @@ def _complete_pairs(body: str) -> Pairs | None:
     body = body[opened.end() :].lstrip() if opened else body
     if not body.startswith("{"):
         return None
-    pairs, place = [], 1
-    while item := _ITEM.match(body, place):
-        pairs.append((item[1], item[2] or item[3]))
-        place = item.end()
-    if not _CUT_ITEM.fullmatch(body, place):
-        return None  # what follows is no item that was cut off, so the whole text is in doubt
+    pairs, position = [], 1
+    while match := _ITEM.match(body, position):
+        pairs.append((match[1], match[2] or match[3]))
+        position = match.end()
+    if not _CUT_ITEM.fullmatch(body, position):
+        return None  # the rest is no truncated item, so the whole text is unreadable
     try:
-        return [(json.loads(key), json.loads(value)) for key, value in pairs]
+        return [(json.loads(key), json.loads(grade)) for key, grade in pairs]
     except ValueError:
         return None

@@ -121,16 +121,24 @@ def _end(text: str, text_tokens: int, limit: int) -> int:
 
 
 def _inside_word(text: str, index: int) -> bool:
-    """Say whether a cut before `index` would split a word or a character, or leave a blank at the end."""
-    before, after = text[index - 1], text[index]
-    return before.isspace() or _inside_sequence(text, index) or (_spaced(before) and _spaced(after))
+    """Return whether a cut before `index` would split a word or a character, or leave a blank at the end."""
+    character_before, character_after = text[index - 1], text[index]
+    return (
+        character_before.isspace()
+        or _inside_sequence(text, index)
+        or (_spaced(character_before) and _spaced(character_after))
+    )
 
 
 def _inside_sequence(text: str, index: int) -> bool:
-    """Say whether a cut before `index` would split a character: combining marks, joiners, Hangul jamo, surrogates."""
-    before, after = text[index - 1], text[index]
-    joined = unicodedata.category(after) in _JOINING or before in _JOINERS or "\u1160" <= after <= "\u11ff"
-    return joined or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
+    """Return whether a cut before `index` would split a character: marks, joiners, Hangul jamo, surrogates."""
+    character_before, character_after = text[index - 1], text[index]
+    joined = (
+        unicodedata.category(character_after) in _JOINING
+        or character_before in _JOINERS
+        or "\u1160" <= character_after <= "\u11ff"
+    )
+    return joined or ("\ud800" <= character_before <= "\udbff" and "\udc00" <= character_after <= "\udfff")
 
 
 def _spaced(character: str) -> bool:

@@ -1,7 +1,7 @@
 """Rubrics, and the prompt that is built from one: stable text first, the texts to be graded last.
 
-Every text stands between markers that carry a code computed from all texts of the prompt. The same texts have the same
-code, so a prompt can be repeated and looked up. Who writes a passage cannot foresee it, so no passage closes its block.
+Every text is enclosed in markers with a code computed from all texts of the prompt. Equal texts have an equal code, so
+a prompt can be repeated and looked up. The author of a passage cannot foresee it, so no passage closes its block.
 """
 
 import re
@@ -26,10 +26,10 @@ _CODE_LENGTH = 12
 
 
 class PromptTemplate(Section):
-    """A prompt that a file gives: rules, the form of a reply, and the two templates that carry them."""
+    """A prompt from a file: rules, the form of a reply, and the two templates that contain them."""
 
     subject: ClassVar[str]
-    """Placeholder in the system template of the answers that there are, beside {rules} and {reply}."""
+    """Placeholder of the possible answers in the system template, in addition to {rules} and {reply}."""
     texts: ClassVar[frozenset[str]]
     """Placeholders that the user template needs."""
     optional: ClassVar[frozenset[str]] = frozenset()
@@ -70,7 +70,7 @@ class PromptTemplate(Section):
 
     @abstractmethod
     def meanings(self) -> Mapping[str, str]:
-        """Return the answers that there are, each with its meaning, in the order in which they are shown."""
+        """Return answer -> meaning, in the order of the prompt."""
 
     @cached_property
     def prefix(self) -> str:
@@ -88,7 +88,7 @@ class PromptTemplate(Section):
 
 
 class Rubric(PromptTemplate):
-    """What a judge is asked: a grade of its scale for each passage of a query."""
+    """Prompt of a judge: a grade of its scale for each passage of a query."""
 
     subject = "grades"
     texts = frozenset({"query", "passages"})
@@ -134,7 +134,7 @@ class Rubric(PromptTemplate):
     @property
     def all_meanings(self) -> dict[str, dict[str, str]]:
         """Return language -> label -> its meaning, in the rubric's language first, labels best first."""
-        return {each: dict(self.meanings(each)) for each in (self.language, *self.translations)}
+        return {language: dict(self.meanings(language)) for language in (self.language, *self.translations)}
 
     def meanings(self, language: str = "") -> Mapping[str, str]:
         """Return label -> its meaning, best first; in a language if the rubric has that translation."""
@@ -143,7 +143,7 @@ class Rubric(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside query and passages, and of a scale that is not FIVE.
+        """Return the SHA-256 of all that is sent apart from query and passages, and of a scale that is not FIVE.
 
         The file's name is not sent.
         """
@@ -151,9 +151,9 @@ class Rubric(PromptTemplate):
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), **scale})
 
 
-def rubric(data: Mapping[str, Json], where: str) -> Rubric:
+def rubric(content: Mapping[str, Json], where: str) -> Rubric:
     """Return the rubric in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(Rubric, data, where)
+    return check(Rubric, content, where)
 
 
 def labels(number: int) -> tuple[str, ...]:
@@ -161,12 +161,12 @@ def labels(number: int) -> tuple[str, ...]:
     return tuple(f"P{index}" for index in range(1, number + 1))
 
 
-def messages(asked: Rubric, query: str, passages: Sequence[str]) -> tuple[Message, ...]:
-    """Return the system and the user turn that ask for the grades of passages, given as they are shown."""
+def messages(template: Rubric, query: str, passages: Sequence[str]) -> tuple[Message, ...]:
+    """Return the system and the user turn that ask for the grades of passages, in the given form."""
     code, names = fence([query, *passages]), labels(len(passages))
     blocks = [block(name, code, passage) for name, passage in zip(names, passages, strict=True)]
     values = {"labels": ", ".join(names), "query": block("query", code, query), "passages": "\n\n".join(blocks)}
-    return asked.turns(values)
+    return template.turns(values)
 
 
 def schema(names: Sequence[str], scale: Scale) -> dict[str, Json]:
@@ -197,18 +197,18 @@ def block(label: str, code: str, text: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a template with its placeholders filled in; what it does not know stays text."""
+    """Return a template with its placeholders filled in; unknown ones stay text."""
     # One pass, so that a placeholder inside a query or a passage stays text; braces of a JSON example stay as well.
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
 def _check_template(
-    key: Literal["system", "user"], template: str, needed: frozenset[str], known: frozenset[str]
+    key: Literal["system", "user"], template: str, needed: frozenset[str], allowed: frozenset[str]
 ) -> None:
-    """Raise ValueError unless a template holds all needed placeholders and none that is unknown."""
-    found = set(_PLACEHOLDER.findall(template))
-    if missing := sorted(needed - found):
+    """Raise ValueError unless a template holds all needed placeholders and only allowed ones."""
+    used = set(_PLACEHOLDER.findall(template))
+    if missing := sorted(needed - used):
         names = ", ".join(f"{{{name}}}" for name in missing)
         raise ValueError(f"the {key} template lacks {names}; put it where that text belongs")
-    for name in sorted(found - known):
-        raise ValueError(f"the {key} template has an unknown placeholder {{{name}}}; {suggestion(name, known)}")
+    for name in sorted(used - allowed):
+        raise ValueError(f"the {key} template has an unknown placeholder {{{name}}}; {suggestion(name, allowed)}")

@@ -1,6 +1,6 @@
 """Questions with named answers about a query and a passage, or about one text: prompt and strict parser.
 
-Texts stand between the markers of `prompts`. A reply is one JSON object with exactly two keys: `label`, one of the
+Texts are enclosed in the markers of `prompts`. A reply is one JSON object with exactly two keys: `label`, one of the
 named answers, and `reason`, one sentence. A reply in any other form is no answer.
 """
 
@@ -28,7 +28,7 @@ STATUSES: tuple[Status, ...] = ("labelled", "refused", "unparsed", "failed")
 
 
 class Question(PromptTemplate):
-    """What is asked, and the answers that there are."""
+    """Prompt of a question with its possible answers."""
 
     subject = "labels"
     texts = frozenset({"query", "passage"})
@@ -44,7 +44,7 @@ class Question(PromptTemplate):
 
     @property
     def needed(self) -> frozenset[str]:
-        """Return what the user template needs: two texts, or one alone."""
+        """Return the placeholders that the user template needs: of two texts, or of one."""
         return frozenset(self.shows)
 
     @field_validator("labels")
@@ -60,13 +60,13 @@ class Question(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside the texts."""
+        """Return the SHA-256 of all that is sent apart from the texts."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "labels": list(self.labels)})
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a reply came to; ValueError unless a label and a reason come with `labelled`, and with nothing else."""
+    """Result of a reply; ValueError unless it has label and reason exactly if its status is `labelled`."""
 
     status: Status
     label: str | None = None
@@ -77,33 +77,35 @@ class Said:
             raise ValueError(f"found the label {self.label!r} with the status {self.status!r}")
 
 
-def question(data: Mapping[str, Json], where: str) -> Question:
+def question(content: Mapping[str, Json], where: str) -> Question:
     """Return the question in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(Question, data, where)
+    return check(Question, content, where)
 
 
-def build(asked: Question, *texts: str, grades: Sequence[str] = (), thinking_tokens: int = 0) -> Request:
-    """Return the request about a query and a passage, or one text, as shown; `grades` are what judges gave."""
+def build(template: Question, *texts: str, grades: Sequence[str] = (), thinking_tokens: int = 0) -> Request:
+    """Return the request about a query and a passage, or one text; `grades` are the grades of judges to show."""
     code = fence(texts)
-    values = {name: block(name, code, text) for name, text in zip(asked.shows, texts, strict=True)}
-    return Request(asked.turns({**values, "grades": ", ".join(grades)}), ANSWER_TOKENS + thinking_tokens, schema(asked))
+    values = {name: block(name, code, text) for name, text in zip(template.shows, texts, strict=True)}
+    return Request(
+        template.turns({**values, "grades": ", ".join(grades)}), ANSWER_TOKENS + thinking_tokens, schema(template)
+    )
 
 
-def schema(asked: Question) -> dict[str, Json]:
+def schema(template: Question) -> dict[str, Json]:
     """Return the JSON schema of a reply: a label out of the named ones, and a sentence."""
-    return json_object({"label": {"type": "string", "enum": list(asked.labels)}, "reason": {"type": "string"}})
+    return json_object({"label": {"type": "string", "enum": list(template.labels)}, "reason": {"type": "string"}})
 
 
-def read(asked: Question, reply: Reply) -> Said:
-    """Return what a reply says; a refusal, an answer that was cut and one in another form are no label."""
+def read(template: Question, reply: Reply) -> Said:
+    """Return the result of a reply; a refusal, a truncated answer and another form have no label."""
     if reply.finish == "refusal":
         return Said("refused")
-    found = parse.items(reply.text or "")
-    if reply.finish == "length" or found is None or sorted(key for key, _ in found) != ["label", "reason"]:
+    pairs = parse.items(reply.text or "")
+    if reply.finish == "length" or pairs is None or sorted(key for key, _ in pairs) != ["label", "reason"]:
         return Said("unparsed")
-    said = dict(found)
-    label, reason = said["label"], said["reason"]
-    names = {plain(name): name for name in asked.labels}
+    fields = dict(pairs)
+    label, reason = fields["label"], fields["reason"]
+    names = {plain(name): name for name in template.labels}
     if not isinstance(label, str) or not isinstance(reason, str) or plain(label) not in names:
         return Said("unparsed")
     sentence = reason.strip()

@@ -1,6 +1,6 @@
-"""What is wrong with a reply that gives nothing, in words, and what helps: said of a judge that is given up, and tried.
+"""Faults of replies without a result, with remedies, for the message about a judge that is stopped.
 
-The rule looks at the reply alone, not at the setting that brought it about, which nobody knows.
+Classified by the reply alone, since the setting that caused it is unknown.
 """
 
 import re
@@ -11,20 +11,20 @@ from curate.core.messages import Reply, Request
 from curate.llm.parse import answer
 
 LONGEST = 120
-"""Characters of a reply that are shown, at most."""
+"""Maximum characters of a reply that are shown."""
 LOOKED_AT = 2_000
-"""Characters of a reply of which some are shown."""
+"""Maximum characters of a reply that are searched for an excerpt."""
 RUN = 8
-"""Bytes of letters and digits in a row that are hidden where the prompt has them, too: 8 letters, 3 of Chinese."""
+"""Bytes of letters and digits in a row that are hidden if the prompt contains them: 8 letters, 3 of Chinese."""
 FLOOD = 100
-"""Characters of a reply, most of them white space, from which it is a flood of it."""
+"""Minimum characters of a reply that counts as a flood of white space."""
 
 
 class ReplyFault(NamedTuple):
-    """A form of replies that give nothing."""
+    """A kind of reply without a result."""
 
     said: str
-    """What came, as a noun phrase."""
+    """The kind as a noun phrase."""
     remedy: str
 
 
@@ -41,7 +41,7 @@ _UNREADABLE = ReplyFault("answers that are not in the agreed form", "try another
 
 
 def fault(reply: Reply, form: str = "") -> ReplyFault:
-    """Return what is wrong with a reply that gives nothing; `form` is that of `rating.form` if it is a judge's."""
+    """Return the fault of a reply without a result; `form` is that of `rating.form` if it is a judge's."""
     text = reply.text or ""
     thoughts = not answer(text) and (reply.thoughts or bool(text.strip()))
     if reply.finish == "refusal":
@@ -56,23 +56,27 @@ def fault(reply: Reply, form: str = "") -> ReplyFault:
 
 
 def sample(reply: Reply, request: Request) -> str:
-    """Return the beginning of a reply without what it repeats of the prompt; empty where nothing may be shown."""
+    """Return the beginning of a reply without repetitions of the prompt; empty for a private request."""
     if request.private:
         return ""
     text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), (reply.text or "").strip()[:LOOKED_AT])
-    shown = b"".join(letters for turn in request.messages for _, letters in _letters(turn.content))
-    spelt = [(place, byte) for place, letters in _letters(text) for byte in letters]
-    said = bytes(byte for _, byte in spelt)
+    prompt_letters = b"".join(letters for turn in request.messages for _, letters in _letters(turn.content))
+    indexed_bytes = [(index, byte) for index, letters in _letters(text) for byte in letters]
+    reply_letters = bytes(byte for _, byte in indexed_bytes)
     hidden = {
-        place
-        for start in range(len(said) - RUN + 1)
-        if said[start : start + RUN] in shown
-        for place, _ in spelt[start : start + RUN]
+        index
+        for start in range(len(reply_letters) - RUN + 1)
+        if reply_letters[start : start + RUN] in prompt_letters
+        for index, _ in indexed_bytes[start : start + RUN]
     }
-    left = "".join("\0" if place in hidden else letter for place, letter in enumerate(text))
-    return " ".join(re.sub(r"\0(?:[\W_]*\0)?", "…", left).split())[:LONGEST]
+    visible = "".join("\0" if index in hidden else letter for index, letter in enumerate(text))
+    return " ".join(re.sub(r"\0(?:[\W_]*\0)?", "…", visible).split())[:LONGEST]
 
 
 def _letters(text: str) -> list[tuple[int, bytes]]:
-    """Return the place of every letter and digit, and it as it is compared: in any case and width the same."""
-    return [(place, normalize("NFKC", each).casefold().encode()) for place, each in enumerate(text) if each.isalnum()]
+    """Return index and normalised bytes (NFKC, casefold) of every letter and digit."""
+    return [
+        (index, normalize("NFKC", character).casefold().encode())
+        for index, character in enumerate(text)
+        if character.isalnum()
+    ]

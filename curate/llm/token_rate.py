@@ -1,4 +1,4 @@
-"""Tokens that one judge's tokenizer makes of its prompts: by settings at first, then by what its vendor told."""
+"""Tokens of one judge's prompts: by the settings at first, then by the counts that its vendor reports."""
 
 import math
 from dataclasses import dataclass
@@ -7,50 +7,50 @@ from curate.ledger import Ledger
 from curate.llm.cost import EstimatedUsage
 
 LEAST = 10
-"""Answers from which on the ratio of told to estimated tokens holds for the prompts to come."""
+"""Minimum answers to extrapolate the ratio of reported to estimated tokens."""
 _MOST_A_HAN = 2.0
-"""Tokens of a Han character under a cap where the tokenizer is unknown; small vocabularies need up to 1.93."""
+"""Upper bound of tokens of a Han character for an unknown tokenizer; small vocabularies need up to 1.93."""
 _CAUTION = 1.25
-"""Tokens of a single prompt under a cap, as a multiple of its estimate, before anything is learned; up to 1.21 was
-measured (docs/costs.md)."""
+"""Upper bound of a prompt's tokens as a multiple of its estimate, before anything is learned; up to 1.21 was measured
+(docs/costs.md)."""
 _DEVIATIONS = 3.0
-"""Standard deviations between the expected and the most; the most was exceeded in at most 1.4 % of trials."""
+"""Standard deviations between expectation and upper bound, which was exceeded in at most 1.4 % of trials."""
 
 
 @dataclass
 class TokenRate:
-    """What the prompts of a judge and one template come to, in tokens; it learns from replies."""
+    """Tokens of the prompts of a judge and one template, relative to their estimate; learns from replies."""
 
     tokens_a_han: float | None = None
     """Tokens of a Han character by the settings; None is unknown."""
     answers: int = 0
     told: int = 0
-    """Prompt tokens of these answers, as the vendor told them."""
+    """Prompt tokens of these answers, as the vendor reported them."""
     estimated: int = 0
-    """The same, as `cost.estimate` has them."""
+    """The same by `cost.estimate`."""
     sum_of_squares: float = 0.0
-    """Of told / estimated, and so is the next."""
+    """Sum of squared ratios told / estimated."""
     sum_of_ratios: float = 0.0
     highest: float = 0.0
     """Highest ratio of told to estimated tokens."""
 
-    def learn(self, estimated: int, told: int) -> None:
-        """Take a reply into account."""
+    def learn(self, estimated: int, reported: int) -> None:
+        """Add the prompt tokens of a reply, estimated and reported."""
         if not estimated:
             return
-        ratio = told / estimated
-        self.answers, self.told, self.estimated = self.answers + 1, self.told + told, self.estimated + estimated
+        ratio = reported / estimated
+        self.answers, self.told, self.estimated = self.answers + 1, self.told + reported, self.estimated + estimated
         self.sum_of_ratios, self.sum_of_squares = self.sum_of_ratios + ratio, self.sum_of_squares + ratio**2
         self.highest = max(self.highest, ratio)
 
     def expected(self, guess: EstimatedUsage) -> float:
-        """Return the tokens of a prompt: sum told / sum estimated times its estimate, from LEAST answers on."""
+        """Return the expected tokens of a prompt: its estimate x sum told / sum estimated, from LEAST answers on."""
         if self.answers >= LEAST:
             return guess.prompt * self.told / self.estimated
         return guess.prompt if self.tokens_a_han is None else guess.prompt_with(self.tokens_a_han)
 
     def margin(self, prompts: int) -> float:
-        """Return what the sum of so many prompts may exceed its expectation by, as a share of the estimate.
+        """Return by how much the sum of so many prompts may exceed its expectation, as a share of the estimate.
 
         3 s sqrt(1/k + 1/prompts), s the standard deviation of told / estimated over k answers; 0 below LEAST answers.
         """
@@ -61,7 +61,7 @@ class TokenRate:
         return _DEVIATIONS * math.sqrt(variance * (1 / self.answers + 1 / prompts))
 
     def most(self, guess: EstimatedUsage) -> int:
-        """Return the most tokens that a single prompt may have, as far as is known."""
+        """Return the upper bound of a single prompt's tokens."""
         if self.answers >= LEAST:
             bound = self.expected(guess) + self.margin(1) * guess.prompt
         else:
@@ -71,9 +71,9 @@ class TokenRate:
 
 def token_rate(ledger: Ledger, judge_digest: str, rubric_digest: str, tokens_a_han: float | None) -> TokenRate:
     """Return the rate of a judge and a template by the settings and by the last answers in the ledger."""
-    from curate.ledger.stats import prompt_tokens  # of no use to a list of models, which reads prices
+    from curate.ledger.stats import prompt_tokens  # imported here: a list of models reads only prices
 
     rate = TokenRate(tokens_a_han)
-    for estimated, told in prompt_tokens(ledger, judge_digest, rubric_digest):
-        rate.learn(estimated, told)
+    for estimated, reported in prompt_tokens(ledger, judge_digest, rubric_digest):
+        rate.learn(estimated, reported)
     return rate

@@ -1,1 +1,1 @@
-"""What judges make of pairs, together: pure functions of ratings."""
+"""Panels of judges: verdicts, agreement, bias and controls, as pure functions of ratings."""

@@ -1,4 +1,4 @@
-"""Adversarial controls: passages made so that a judge which counts words, or obeys them, calls them relevant.
+"""Adversarial controls: passages that a judge calls relevant if it counts words or obeys orders in them.
 
 A judge can agree well with people on ordinary pairs and still grade query words pasted into a random passage as
 relevant (Alaofi et al. 2024, LLMs can be fooled into labelling a document as relevant). Six families are made: random
@@ -32,9 +32,9 @@ NEEDED = {
 }
 """Family -> what it is made of."""
 TIMES = 3
-"""How many times as long a padded passage is."""
+"""Length of a padded passage as a multiple of the original."""
 ID = "adversarial "
-"""What ids of these passages begin with."""
+"""Prefix of the ids of these passages."""
 Pair = tuple[str, str]
 """A query's id, and a passage."""
 
@@ -47,7 +47,7 @@ class _File(Section):
 
 @dataclass(frozen=True)
 class AdversarialControl:
-    """One passage, at a query that it does not answer."""
+    """A passage that does not answer its query."""
 
     family: str
     query_id: str
@@ -57,10 +57,10 @@ class AdversarialControl:
 
 @dataclass(frozen=True)
 class FamilyResult:
-    """How a judge did on one family."""
+    """Result of a judge on one family."""
 
     right: Estimate | None
-    """Share that it graded not relevant, with its interval; None where it answered none."""
+    """Share graded not relevant, with its interval; None without answers."""
     mark: float
     failed: bool
     """Whether even the upper end of the interval is below the mark."""
@@ -80,7 +80,7 @@ def marks() -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What passages are made with."""
+    """Inputs of the passages: queries, best grade, negation."""
 
     queries: Mapping[str, str]
     """Id -> text."""
@@ -88,108 +88,111 @@ class Recipe:
     """The best grade of the scale."""
     language: str
     negate: Callable[[str], str | None]
-    """Returns a sentence turned into its negation; None where no rule applies."""
+    """Returns the negation of a sentence; None if no rule applies."""
     seed: int
 
     def make(self, random: Sequence[Pair], positives: Sequence[Pair], size: int) -> list[AdversarialControl]:
         """Return at most `size` controls of each family; fewer where passages are too few or no rule applies.
 
-        `random` are passages that no query's pool holds, at a query each; `positives` are passages that people call
-        relevant to theirs. Equal arguments give equal controls.
+        `random` are passages outside of all pools, paired with queries; `positives` are passages that people graded
+        relevant to their query. Deterministic.
         """
-        found = []
+        controls = []
         for family in FAMILIES:
             source = random if family in RANDOM else positives
             pairs = shuffled(list(source), self.seed, "adversarial", family)
-            texts = ((query, self._text(family, query, text, at, pairs)) for at, (query, text) in enumerate(pairs))
-            made = [(query, text) for query, text in texts if text is not None][:size]
-            found += [
+            texts = (
+                (query, self._text(family, query, text, index, pairs)) for index, (query, text) in enumerate(pairs)
+            )
+            written = [(query, text) for query, text in texts if text is not None][:size]
+            controls += [
                 AdversarialControl(family, query, f"{ID}{family} {number:03}", text)
-                for number, (query, text) in enumerate(made, start=1)
+                for number, (query, text) in enumerate(written, start=1)
             ]
-        return found
+        return controls
 
-    def _text(self, family: str, query: str, text: str, at: int, pairs: Sequence[Pair]) -> str | None:
-        asked = self.queries[query]
+    def _text(self, family: str, query: str, text: str, index: int, pairs: Sequence[Pair]) -> str | None:
+        query_text = self.queries[query]
         if family == "query words":
-            return self._planted(asked, text, at)
+            pieces = sentences(text) or [text]
+            middle = generator(self.seed, "adversarial", "middle", index).randrange(len(pieces) + 1)
+            return "\n".join([query_text, *pieces[:middle], query_text, *pieces[middle:], query_text])
         if family == "padding":
-            others = [pairs[(at + step) % len(pairs)][1] for step in range(1, len(pairs))]
+            others = [pairs[(index + step) % len(pairs)][1] for step in range(1, len(pairs))]
             return _padded(text, others)
         if family == "claim":
-            return f"{_turn(self._claims(), at)}\n{text}"
+            return f"{_turn(self._claims(), index)}\n{text}"
         if family == "injection":
-            return f"{text}\n{_turn(self._orders(), at)}".replace("{best}", self.best)
+            return f"{text}\n{_turn(self._orders(), index)}".replace("{best}", self.best)
         if family == "negated":
             return self._negated(text)
-        return _answerless(asked, text)
-
-    def _planted(self, asked: str, text: str, at: int) -> str:
-        """Return a passage with the query in front, in the middle and at the end."""
-        parts = sentences(text) or [text]
-        middle = generator(self.seed, "adversarial", "middle", at).randrange(len(parts) + 1)
-        return "\n".join([asked, *parts[:middle], asked, *parts[middle:], asked])
+        return _answerless(query_text, text)
 
     def _claims(self) -> list[str]:
-        own = self.language.partition("-")[0]
+        language = self.language.partition("-")[0]
         claims = _file().claims
-        return [claims[name] for name in sorted(claims, key=lambda name: (name != own, name))]
+        return [claims[name] for name in sorted(claims, key=lambda name: (name != language, name))]
 
     def _orders(self) -> list[str]:
         orders = _file().injections
-        own = self.language.partition("-")[0]
-        return [text for name in sorted(orders, key=lambda name: (name != own, name)) for text in orders[name]]
+        language = self.language.partition("-")[0]
+        return [text for name in sorted(orders, key=lambda name: (name != language, name)) for text in orders[name]]
 
     def _negated(self, text: str) -> str | None:
-        """Return a passage of which every sentence that a rule applies to says the opposite; None if none does."""
-        parts = [(sentence, self.negate(sentence)) for sentence in sentences(text)]
-        if not any(turned for _, turned in parts):
+        """Return a passage with every sentence negated that a rule applies to; None if there is none."""
+        negations = [(sentence, self.negate(sentence)) for sentence in sentences(text)]
+        if not any(turned for _, turned in negations):
             return None
-        return " ".join(turned or part for part, turned in parts)
+        return " ".join(turned or sentence for sentence, turned in negations)
 
 
-def _turn(texts: Sequence[str], at: int) -> str:
-    return texts[at % len(texts)]
+def _turn(texts: Sequence[str], index: int) -> str:
+    return texts[index % len(texts)]
 
 
 def _padded(text: str, others: Sequence[str]) -> str | None:
     """Return a passage made `TIMES` as long by sentences of other random passages; None without enough of them."""
-    parts, length = [text], len(text)
-    for part in (sentence for other in others for sentence in sentences(other)):
+    pieces, length = [text], len(text)
+    for piece in (sentence for other_text in others for sentence in sentences(other_text)):
         if length >= TIMES * len(text):
             break
-        parts.append(part)
-        length += len(part)
-    return "\n".join(parts) if length >= TIMES * len(text) else None
+        pieces.append(piece)
+        length += len(piece)
+    return "\n".join(pieces) if length >= TIMES * len(text) else None
 
 
-def _answerless(asked: str, text: str) -> str | None:
-    """Return the sentence that says most of the question again, alone; None where there are fewer than three.
+def _answerless(query_text: str, text: str) -> str | None:
+    """Return the sentence that repeats most of the question; None for fewer than three sentences.
 
-    The answer stands in what says something else, so a passage of which only the echo of the question is left answers
-    nothing.
+    The answer is in the other sentences, so the echo of the question alone answers nothing.
     """
-    parts = sentences(text)
-    if len(parts) < 3:
+    pieces = sentences(text)
+    if len(pieces) < 3:
         return None
-    known = set(_pieces(asked))
-    return max(parts, key=lambda part: (sum(piece in known for piece in _pieces(part)) / max(len(part), 1), part))
+    query_pieces = set(_pieces(query_text))
+    return max(
+        pieces,
+        key=lambda sentence: (
+            sum(piece in query_pieces for piece in _pieces(sentence)) / max(len(sentence), 1),
+            sentence,
+        ),
+    )
 
 
 def _pieces(text: str) -> Iterator[str]:
     bare = "".join(char for char in text.lower() if char.isalnum())
-    return (bare[at : at + 2] for at in range(len(bare) - 1))
+    return (bare[start : start + 2] for start in range(len(bare) - 1))
 
 
 def frame(controls: Sequence[AdversarialControl]) -> pl.DataFrame:
-    """Return query_id, doc_id and kind (the family), sorted as ordinary controls are."""
+    """Return query_id, doc_id and kind (the family), in the order of ordinary controls."""
     rows = [(control.query_id, control.doc_id, control.family) for control in controls]
     columns = dict.fromkeys(("query_id", "doc_id", "kind"), pl.String)
     return pl.DataFrame(rows, columns, orient="row").sort("query_id", "doc_id")
 
 
 def left_out(families: Collection[str]) -> list[str]:
-    """Return a sentence per family that is not among those of which there are controls."""
+    """Return a sentence per family without controls; `families` are those with controls."""
     return [
         f"no controls of the family {name!r}, so no judge is tested on it: found none of what it is made of, "
         f"{NEEDED[name]}"
@@ -199,14 +202,14 @@ def left_out(families: Collection[str]) -> list[str]:
 
 
 def measure(said: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:
-    """Return family -> how a judge did, from rows of `kind` and `grade` (None where there is none)."""
-    found = {}
+    """Return family -> result of a judge, from rows of `kind` and `grade` (None without one)."""
+    results = {}
     for family, mark in marks().items():
-        mine = said.filter(pl.col("kind") == family)
-        grades = mine["grade"].drop_nulls().to_list()
-        if mine.is_empty():
+        rows = said.filter(pl.col("kind") == family)
+        grades = rows["grade"].drop_nulls().to_list()
+        if rows.is_empty():
             continue
         right = wilson(sum(grade not in scale.relevant for grade in grades), len(grades))
         failed = right is not None and right.high < mark
-        found[family] = FamilyResult(right, mark, failed, mine.height - len(grades))
-    return found
+        results[family] = FamilyResult(right, mark, failed, rows.height - len(grades))
+    return results

@@ -30,22 +30,22 @@ SCALES: dict[Level, tuple[str, ...]] = {
     "ordinal": ("alpha_ordinal", "ac2_linear", "ac2_quadratic"),
     "interval": ("alpha_interval",),
 }
-"""What a scale adds to the measures of those before it."""
+"""Scale -> its measures, in addition to those of the scales before it."""
 SCHEMES: tuple[Scheme, ...] = ("nominal", "linear", "quadratic")
 TOP = 50
-"""Positions of the pool on which agreement is measured apart: it depends on depth and on how common positives are."""
+"""Positions of the pool with agreement of their own: it depends on depth and on the share of positives."""
 PAIRED = 20
-"""Raters of whom every pair is measured, at most: a hundred of them would be 4,950 pairs."""
+"""Maximum raters to measure every pair of: a hundred of them would be 4,950 pairs."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What ratings are, and how missing ones are treated."""
+    """Scale of the ratings, and treatment of missing ones."""
 
     categories: int
     scale: Level = "interval"
     steps: Steps | None = None
-    """Places of the categories on an interval scale; equal steps if None."""
+    """Positions of the categories on an interval scale; equal steps if None."""
     missing: Missing = "gwet"
 
     @property
@@ -68,7 +68,7 @@ def measure(
     replicates: int = 1000,
     progress: Progress = quiet,
 ) -> dict[str, Json]:
-    """Return the panel's agreement on the grades of a scale and on its cut, as `figures` has it; nominal has no cut.
+    """Return the panel's `figures` on the grades of a scale and on relevant or not; nominal has only the former.
 
     Clusters are the queries; where a measure needs distances between grades, they are those of the gains.
     """
@@ -86,10 +86,10 @@ def on_parts(
     scale: Scale,
     progress: Progress = quiet,
 ) -> dict[str, Json]:
-    """Return what `measure` does on all pairs, and under `top_50` on the first positions of the pool.
+    """Return `measure` on all pairs, and as `top_50` on the first positions of the pool.
 
-    `top_50` is None where no pool goes deeper. After a cascade only the pairs of its `sample` are measured, which
-    everybody was asked about.
+    `top_50` is None where no pool goes deeper. After a cascade only the pairs of its `sample` are measured, which all
+    judges were asked about.
     """
     rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
     top = pool.filter(pl.col("position") <= TOP)
@@ -112,14 +112,14 @@ def on_grades(
     replicates: int = 1000,
     progress: Progress = quiet,
 ) -> dict[str, Json]:
-    """Return what `measure` does, from codes of grades (0 for the best, see `voting.codes`), pairs x judges."""
+    """Return `measure` from codes of grades (0 for the best, see `voting.codes`), pairs x judges."""
     counted = compress(grades, len(scale.labels), queries)
-    whole = _figures(counted, kind_of(scale), panel, seed, replicates, progress)
-    found: dict[str, Json] = {"all_grades": whole, "cut": None}
+    all_grades = _figures(counted, kind_of(scale), panel, seed, replicates, progress)
+    results: dict[str, Json] = {"all_grades": all_grades, "cut": None}
     if scale.relevant:
         cut = replace(counted, codes=voting.sides(counted.codes, scale))
-        found["cut"] = _figures(cut, Kind(2), panel, seed, replicates, progress)
-    return found
+        results["cut"] = _figures(cut, Kind(2), panel, seed, replicates, progress)
+    return results
 
 
 def kind_of(scale: Scale) -> Kind:
@@ -162,15 +162,13 @@ def _figures(
 ) -> dict[str, Json]:
     pairs = list(combinations(range(len(raters)), 2)) if len(raters) <= PAIRED else []
     drawn = _drawn(counted, kind, pairs, seed, replicates, progress, single=single) if replicates else {}
-    found = asdict(agreement.summary(tally(counted.codes, kind.categories, counted.times), kind.missing, kind.steps))
+    summary = asdict(agreement.summary(tally(counted.codes, kind.categories, counted.times), kind.missing, kind.steps))
     unfit = {name for names in SCALES.values() for name in names} - set(kind.measures)
-    by_pair = [
-        {"raters": [raters[one], raters[other]], **_pair(counted, kind, one, other, drawn)} for one, other in pairs
-    ]
+    by_pair = [{"raters": [raters[one], raters[two]], **_pair(counted, kind, one, two, drawn)} for one, two in pairs]
     return {
-        **{name: _rounded(value) for name, value in found.items() if name not in unfit},
+        **{name: _rounded(figure) for name, figure in summary.items() if name not in unfit},
         "clusters": int(counted.times.sum() if single else counted.clusters.max(initial=-1) + 1),
-        "intervals": {name: None if found["one_category"] else _ends(drawn.get(name)) for name in kind.measures},
+        "intervals": {name: None if summary["one_category"] else _ends(drawn.get(name)) for name in kind.measures},
         "pairs_of_raters": by_pair if 0 < len(raters) <= PAIRED else None,
     }
 
@@ -205,25 +203,27 @@ def _drawn(
     """
     codes, size = counted.codes, kind.categories
     clusters, times = (np.arange(len(codes)), None) if single else (counted.clusters, counted.times)
-    tables = [crosstab(codes[:, one], codes[:, other], size, clusters, times).table for one, other in pairs]
+    tables = [crosstab(codes[:, one], codes[:, two], size, clusters, times).table for one, two in pairs]
     stacked = np.stack(tables, axis=1) if tables else np.zeros((len(np.unique(clusters)), 0, size, size))
     stack = _Stack(tally(codes, size, times).by_cluster(clusters), Crosstab(stacked))
-    known = _statistics(kind)
-    wanted: dict[str, Callable[[_Stack], Floats]] = {name: partial(_of_all, known[name]) for name in kind.measures}
-    for place, (one, other) in enumerate(pairs):
+    statistics = _statistics(kind)
+    by_name: dict[str, Callable[[_Stack], Floats]] = {
+        name: partial(_of_all, statistics[name]) for name in kind.measures
+    }
+    for index, (one, two) in enumerate(pairs):
         for scheme in kind.schemes:
-            wanted[f"{scheme} {one} {other}"] = partial(_of_pair, place, scheme, kind.steps)
+            by_name[f"{scheme} {one} {two}"] = partial(_of_pair, index, scheme, kind.steps)
     drawn = partial(progress, StepLabel("resampling for intervals of agreement", "samples"), replicates)
     alike = counted.times if single else None
-    return intervals(stack, wanted, seed=seed, replicates=replicates, alike=alike, drawn=drawn)
+    return intervals(stack, by_name, seed=seed, replicates=replicates, alike=alike, drawn=drawn)
 
 
 def _of_all(statistic: Callable[[Sums], Floats], stack: _Stack) -> Floats:
     return statistic(stack.sums)
 
 
-def _of_pair(place: int, scheme: Scheme, steps: Steps | None, stack: _Stack) -> Floats:
-    return agreement.cohen(Crosstab(stack.tables.table[..., place, :, :]), scheme, steps)
+def _of_pair(index: int, scheme: Scheme, steps: Steps | None, stack: _Stack) -> Floats:
+    return agreement.cohen(Crosstab(stack.tables.table[..., index, :, :]), scheme, steps)
 
 
 def _statistics(kind: Kind) -> dict[str, Callable[[Sums], Floats]]:
@@ -240,25 +240,23 @@ def _statistics(kind: Kind) -> dict[str, Callable[[Sums], Floats]]:
     }
 
 
-def _pair(
-    counted: Compressed, kind: Kind, one: int, other: int, drawn: Mapping[str, Interval | None]
-) -> dict[str, Json]:
+def _pair(counted: Compressed, kind: Kind, one: int, two: int, drawn: Mapping[str, Interval | None]) -> dict[str, Json]:
     """Return the items that two raters both rated, their kappas with intervals, and the error if items were apart."""
     codes = counted.codes
-    table = crosstab(codes[:, one], codes[:, other], kind.categories, None, counted.times)
+    table = crosstab(codes[:, one], codes[:, two], kind.categories, None, counted.times)
     return {
         "items": int(table.table.sum()),
         **{scheme: _rounded(scalar(agreement.cohen(table, scheme, kind.steps))) for scheme in kind.schemes},
         "error": _rounded(scalar(agreement.cohen_error(table))),
-        "intervals": {scheme: _ends(drawn.get(f"{scheme} {one} {other}")) for scheme in kind.schemes},
+        "intervals": {scheme: _ends(drawn.get(f"{scheme} {one} {two}")) for scheme in kind.schemes},
     }
 
 
-def _ends(found: Interval | None) -> Json:
-    return _rounded([found.low, found.high]) if found else None
+def _ends(interval: Interval | None) -> Json:
+    return _rounded([interval.low, interval.high]) if interval else None
 
 
-def _rounded(value: Json) -> Json:
-    if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
-    return round(value, 6) if isinstance(value, float) else value
+def _rounded(figure: Json) -> Json:
+    if isinstance(figure, list | tuple):
+        return [_rounded(entry) for entry in figure]
+    return round(figure, 6) if isinstance(figure, float) else figure

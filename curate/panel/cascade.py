@@ -1,11 +1,10 @@
 """Judge cascade: expensive judges are asked only for pairs that cheap ones leave open.
 
-`exact` leaves out pairs whose verdict no missing vote can change, so the verdicts stay the same. `positives` leaves out
-pairs that can no longer become relevant, so the positives stay the same, and no more is known of what was left out.
-Which they are is the consensus rule's: under unanimity pairs on which earlier judges disagree, and pairs that an
-earlier judge finds not relevant. Both hold for judges whose grade
-of a passage does not depend on what else stands in the prompt. A random sample is judged in full in any case, and
-drawn before any judge is asked: agreement is measured on it.
+`exact` skips pairs whose verdict no missing vote can change, so the verdicts stay the same. `positives` skips pairs
+that can no longer become relevant, so the positives stay the same, but skipped pairs get no further verdict. The
+consensus rule decides: under unanimity these are pairs on which earlier judges disagree or one of them finds not
+relevant. Both assume that a grade does not depend on the other passages of the prompt. A random sample, drawn before
+any judge is asked, is judged in full: agreement is measured on it.
 """
 
 from collections.abc import Sequence
@@ -27,8 +26,8 @@ def sample(pairs: pl.DataFrame, share: float, least: int, seed: int) -> pl.DataF
     """Return the pairs that every judge rates: a random share, at least `least`, all if there are no more; sorted."""
     ordered = pairs.select(PAIR).sort(PAIR)
     size = min(max(round(share * len(ordered)), least), len(ordered))
-    places = sorted(generator(seed, "cascade").sample(range(len(ordered)), size))
-    return ordered[places]
+    rows = sorted(generator(seed, "cascade").sample(range(len(ordered)), size))
+    return ordered[rows]
 
 
 def refuse(mode: Mode | None, policy: Policy | ConsensusRule) -> None:
@@ -58,12 +57,12 @@ def wanted(
 ) -> pl.DataFrame:
     """Return the pairs that the next judge has to rate, in the order given.
 
-    `earlier` has the ratings (query_id, doc_id, judge, grade, status) of each judge before; a pair that lacks a grade
-    there stays open where that vote could decide it.
+    `earlier` has the ratings (query_id, doc_id, judge, grade, status) of the judges before; a pair without a grade of
+    one of them stays open if that vote could decide it.
     """
     columns = dict.fromkeys([*PAIR, "judge", "grade", "status"], pl.String)
-    said = pl.concat([pl.DataFrame(schema=columns), *(each.select(*columns) for each in earlier)])
-    table = voting.asked(said, panel, scale)
+    ratings = pl.concat([pl.DataFrame(schema=columns), *(of_judge.select(*columns) for of_judge in earlier)])
+    table = voting.asked(ratings, panel, scale)
     sides = voting.outcomes(table, panel, policy, scale)
     enough = sides.settled if mode == "exact" else sides.relevant | ~sides.may_be_relevant
     closed = table.filter(enough).select(PAIR)
@@ -73,6 +72,6 @@ def wanted(
 
 
 def saved(pairs: int, asked: Sequence[int]) -> float | None:
-    """Return the share of ratings that was not needed, from 0 to 1, given what each judge was asked; None for none."""
-    whole = pairs * len(asked)
-    return 1 - sum(asked) / whole if whole else None
+    """Return the share of ratings saved, 0 to 1; `asked` are the pairs per judge; None without pairs."""
+    all_ratings = pairs * len(asked)
+    return 1 - sum(asked) / all_ratings if all_ratings else None

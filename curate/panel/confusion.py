@@ -14,7 +14,7 @@ from curate.stats.tally import crosstab
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often two judges gave which grades to the same pairs; pairs that one of them did not grade are left out."""
+    """Confusion matrix of two judges' grades; pairs without a grade by one of them are left out."""
 
     one: str
     other: str
@@ -30,7 +30,7 @@ class Confusion:
     @property
     def equal(self) -> int:
         """Pairs to which both gave the same grade."""
-        return sum(row[place] for place, row in enumerate(self.counts))
+        return sum(row[index] for index, row in enumerate(self.counts))
 
     @property
     def apart(self) -> int:
@@ -38,16 +38,16 @@ class Confusion:
         side = [label in self.scale.relevant for label in self.scale.labels]
         return sum(
             n
-            for row, here in zip(self.counts, side, strict=True)
-            for n, there in zip(row, side, strict=True)
-            if here != there
+            for row, is_row_relevant in zip(self.counts, side, strict=True)
+            for n, is_column_relevant in zip(row, side, strict=True)
+            if is_row_relevant != is_column_relevant
         )
 
 
 def confusions(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> list[Confusion]:
-    """Return the grades of every two judges of a panel side by side; none for a panel of more than `PAIRED` judges."""
+    """Return the confusion matrix of every two judges of a panel; [] for more than `PAIRED` judges."""
     grades = voting.codes(ratings, panel, scale)
     pairs = combinations(range(len(panel)), 2) if len(panel) <= PAIRED else ()
     size = len(scale.labels)
-    tables = ((one, other, crosstab(grades[:, one], grades[:, other], size).table) for one, other in pairs)
-    return [Confusion(panel[one], panel[other], table.astype(int).tolist(), scale) for one, other, table in tables]
+    tables = ((one, two, crosstab(grades[:, one], grades[:, two], size).table) for one, two in pairs)
+    return [Confusion(panel[one], panel[two], table.astype(int).tolist(), scale) for one, two, table in tables]

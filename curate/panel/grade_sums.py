@@ -1,8 +1,7 @@
-"""Sums of a panel's grades: the frame of pairs for which a threshold can be proved, and the labels by a threshold.
+"""Sums of a panel's grades: the frame of pairs for which a threshold can be tested, and the labels by a threshold.
 
-A grade counts with its gain on the scale. The frame goes from the strictest sum down to a mean gain of 1; in it are the
-pairs that the whole panel graded. A review draws from every sum of the frame (`stats/acceptance.py`), so a threshold
-holds for the frame alone.
+A grade counts with its gain on the scale. The frame holds the pairs that the whole panel graded with a mean gain of at
+least 1. A review draws from every sum of the frame (`stats/acceptance.py`), so a threshold holds only within it.
 """
 
 import polars as pl
@@ -24,8 +23,8 @@ def with_sums(verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     gains = pl.col("votes").list.eval(
         pl.element().struct.field("grade").replace_strict(worth, default=None, return_dtype=pl.Int64)
     )
-    whole = gains.list.eval(pl.element().is_null()).list.any().not_() & (gains.list.len() > 0)
-    return verdicts.with_columns(sum=pl.when(whole).then(gains.list.sum()))
+    complete = gains.list.eval(pl.element().is_null()).list.any().not_() & (gains.list.len() > 0)
+    return verdicts.with_columns(sum=pl.when(complete).then(gains.list.sum()))
 
 
 def lowest(verdicts: pl.DataFrame) -> int:
@@ -44,9 +43,9 @@ def frame(verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
 def publish(verdicts: pl.DataFrame, scale: Scale, least: int) -> pl.DataFrame:
     """Return the verdicts by a threshold: relevant are exactly the pairs whose grades add up to `least` or more.
 
-    A pair that the policy finds relevant below it is contested, or incomplete where a grade lacks: what is proved is
-    the share of wrong pairs among those above. All other verdicts stay. DataError for a threshold below the frame, for
-    no review has looked there.
+    A pair below it that the policy finds relevant becomes contested, or incomplete if a grade is missing: the tested
+    error rate is that of the pairs above. All other verdicts stay. DataError for a threshold below the frame, where no
+    pair was reviewed.
     """
     if least < lowest(verdicts):
         raise DataError(
@@ -70,12 +69,12 @@ def publish(verdicts: pl.DataFrame, scale: Scale, least: int) -> pl.DataFrame:
 
 
 def settle(verdicts: pl.DataFrame, grades: pl.DataFrame, scale: Scale, policy: str) -> pl.DataFrame:
-    """Return the verdicts in which contested pairs have the side of one judge's grade (query_id, doc_id, grade).
+    """Return the verdicts with contested pairs decided by one judge's grades (query_id, doc_id, grade).
 
-    `policy` is what the column `policy` says of them. Without a grade of that judge a pair stays contested.
+    Their column `policy` becomes `policy`. A pair without a grade stays contested.
     """
-    given = grades.drop_nulls("grade").select(*PAIR, settling=pl.col("grade").is_in(list(scale.relevant)))
-    both = verdicts.join(given, on=PAIR, how="left", maintain_order="left")
+    sides = grades.drop_nulls("grade").select(*PAIR, settling=pl.col("grade").is_in(list(scale.relevant)))
+    both = verdicts.join(sides, on=PAIR, how="left", maintain_order="left")
     open_ = (pl.col("verdict") == "contested") & pl.col("settling").is_not_null()
     side = pl.when("settling").then(pl.lit("relevant")).otherwise(pl.lit("not relevant"))
     return both.with_columns(
@@ -85,12 +84,12 @@ def settle(verdicts: pl.DataFrame, grades: pl.DataFrame, scale: Scale, policy: s
 
 
 def spared(verdicts: pl.DataFrame) -> int:
-    """Return how many pairs a `positives` cascade gave up: whether they are contested, or their sum, is not known."""
+    """Return the number of pairs skipped by a `positives` cascade, whose sums are unknown."""
     return int((verdicts["verdict"] == "not positive").sum())
 
 
 def open_sums(verdicts: pl.DataFrame, stopped: pl.DataFrame, scale: Scale) -> int:
-    """Return how many pairs may belong to the frame though a cascade spared a judge (`stopped`: their keys)."""
+    """Return the number of pairs that may belong to the frame although a cascade skipped a judge (`stopped`: keys)."""
     if stopped.is_empty():
         return 0
     worth = dict(zip(scale.labels, scale.gains, strict=True))

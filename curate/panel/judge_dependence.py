@@ -229,7 +229,7 @@ def _alike(first: Ints, second: Ints) -> tuple[int, float | None, float | None, 
 
 
 def _near(errors: float | None, kappa: float | None, low: float | None) -> bool | None:
-    """Say whether two judges are near-identical; None if that is not known."""
+    """Return whether two judges are near-identical; None if unknown."""
     if errors is not None:
         return errors >= ERRORS
     if kappa is not None and kappa < GRADES:

@@ -1,8 +1,8 @@
-"""Position bias of a judge: whether its grades depend on where a passage stands in the prompt.
+"""Position bias of a judge: dependence of its grades on the position of a passage in the prompt.
 
-Grades count as steps above the worst: of the five grades S 4, A 3, B 2, C 1, D 0. Passages stand in a random order,
-so within a query the place says nothing of the grade unless the judge lets it: no call is needed to see that. Asking
-the same pairs again, in reversed order or alone, shows it pair by pair.
+Grades count as steps above the worst: of the five grades S 4, A 3, B 2, C 1, D 0. Passages are in random order, so
+within a query positions and grades of an unbiased judge are independent: existing ratings show a bias. Asking the same
+pairs again, in reversed order or alone, shows it pair by pair.
 """
 
 from dataclasses import dataclass
@@ -15,65 +15,67 @@ from curate.stats.ratios import Ratio, mean, numbered, ratio
 from curate.stats.tally import Floats, Ints
 
 STEPS = 0.1
-"""Steps between the first and the last place that matter, if the whole interval is beyond them."""
+"""Steps between first and last position that count as bias, if the whole interval exceeds them."""
 SHARE = 0.05
-"""Share of the variance within queries, explained by the place, that matters."""
+"""Share of the variance within queries explained by the position that counts as bias."""
 ALPHA = 0.01
 FLIPS = 0.1
-"""Share of pairs on another side of the cut that matters."""
+"""Share of pairs that change between relevant and not that counts as bias."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """What the place in the prompt tells of a grade, from ratings as they are; None where it is not defined."""
+    """Dependence of grades on the position in the prompt, from existing ratings; None where not defined."""
 
     pairs: int
     places: int
-    """Places that occur."""
+    """Number of different positions."""
     slope: Ratio | None
-    """Steps that one place further down adds."""
+    """Change of the grade in steps per position."""
     cut_slope: Ratio | None
-    """What it adds to the share of relevant passages."""
+    """Change of the share of relevant passages per position."""
     share: float | None
-    """Share of the variance within queries that the place explains, less what chance gives; at most 1."""
+    """Share of the variance within queries that the position explains, adjusted for chance; at most 1."""
     p: float | None
     """Probability of as large a share by chance, from an F test."""
     biased: bool | None
-    """None where there was nothing to measure."""
+    """None if nothing could be measured."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What became of pairs that were rated again."""
+    """Changes of pairs that were rated twice."""
 
     pairs: int
     lost: int
-    """Pairs that have a grade on one side only."""
+    """Pairs with only one of the two grades."""
     cut_flips: Ratio | None
-    """Share of pairs that changed the side of the cut."""
+    """Share of pairs that changed between relevant and not."""
     grade_flips: Ratio | None
     shift: Ratio | None
-    """Mean of the steps that the second rating gives more than the first."""
+    """Mean difference in steps, second minus first rating."""
     cut_shift: Ratio | None
     """The same of the share of relevant pairs."""
     slope: Ratio | None
-    """Steps that a pair gains a place that it moves down: sum of dy dx over sum of dx^2."""
+    """Change in steps per position moved down: sum of dy dx over sum of dx^2."""
 
 
 def slots(ratings: pl.DataFrame, seed: int, scale: Scale) -> Slots:
-    """Return what the place tells in rows of query_id, grade and slot (from 0 or 1); rows without one are left out.
+    """Return the dependence in rows of query_id, grade and slot (from 0 or 1); rows without one are left out.
 
     All is compared within a query: slope = sum of (x - mean x)(y - mean y) over sum of (x - mean x)^2.
     """
     rated = ratings.drop_nulls(["grade", "slot"])
-    queries, place = numbered(rated["query_id"]), rated["slot"].to_numpy().astype(np.float64)
+    queries, slot_of_row = numbered(rated["query_id"]), rated["slot"].to_numpy().astype(np.float64)
     steps, sides = steps_of(rated["grade"], scale), sides_of(rated["grade"], scale)
     row = queries - 1
-    x, y, z = (_centred(each, row) for each in (place, steps, sides))
+    x, y, z = (_centred(column, row) for column in (slot_of_row, steps, sides))
     slope, cut_slope = ratio(x * y, x * x, queries, seed), ratio(x * z, x * x, queries, seed)
     share, p = explained(rated, scale)
-    places = len(np.unique(place))
-    return Slots(len(rated), places, slope, cut_slope, share, p, _either(_leans(slope, places), depends(share, p)))
+    positions = len(np.unique(slot_of_row))
+    return Slots(
+        len(rated), positions, slope, cut_slope, share, p, _either(_leans(slope, positions), depends(share, p))
+    )
 
 
 def explained(ratings: pl.DataFrame, scale: Scale) -> tuple[float | None, float | None]:
@@ -81,12 +83,12 @@ def explained(ratings: pl.DataFrame, scale: Scale) -> tuple[float | None, float 
     rated = ratings.drop_nulls(["grade", "slot"])
     queries = numbered(rated["query_id"])
     centred = _centred(steps_of(rated["grade"], scale), queries - 1)
-    places = np.unique(rated["slot"].to_numpy(), return_inverse=True)[1]
-    return _explained(centred, places, int(queries.max(initial=0)))
+    positions = np.unique(rated["slot"].to_numpy(), return_inverse=True)[1]
+    return _explained(centred, positions, int(queries.max(initial=0)))
 
 
 def depends(share: float | None, p: float | None) -> bool | None:
-    """Say whether the place explains so much of the grades that it matters; None where nothing was measured."""
+    """Return whether the position explains enough of the grades to count as bias; None if not measured."""
     return None if p is None or share is None else p < ALPHA and share >= SHARE
 
 
@@ -97,36 +99,38 @@ def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int, scale: Scale) 
     """
     both = before.join(after, on=["query_id", "doc_id"], suffix="_after", maintain_order="left")
     rated = both.drop_nulls(["grade", "grade_after"])
-    one, two = (steps_of(rated[name], scale) for name in ("grade", "grade_after"))
-    side, other = (sides_of(rated[name], scale) for name in ("grade", "grade_after"))
-    queries, moved = numbered(rated["query_id"]), _moved(rated)
+    steps_before, steps_after = (steps_of(rated[name], scale) for name in ("grade", "grade_after"))
+    side_before, side_after = (sides_of(rated[name], scale) for name in ("grade", "grade_after"))
+    queries = numbered(rated["query_id"])
+    # positions moved down; 0 where one is unknown, so that the pair does not count for the slope
+    moved = (rated["slot_after"] - rated["slot"]).cast(pl.Float64).fill_null(0.0).to_numpy()
     lost = both.filter(pl.col("grade").is_null() != pl.col("grade_after").is_null())
     return Changes(
         pairs=len(rated),
         lost=len(lost),
-        cut_flips=mean(side != other, queries, seed),
-        grade_flips=mean(one != two, queries, seed),
-        shift=mean(two - one, queries, seed),
-        cut_shift=mean(other - side, queries, seed),
-        slope=ratio(moved * (two - one), moved * moved, queries, seed),
+        cut_flips=mean(side_before != side_after, queries, seed),
+        grade_flips=mean(steps_before != steps_after, queries, seed),
+        shift=mean(steps_after - steps_before, queries, seed),
+        cut_shift=mean(side_after - side_before, queries, seed),
+        slope=ratio(moved * (steps_after - steps_before), moved * moved, queries, seed),
     )
 
 
-def turned(found: Changes, noise: Changes | None, places: int) -> bool | None:
-    """Say whether a reversed order changes too much: more flips than mere repetition, or grades that follow the place.
+def turned(reversed_order: Changes, noise: Changes | None, positions: int) -> bool | None:
+    """Return whether a reversed order changes too much: more flips than repetition, or grades follow the position.
 
-    `noise` is what asking the same prompts again changed; without it no flip is put down to chance. None where there
-    was nothing to measure.
+    `noise` are the changes by repeating the same prompts; without it no flip counts as chance. None if nothing could be
+    measured.
     """
     usual = noise.cut_flips.high if noise and noise.cut_flips else None
-    least = found.cut_flips.low if found.cut_flips else None
+    least = reversed_order.cut_flips.low if reversed_order.cut_flips else None
     flips = None if least is None else least > max(FLIPS, usual or 0.0)
-    return _either(flips, _leans(found.slope, places))
+    return _either(flips, _leans(reversed_order.slope, positions))
 
 
 def steps(scale: Scale) -> dict[str, int]:
-    """Return each label's steps above the worst: S 4 to D 0."""
-    return {label: place for place, label in enumerate(reversed(scale.labels))}
+    """Return label -> steps above the worst: S 4 to D 0."""
+    return {label: index for index, label in enumerate(reversed(scale.labels))}
 
 
 def steps_of(grades: pl.Series, scale: Scale) -> Floats:
@@ -139,19 +143,14 @@ def sides_of(grades: pl.Series, scale: Scale) -> Floats:
     return grades.is_in(list(scale.relevant)).cast(pl.Float64).to_numpy()
 
 
-def _leans(slope: Ratio | None, places: int) -> bool | None:
-    """Say whether grades surely rise or fall by more than `STEPS` from the first place to the last; None if unknown."""
-    return None if slope is None or slope.low is None or places < 2 else slope.beyond(STEPS / (places - 1))
+def _leans(slope: Ratio | None, positions: int) -> bool | None:
+    """Return whether grades change by more than `STEPS` from first to last position, beyond doubt; None if unknown."""
+    return None if slope is None or slope.low is None or positions < 2 else slope.beyond(STEPS / (positions - 1))
 
 
-def _either(one: bool | None, other: bool | None) -> bool | None:
-    """Say whether one of two findings is so; None if neither was measured."""
-    return None if one is None and other is None else bool(one or other)
-
-
-def _moved(rated: pl.DataFrame) -> Floats:
-    """Return how many places each pair moved down; 0 where a place is not known, so that it counts for no slope."""
-    return (rated["slot_after"] - rated["slot"]).cast(pl.Float64).fill_null(0.0).to_numpy()
+def _either(one: bool | None, two: bool | None) -> bool | None:
+    """Return whether one of two findings is true; None if neither was measured."""
+    return None if one is None and two is None else bool(one or two)
 
 
 def _centred(values: Floats, row: Ints) -> Floats:
@@ -163,21 +162,21 @@ def _means(values: Floats, row: Ints) -> Floats:
     return np.bincount(row, weights=values) / np.bincount(row)
 
 
-def _explained(y: Floats, place: Ints, queries: int) -> tuple[float | None, float | None]:
-    """Return the share of the variance of centred values that lies between places, adjusted for chance, and its p.
+def _explained(y: Floats, position: Ints, queries: int) -> tuple[float | None, float | None]:
+    """Return the share of the variance of centred values between positions, adjusted for chance, and its p.
 
     Adjusted is 1 - (within / its degrees of freedom) / (all / its degrees); Kelley's epsilon squared (1935).
     """
-    places = int(place.max(initial=-1)) + 1
-    whole = float((y**2).sum())
-    free = len(y) - queries - (places - 1)
-    if places < 2 or free < 1 or not whole:
+    positions = int(position.max(initial=-1)) + 1
+    total = float((y**2).sum())
+    free = len(y) - queries - (positions - 1)
+    if positions < 2 or free < 1 or not total:
         return None, None
-    between = min(float((np.bincount(place) * _means(y, place) ** 2).sum()), whole)
-    left = (whole - between) / free
-    share = 1 - left / (whole / (len(y) - queries))
-    if not left:
+    between = min(float((np.bincount(position) * _means(y, position) ** 2).sum()), total)
+    within = (total - between) / free
+    share = 1 - within / (total / (len(y) - queries))
+    if not within:
         return share, 0.0
     from scipy.stats import f
 
-    return share, float(f.sf(between / (places - 1) / left, places - 1, free))
+    return share, float(f.sf(between / (positions - 1) / within, positions - 1, free))

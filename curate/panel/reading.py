@@ -1,7 +1,7 @@
-"""Whether a judge reads its prompts: grades that follow the slot, the length, or nothing at all say that it does not.
+"""Detection of judges that do not read their prompts: grades that depend on the slot or the length, or are constant.
 
-Passages stand in a seeded order, so the slot says nothing of an honest grade. The bounds stand far above what real
-judges and people reach on the same windows (docs/judges.md, "A judge that reads nothing").
+Passages are in a seeded order, so slot and grade of an honest judge are independent. The bounds are far above those of
+real judges and people on the same windows (docs/judges.md, "A judge that reads nothing").
 """
 
 from collections import deque
@@ -16,19 +16,19 @@ from curate.panel import position_bias
 from curate.stats.tally import Floats, Ints
 
 FEWEST = 15
-"""Prompts that a finding on the slot needs."""
+"""Minimum prompts for a finding on the slot."""
 WINDOW = 30
-"""Prompts that are looked at for it, the last ones."""
+"""Maximum prompts for it, the last ones."""
 LONG_LOOK = 20
-"""Prompts that a finding on the length, or on one grade alone, needs."""
+"""Minimum prompts for a finding on the length, or on constant grades."""
 PASSAGES = 100
-"""Passages that they hold, at least."""
+"""Minimum passages in these prompts."""
 SLOT_SHARE = 0.30
 LIKELY = 8
-"""Probably relevant passages among those that all get the worst grade: the poorest real judge gives it to half."""
+"""Minimum probably relevant passages among all that get the worst grade: the poorest real judge gives it to half."""
 LENGTH_CORRELATION = 0.75
 ALPHA = 1e-7
-"""Chance of as large a share of the slot, at most: a run of 30,000 prompts looks as often."""
+"""Maximum p of the share of the slot: a run of 30,000 prompts tests as often."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class GradedPrompt:
 
 
 class ReadingTest:
-    """The last prompts of one judge, and what their grades follow."""
+    """The last prompts of one judge, tested for what their grades depend on."""
 
     def __init__(
         self, scale: Scale, lengths: Mapping[str, int], likely: Container[tuple[str, str]] = frozenset()
@@ -61,11 +61,11 @@ class ReadingTest:
 
     @property
     def undecided(self) -> bool:
-        """Say whether too few prompts were seen for any finding."""
+        """Return whether there are too few prompts for any finding."""
         return len(self._prompts) < FEWEST
 
     def add(self, ratings: Sequence[Rating]) -> None:
-        """Take the ratings of one reply; where it grades one passage alone nothing can be compared."""
+        """Add the ratings of one reply; one with a single passage is skipped."""
         rated = sorted((row for row in ratings if row.grade is not None), key=lambda row: row.slot)
         steps = [self._steps[str(row.grade)] for row in rated]
         pairs = [(row.query_digest, row.passage_digest) for row in rated]
@@ -80,7 +80,7 @@ class ReadingTest:
             self._passages -= len(self._prompts.popleft().steps)
 
     def finding(self) -> str:
-        """Return as a clause what the grades follow in place of the texts; empty if nothing shows."""
+        """Return as a clause what the grades depend on instead of the texts; empty without a finding."""
         return self._of_the_likely() or self._of_the_slot() or self._of_the_last()
 
     def _of_the_likely(self) -> str:
@@ -99,7 +99,7 @@ class ReadingTest:
         return f"its grades follow the place in the prompt ({share:.0%} of their variance in {len(recent)} prompts)"
 
     def _of_the_last(self) -> str:
-        """Return that they are all the same, or follow the length."""
+        """Return a finding on constant grades or on the length; empty without one."""
         prompts = list(self._prompts)
         if len(prompts) < LONG_LOOK or self._passages < PASSAGES:
             return ""
@@ -111,22 +111,22 @@ class ReadingTest:
         return f"its grades follow the length of the passages (rank correlation {correlation:.2f})"
 
     def _label(self, step: float) -> str:
-        return next(label for label, own in self._steps.items() if own == step)
+        return next(label for label, steps in self._steps.items() if steps == step)
 
 
 def slot_share(prompts: Sequence[GradedPrompt]) -> tuple[float | None, float]:
-    """Return eta squared of the slot, and how likely as much is by chance (an F test).
+    """Return eta squared of the slot, and its p (F test).
 
     Eta squared is the share, 0 to 1, of the variance of all grades that lies between slots; None where it is 0.
     """
     grades = np.concatenate([prompt.steps for prompt in prompts])
     slots = np.unique(np.concatenate([prompt.slots for prompt in prompts]), return_inverse=True)[1]
     centred = grades - grades.mean()
-    whole = float(centred @ centred)
+    total = float(centred @ centred)
     between, within = int(slots.max()), len(grades) - int(slots.max()) - 1
-    if not (whole and between and within > 0):
+    if not (total and between and within > 0):
         return None, 1.0
-    share = min(float((np.bincount(slots, weights=centred) ** 2 / np.bincount(slots)).sum()) / whole, 1.0)
+    share = min(float((np.bincount(slots, weights=centred) ** 2 / np.bincount(slots)).sum()) / total, 1.0)
     if share < SLOT_SHARE:
         return share, 1.0
     from scipy.special import betainc
@@ -151,7 +151,7 @@ def length_correlation(prompts: Sequence[GradedPrompt]) -> float | None:
 
 def _centred_ranks(values: Floats) -> Floats:
     """Return the ranks of values, ties at their mean, less the mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[index]
     centred: Floats = ranks - ranks.mean()
     return centred

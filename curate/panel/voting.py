@@ -1,4 +1,4 @@
-"""Votes and verdicts: what the panel decided on each pair."""
+"""Votes of a panel, and verdicts under a consensus policy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
@@ -27,11 +27,11 @@ SIMPLE: Mapping[str, Callable[[Sequence[str]], VoteThresholds]] = {
 }
 """Policies that are thresholds."""
 EXPERTS = "expert-over-panel"
-"""Written in the place of a policy where people decided, over the panel."""
+"""Value of the column `policy` for verdicts of experts."""
 ACCEPTED = "accepted-by-sum"
-"""Written in the place of a policy where a threshold on the sum of grades decided, which a review has proved."""
+"""Value of the column `policy` for verdicts by a reviewed threshold on the sum of grades."""
 SETTLED = "settled-by-"
-"""Written in the place of a policy, with the name of the judge, where it settled what the panel contested."""
+"""Prefix of the value of the column `policy`, before the judge's name, for verdicts of a tie-breaker judge."""
 Codes = npt.NDArray[np.int64]
 
 
@@ -41,7 +41,7 @@ def name_of(policy: Policy | ConsensusRule) -> str:
 
 
 def by_policy() -> pl.Expr:
-    """Return whether a row of `verdicts` has the policy's own verdict: neither experts, nor a threshold or a judge."""
+    """Return whether a row of `verdicts` is the policy's: not by experts, a threshold or a tie-breaker judge."""
     return ~pl.col("policy").is_in([EXPERTS, ACCEPTED]) & ~pl.col("policy").str.starts_with(SETTLED)
 
 
@@ -50,16 +50,16 @@ def dumped(policy: Policy | ConsensusRule) -> Json:
     return policy.model_dump(mode="json") if isinstance(policy, ConsensusRule) else policy
 
 
-def loaded(value: Json) -> Policy | ConsensusRule:
+def loaded(dumped_policy: Json) -> Policy | ConsensusRule:
     """Return the policy that `dumped` wrote; ConfigError if it is none."""
-    if isinstance(value, Mapping):
-        return check(ConsensusRule, value, rules.PLACE)
-    known: dict[str, Policy] = {policy: policy for policy in POLICIES}
-    if value not in known:
+    if isinstance(dumped_policy, Mapping):
+        return check(ConsensusRule, dumped_policy, rules.PLACE)
+    by_name: dict[str, Policy] = {policy: policy for policy in POLICIES}
+    if dumped_policy not in by_name:
         raise ConfigError(
-            f"{rules.PLACE}: {suggestion(str(value), POLICIES)}, or thresholds under positive and negative"
+            f"{rules.PLACE}: {suggestion(str(dumped_policy), POLICIES)}, or thresholds under positive and negative"
         )
-    return known[str(value)]
+    return by_name[str(dumped_policy)]
 
 
 def votes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
@@ -69,8 +69,8 @@ def votes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataF
     than the panel are left out; a judge without any rating has a column of None. A grade that is not on the scale is
     none.
     """
-    known = pl.when(pl.col("grade").is_in(list(scale.labels))).then(pl.col("grade"))
-    return _by_judge(ratings.with_columns(grade=known), panel, "grade").sort(PAIR)
+    on_scale = pl.when(pl.col("grade").is_in(list(scale.labels))).then(pl.col("grade"))
+    return _by_judge(ratings.with_columns(grade=on_scale), panel, "grade").sort(PAIR)
 
 
 def _by_judge(ratings: pl.DataFrame, panel: Sequence[str], column: str) -> pl.DataFrame:
@@ -93,10 +93,10 @@ def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | Consens
     the panel is on one side. `dawid-skene`: the likelier side by `dawid_skene`, fitted to the grades of all pairs;
     it assumes that judges err independently, so that two which err alike outvote a third. A ConsensusRule: as it says.
 
-    What is left is contested if no missing vote could decide it, or if judges already disagree (on the side for
+    Other pairs are contested if no missing vote could decide them, or if judges already disagree (on the side for
     `unanimous` and `majority`, on the grade for `unanimous-grade`), even if a third is missing. A pair that can no
-    longer become relevant, and for which a cascade spared the others (status `stopped`), is not positive; any other
-    pair that lacks a grade is incomplete. Votes hold every judge of the panel, by name. DataError for `dawid-skene`
+    longer become relevant, and for which a cascade skipped a judge (status `stopped`), is not positive; any other pair
+    without a grade is incomplete. Votes hold every judge of the panel, by name. DataError for `dawid-skene`
     with fewer than three judges, ConfigError for a rule that does not fit the panel.
     """
     panel = sorted(panel)
@@ -113,27 +113,27 @@ def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | Consens
         .then(pl.lit("not positive"))
         .otherwise(pl.lit("incomplete"))
     )
-    each = [pl.struct(judge=pl.lit(judge), grade=pl.col(judge)) for judge in panel]
-    decided = table.with_columns(verdict=verdict, votes=pl.concat_list(each), policy=pl.lit(name_of(policy)))
+    vote_columns = [pl.struct(judge=pl.lit(judge), grade=pl.col(judge)) for judge in panel]
+    decided = table.with_columns(verdict=verdict, votes=pl.concat_list(vote_columns), policy=pl.lit(name_of(policy)))
     schema = pl.Schema(TABLES["verdicts"])
     return decided.select(schema.names()).cast(schema)
 
 
 def asked(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
-    """Return `votes` with `stopped` (a cascade spared a judge), and per judge the column of `silence`.
+    """Return `votes` with `stopped` (a cascade skipped a judge), and per judge the column of `silence`.
 
-    Ratings without a status name no judge that was spared or abstained.
+    Without a status column no judge was skipped or abstained.
     """
     if "status" not in ratings.columns:
         ratings = ratings.with_columns(status=pl.lit("rated"))
-    said = ratings.with_columns(
+    flagged = ratings.with_columns(
         silent=pl.col("status").is_in(["refused", "unparsed"]), stopped=pl.col("status") == STOPPED
     )
-    silent = _by_judge(said, panel, "silent").rename({judge: silence(judge) for judge in panel})
-    spared = said.group_by(PAIR).agg(pl.col("stopped").any())
+    silent = _by_judge(flagged, panel, "silent").rename({judge: silence(judge) for judge in panel})
+    spared = flagged.group_by(PAIR).agg(pl.col("stopped").any())
     table = votes(ratings, panel, scale)
-    for more in (silent, spared):
-        table = table.join(more, on=PAIR, how="left", maintain_order="left")
+    for columns in (silent, spared):
+        table = table.join(columns, on=PAIR, how="left", maintain_order="left")
     return table.with_columns(pl.col(STOPPED, *map(silence, panel)).fill_null(value=False))
 
 
@@ -143,7 +143,7 @@ def silence(judge: str) -> str:
 
 
 def outcomes(table: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale) -> Sides:
-    """Return what a policy makes of each pair of a `votes` table that has the columns of `silence`, too."""
+    """Return the outcome of a policy for every pair of a `votes` table with the columns of `silence`."""
     if policy == "dawid-skene":
         return _fitted(table, panel, scale)
     if policy == "unanimous-grade":
@@ -155,9 +155,9 @@ def outcomes(table: pl.DataFrame, panel: Sequence[str], policy: Policy | Consens
 def _one_grade(panel: Sequence[str], scale: Scale) -> Sides:
     grades = pl.concat_list(panel).list.drop_nulls()
     split = grades.list.n_unique() > 1
-    whole = (grades.list.len() == len(panel)) & ~split
+    unanimous = (grades.list.len() == len(panel)) & ~split
     yes = grades.list.first().is_in(list(scale.relevant))
-    return Sides(whole & yes, whole & ~yes, split, whole | split, ~split & yes.fill_null(value=True))
+    return Sides(unanimous & yes, unanimous & ~yes, split, unanimous | split, ~split & yes.fill_null(value=True))
 
 
 def _fitted(table: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Sides:
@@ -166,31 +166,31 @@ def _fitted(table: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Sides:
     chance = pl.lit(pl.Series(chances[:, relevant].sum(axis=1)).round(9))
     sides = [pl.col(judge).is_in(list(scale.relevant)) for judge in panel]
     yes, no = pl.any_horizontal(sides), pl.any_horizontal(~side for side in sides)
-    whole = pl.all_horizontal(pl.col(panel).is_not_null())
-    for_, against = whole & (chance > 0.5), whole & (chance < 0.5)
-    return Sides(for_, against, (yes & no) | whole, whole, pl.lit(value=True))
+    complete = pl.all_horizontal(pl.col(panel).is_not_null())
+    for_, against = complete & (chance > 0.5), complete & (chance < 0.5)
+    return Sides(for_, against, (yes & no) | complete, complete, pl.lit(value=True))
 
 
 def counts(verdicts: pl.DataFrame, queries: int) -> dict[str, Json]:
     """Return the pairs of a `verdicts` table by verdict, in all and per query; means are None without queries."""
-    found: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+    by_verdict: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     return {
-        **found,
+        **by_verdict,
         "queries": queries,
         "queries_with_a_positive": verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique(),
-        **{f"{name}_per_query": round(count / queries, 4) if queries else None for name, count in found.items()},
+        **{f"{name}_per_query": round(count / queries, 4) if queries else None for name, count in by_verdict.items()},
     }
 
 
 def codes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Codes:
-    """Return the grades as places on the scale, shape (pairs, judges): 0 the best, -1 none; pairs are sorted."""
+    """Return the grades as indexes on the scale, shape (pairs, judges): 0 the best, -1 none; pairs are sorted."""
     return coded(votes(ratings, panel, scale), panel, scale)
 
 
 def coded(table: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Codes:
-    """Return the grades in a table of `votes` as places on the scale, as `codes` does."""
-    places = {label: place for place, label in enumerate(scale.labels)}
-    return table.select(pl.col(panel).replace_strict(places, default=-1, return_dtype=pl.Int64)).to_numpy()
+    """Return the grades in a table of `votes` as indexes on the scale, like `codes`."""
+    codes_by_label = {label: code for code, label in enumerate(scale.labels)}
+    return table.select(pl.col(panel).replace_strict(codes_by_label, default=-1, return_dtype=pl.Int64)).to_numpy()
 
 
 def sides(grades: Codes, scale: Scale) -> Codes:

@@ -11,6 +11,7 @@ import polars as pl
 
 from curate.core.config import Json, canonical
 from curate.core.errors import DataError, NotFound, UserError, suggestion
+from curate.core.languages import in_language
 from curate.core.scale import FIVE, Scale
 from curate.review import forms as guide
 from curate.review.forms import Form, explained, form
@@ -146,8 +147,7 @@ class Sample:
 
     def question(self, language: str) -> str:
         """Return what is asked of an item, in a language, English, or the first that there is."""
-        known = cast("Mapping[str, str]", self.design.facts["question"])
-        return known.get(language) or known.get("en") or next(iter(known.values()))
+        return in_language(cast("Mapping[str, str]", self.design.facts["question"]), language)
 
     @cached_property
     def scale(self) -> Scale:

@@ -1,4 +1,4 @@
-"""What machines read: one JSON object per command on standard output, with its data, its warnings or the error."""
+"""JSON envelope of a command's answer: one object on standard output, with data, warnings or the error."""
 
 import json
 import math
@@ -18,33 +18,33 @@ from curate.view import output_mode
 PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")
 OURS = {"curate", "typer", "builtins"}
-"""Packages whose classes the codes name: a library has a `DataError` of its own, which is no mistake of the user."""
+"""Packages whose error classes have codes; a library's own `DataError` is no mistake of the user."""
 
 Failure = dict[str, str | int]
-"""`code`, `message`, `exit`: what is wrong, as the envelope has it under `error`."""
+"""`error` of the envelope: `code`, `message`, `exit`."""
 
 
 class _Call:
-    """The command that runs: one per process, and one after another in tests."""
+    """State of the running command: one per process, several in sequence in tests."""
 
     command: str | None = None
     answered = False
     warnings: tuple[str, ...] = ()
     out: IO[str] | None = None
-    """Standard output, while `sys.stdout` is another."""
+    """Standard output, while `sys.stdout` is redirected."""
 
 
 _call = _Call()
 
 
 def begin(command: str | None) -> None:
-    """Remember the command whose envelope it will be; None until one is known."""
+    """Record the command of the envelope; None until it is known."""
     _call.command, _call.answered, _call.warnings = command, False, ()
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Keep standard output for the envelope, if it is asked for: what a library prints goes to standard error."""
+    """Redirect prints of libraries to standard error within the block, if an envelope is requested."""
     if "--json" not in _options():
         yield
         return
@@ -57,7 +57,7 @@ def alone() -> Iterator[None]:
 
 
 def notice(line: str) -> None:
-    """Print a line that is no part of the answer to standard error; the envelope has it among its warnings."""
+    """Print a line to standard error, and add it to the warnings of the envelope."""
     _call.warnings += (line,)
     typer.echo(line, err=True)
 
@@ -70,9 +70,9 @@ def answer(
     warnings: Iterable[str] = (),
     failed: BaseException | None = None,
 ) -> None:
-    """Print a command's data, in its envelope or as lines of text, which are taken only then; raise `failed` after it.
+    """Print a command's data, in the envelope or as lines of text, iterated only then; raise `failed` after it.
 
-    `warnings` say why the data should not be trusted blindly; the lines hold them already, where they belong.
+    `warnings` are for the envelope only; the lines contain them already.
     """
     if as_json:
         _call.warnings += tuple(warnings)
@@ -86,36 +86,36 @@ def answer(
 
 
 def only_plans(as_json: bool) -> None:
-    """Refuse JSON of a stage that is to run: its progress and result are events for machines, one a line."""
+    """Raise an error for --json without --plan: a running stage has --json-lines instead."""
     from curate.core.errors import ConfigError
 
     if as_json:
         raise ConfigError("found --json without --plan, expected both; a run itself speaks JSON with --json-lines")
 
 
-def refuse(found: Failure) -> None:
-    """Print the error that ended the command, in the form that its options ask for; nothing if they ask for none."""
+def refuse(error: Failure) -> None:
+    """Print the error that ended the command as JSON, if its options request that."""
     if "--json-lines" in _options():
-        write(json.dumps({"event": "error", "error": found}, ensure_ascii=False))
+        write(json.dumps({"event": "error", "error": error}, ensure_ascii=False))
     elif "--json" in _options() and not _call.answered:
-        _print(None, found)
+        _print(None, error)
 
 
 def failure(error: BaseException) -> Failure:
-    """Return the error as the envelope has it under `error`; its code is that of the nearest class that has one."""
+    """Return `error` of the envelope; the code is that of the nearest class in the MRO that has one."""
     kinds = codes()
-    ours = (each.__name__ for each in type(error).__mro__ if each.__module__.partition(".")[0] in OURS)
+    ours = (kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in OURS)
     code = next(kinds[name] for name in ours if name in kinds)
     return {"code": code, "message": _message(error), "exit": listed()[code]["exit"]}
 
 
 @cache
 def listed() -> Mapping[str, Mapping[str, Any]]:
-    """Return error code -> its classes, its exit code, what it means."""
+    """Return error code -> its classes, exit code and meaning."""
     from curate.core import safe_yaml
 
-    found: Mapping[str, Mapping[str, Any]] = safe_yaml.parse(safe_yaml.read(CODES))
-    return found
+    entries: Mapping[str, Mapping[str, Any]] = safe_yaml.parse(safe_yaml.read(CODES))
+    return entries
 
 
 def codes() -> dict[str, str]:
@@ -123,17 +123,17 @@ def codes() -> dict[str, str]:
     return {name: code for code, entry in listed().items() for name in entry["classes"]}
 
 
-def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a value in JSON's types: NaN and infinity are None; paths, times and keys are text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value) if isinstance(value, PurePath) else value
+def plain(content: object) -> Any:  # noqa: ANN401 - any JSON value
+    """Return JSON types: NaN and infinity become None; paths, dates and keys text."""
+    if isinstance(content, Mapping):
+        return {str(key): plain(entry) for key, entry in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain(entry) for entry in content]
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, date):
+        return content.isoformat()
+    return str(content) if isinstance(content, PurePath) else content
 
 
 def _message(error: BaseException) -> str:
@@ -141,35 +141,35 @@ def _message(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, typer.Abort):
         return "a question was left without an answer; give the options instead, or answer it in a terminal"
-    told = getattr(error, "format_message", None)  # of the command line's own errors
-    return (told() if told else str(error)) or type(error).__name__
+    format_message = getattr(error, "format_message", None)  # of the command line's own errors
+    return (format_message() if format_message else str(error)) or type(error).__name__
 
 
 def _options() -> Sequence[str]:
-    """Return what was typed as far as it can be options: an error of the command line is known before they are."""
+    """Return the typed arguments that can be options; an error may occur before they are parsed."""
     words = sys.argv[1:]
     return words[: words.index("--")] if "--" in words else words
 
 
-def _print(data: object, error: Failure | None) -> None:
+def _print(content: object, error: Failure | None) -> None:
     from importlib.metadata import version
 
     _call.answered = True
-    whole = {
+    envelope = {
         "ok": error is None,
         "command": _call.command,
         "version": version(PACKAGE),
-        "data": plain(data),
+        "data": plain(content),
         "warnings": list(_call.warnings),
         "error": error,
     }
-    write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1, default=str))
+    write(json.dumps(envelope, ensure_ascii=False, allow_nan=False, indent=1, default=str))
 
 
 def write(text: str) -> None:
-    """Print JSON in UTF-8, whatever the terminal speaks; half a character, as of a file's odd name, as an escape.
+    """Print JSON in UTF-8, whatever the locale; lone surrogates, as in odd file names, are escaped.
 
-    A reader that has gone, such as `head`, has seen enough.
+    A broken pipe, as of `head`, is ignored.
     """
     try:
         typer.echo(text.encode("utf-8", "backslashreplace"), file=_call.out)

@@ -1,4 +1,4 @@
-"""Charts of how often values occur."""
+"""Histograms of binned values."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,14 @@ from curate.view import charts
 
 def histogram(title: str, bins: Sequence[Bin], axis: str) -> str:
     """Return bins as a chart."""
-    return charts.histogram(title, [(*_names(each), each.count) for each in bins], axis)
+    return charts.histogram(title, [(*_names(value_bin), value_bin.count) for value_bin in bins], axis)
 
 
-def _names(each: Bin) -> tuple[str, str]:
-    """Return a bin's short name, its lower end, and its full one."""
-    if each.high is None:
-        return f"≥{each.low:,}", f"≥ {each.low:,}"
-    return f"{each.low:,}", f"{each.low:,}" if each.low == each.high else f"{each.low:,}–{each.high:,}"
+def _names(value_bin: Bin) -> tuple[str, str]:
+    """Return the short name of a bin, its lower end, and the full name."""
+    if value_bin.high is None:
+        return f"≥{value_bin.low:,}", f"≥ {value_bin.low:,}"
+    return (
+        f"{value_bin.low:,}",
+        f"{value_bin.low:,}" if value_bin.low == value_bin.high else f"{value_bin.low:,}–{value_bin.high:,}",
+    )

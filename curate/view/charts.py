@@ -1,7 +1,7 @@
-"""What charts are drawn with, as strings of SVG: bars, dots, rules and texts, all of them escaped.
+"""Marks of charts as strings of SVG: bars, dots, rules and texts, all of them escaped.
 
-Lengths along the page are shares of its width and heights are pixels, so a chart fills its column and letters never
-shrink. Colours are classes, which a page's style sheet fills for light, dark and print.
+Widths are shares of the page and heights pixels, so a chart fills its column and letters never shrink. Colours are
+classes, which a page's style sheet fills for light, dark and print.
 """
 
 import math
@@ -27,15 +27,15 @@ def svg(title: str, height: int, marks: Sequence[str]) -> str:
 
 
 def bar(start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR) -> str:
-    """Return a bar from `start`, so wide, with what is shown when one points at it."""
-    place = f'x="{percent(start)}" y="{top:g}" width="{percent(width)}" height="{height:g}"'
-    return f'<rect class="{escape(style)}" {place}><title>{escape(hint)}</title></rect>'
+    """Return a bar with a hint."""
+    geometry = f'x="{percent(start)}" y="{top:g}" width="{percent(width)}" height="{height:g}"'
+    return f'<rect class="{escape(style)}" {geometry}><title>{escape(hint)}</title></rect>'
 
 
 def dot(middle: float, top: float, style: str, hint: str) -> str:
-    """Return a dot, with what is shown when one points at it if there is anything to show."""
-    said = f"<title>{escape(hint)}</title>" if hint else ""
-    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{said}</circle>'
+    """Return a dot with its hint, if any."""
+    title = f"<title>{escape(hint)}</title>" if hint else ""
+    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{title}</circle>'
 
 
 def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
@@ -45,16 +45,16 @@ def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
 
 
 def heading(label: str, number: str, top: int) -> str:
-    """Return what stands above a bar: its label on the left, its number on the right."""
+    """Return the line above a bar: its label on the left, its number on the right."""
     name = letters(0, top + 14, short(label, 36), "label", "start", hint=label)
     return name + letters(1, top + 14, number, "number", "end")
 
 
 def letters(start: float, top: float, text: str, style: str, anchor: str, *, hint: str = "") -> str:
-    """Return a text; one that is cut short has the whole of it as `hint`."""
+    """Return a text; `hint` is the full text of a shortened one."""
     full = f"<title>{escape(hint)}</title>" if hint and hint != text else ""
-    place = f'x="{percent(start)}" y="{top:g}" text-anchor="{anchor}"'
-    return f'<text class="{escape(style)}" {place} fill="currentColor">{full}{escape(text)}</text>' if text else ""
+    geometry = f'x="{percent(start)}" y="{top:g}" text-anchor="{anchor}"'
+    return f'<text class="{escape(style)}" {geometry} fill="currentColor">{full}{escape(text)}</text>' if text else ""
 
 
 def percent(share: float) -> str:
@@ -63,17 +63,17 @@ def percent(share: float) -> str:
 
 
 def share_of(part: float, whole: float) -> float:
-    """Return a part of a whole, 0 where there is nothing."""
+    """Return part / whole, 0 for an empty whole."""
     return part / whole if whole else 0.0
 
 
 def short(text: str, size: int = 12) -> str:
     """Return a label of at most `size` half-width letters (a Chinese one counts twice), with … if it was cut."""
     width = 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         width += 2 if east_asian_width(letter) in "WF" else 1
         if width > size:
-            return text[: max(place - 1, 1)] + "…"
+            return text[: max(index - 1, 1)] + "…"
     return text
 
 
@@ -81,7 +81,7 @@ def short(text: str, size: int = 12) -> str:
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 NOT_ASKED = "-"
-"""Stands where a judge gave neither grade nor status; no label of a scale."""
+"""Key of a judge without grade and status; no label of a scale."""
 _Colour = tuple[float, float, float]
 """Lightness, chroma and hue as in CSS oklch()."""
 _RELEVANT: Sequence[tuple[_Colour, _Colour]] = (
@@ -107,38 +107,38 @@ _CATEGORIES: Mapping[str, str] = {
     "#aa3377": _LIGHT,
     "#663333": _LIGHT,
 }
-"""Colour -> that of a text on it."""
+"""Colour -> colour of text on it."""
 
 
 def classes(scale: Scale) -> dict[str, str]:
-    """Return label, status or `-` for a judge that was not asked -> the class that colours it."""
-    own = {label: f"g-{label if scale == FIVE else f'x{place}'}" for place, label in enumerate(scale.labels)}
-    return own | {status: f"g-{status}" for status in STATUSES} | {NOT_ASKED: "g-none"}
+    """Return label, status or `-` (not asked) -> CSS class."""
+    by_label = {label: f"g-{label if scale == FIVE else f'x{index}'}" for index, label in enumerate(scale.labels)}
+    return by_label | {status: f"g-{status}" for status in STATUSES} | {NOT_ASKED: "g-none"}
 
 
 def styles(scale: Scale) -> str:
     """Return the rules of a style sheet for grades that are not the five; empty for those."""
-    return "" if scale == FIVE else "\n".join(_rule(f"g-x{at}", *pair) for at, pair in enumerate(colours(scale)))
+    return "" if scale == FIVE else "\n".join(_rule(f"g-x{index}", *pair) for index, pair in enumerate(colours(scale)))
 
 
 def colours(scale: Scale) -> list[tuple[str, str]]:
-    """Return the colour of every label of a scale and that of a text on it, as CSS has them."""
+    """Return the CSS colours of every label of a scale and of text on it."""
     if scale.order == "nominal":
-        known = list(_CATEGORIES.items())
-        return [known[place % len(known)] for place in range(len(scale.labels))]
+        pairs = list(_CATEGORIES.items())
+        return [pairs[index % len(pairs)] for index in range(len(scale.labels))]
     above = len(scale.positives)
     below = len(scale.labels) - above
-    best = [(place / max(above - 1, 1), _RELEVANT, (_LIGHT, _DARK)) for place in range(above)]
-    rest = [(place / (below - 1) if below > 1 else 1.0, _OTHERS, (_DARK, _LIGHT)) for place in range(below)]
+    best = [(index / max(above - 1, 1), _RELEVANT, (_LIGHT, _DARK)) for index in range(above)]
+    worse = [(index / (below - 1) if below > 1 else 1.0, _OTHERS, (_DARK, _LIGHT)) for index in range(below)]
     return [
         (f"light-dark({', '.join(_mixed(*ends, share) for ends in ramp)})", f"light-dark({', '.join(text)})")
-        for share, ramp, text in best + rest
+        for share, ramp, text in best + worse
     ]
 
 
 def _mixed(first: _Colour, last: _Colour, share: float) -> str:
-    parts = (f"{one + share * (other - one):.3f}" for one, other in zip(first, last, strict=True))
-    return f"oklch({' '.join(parts)})"
+    components = (f"{one + share * (two - one):.3f}" for one, two in zip(first, last, strict=True))
+    return f"oklch({' '.join(components)})"
 
 
 def _rule(name: str, colour: str, text: str) -> str:
@@ -158,35 +158,39 @@ def fitted(words: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
     where they are not equally far apart.
     """
     above = len(scale.positives)
-    named = {"grades": words["sizes"][len(scale.labels) - 2], "low": scale.relevant_from, "below": scale.labels[above]}
-    texts = {f"{{{name}}}": text for name, text in named.items()}
-    found: dict[str, Any] = {key: _filled(value, texts) for key, value in words.items()}
-    found["grades"] = {**{label: label for label in scale.labels}, **words["grades"]}
-    found["grades_note"] = words["grades_note"].format(
+    placeholders = {
+        "grades": words["sizes"][len(scale.labels) - 2],
+        "low": scale.relevant_from,
+        "below": scale.labels[above],
+    }
+    texts = {f"{{{name}}}": text for name, text in placeholders.items()}
+    filled: dict[str, Any] = {key: _filled(text_or_table, texts) for key, text_or_table in words.items()}
+    filled["grades"] = {**{label: label for label in scale.labels}, **words["grades"]}
+    filled["grades_note"] = words["grades_note"].format(
         relevant=_listed(scale.labels[:above], words),
         others=_listed(scale.labels[above:], words),
         counts=words["counts"][above > 1],
         does=words["does"][len(scale.labels) - above > 1],
     )
-    if len({one - other for one, other in pairwise(scale.gains)}) > 1:
+    if len({one - two for one, two in pairwise(scale.gains)}) > 1:
         gains = words["gains_note"].format(gains=words["comma"].join(map(str, scale.gains)))
-        found["agreement_note"] += f"{words['gap']}{gains}"
-    return found
+        filled["agreement_note"] += f"{words['gap']}{gains}"
+    return filled
 
 
-def _filled(value: object, named: Mapping[str, str]) -> object:
-    """Return texts, also those in mappings and lists, with names replaced; other braces stay."""
-    if isinstance(value, str):
-        for name, text in named.items():
-            value = value.replace(name, text)
-        return value
-    if isinstance(value, Mapping):
-        return {key: _filled(each, named) for key, each in value.items()}
-    return [_filled(each, named) for each in value] if isinstance(value, list) else value
+def _filled(content: object, texts: Mapping[str, str]) -> object:
+    """Return texts, also in mappings and lists, with placeholders filled in; other braces stay."""
+    if isinstance(content, str):
+        for name, text in texts.items():
+            content = content.replace(name, text)
+        return content
+    if isinstance(content, Mapping):
+        return {key: _filled(entry, texts) for key, entry in content.items()}
+    return [_filled(entry, texts) for entry in content] if isinstance(content, list) else content
 
 
 def _listed(labels: Sequence[str], words: Mapping[str, Any]) -> str:
-    """Return labels as a sentence has them: S and A, or B, C and D."""
+    """Return labels in words: S and A, or B, C and D."""
     head = words["comma"].join(labels[:-1])
     return f"{head}{words['and']}{labels[-1]}" if head else labels[-1]
 
@@ -198,7 +202,7 @@ PLOT = 150
 SQUARE = 300
 """Pixels of a scatter's height."""
 LETTER = 0.0088
-"""Share of the width that a half-width letter takes at most, on a page of 820 pixels."""
+"""Maximum width of a half-width letter as a share of a page of 820 pixels."""
 MARGIN = 20
 DOTS, LINE = 28, 19
 """Pixels of a row of dots, and of a line of figures."""
@@ -210,8 +214,8 @@ def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
     """Return one bar per step, as wide as its share of the largest step."""
     largest = max((count for _, count in steps), default=0)
     marks = []
-    for place, (label, count) in enumerate(steps):
-        top, share = place * ROW, share_of(count, largest)
+    for index, (label, count) in enumerate(steps):
+        top, share = index * ROW, share_of(count, largest)
         marks.append(heading(label, f"{count:,}", top))
         marks.append(bar(0, share, top + 20, "bar", f"{label}: {count:,} ({percent(share)})"))
     return svg(title, len(steps) * ROW, marks)
@@ -222,11 +226,11 @@ def stacked(
 ) -> str:
     """Return one full bar per row, split by the shares of its counts.
 
-    `kinds` gives the order of the parts and the class of each, `names` what a reader calls them.
+    `kinds` maps parts, in order, to their classes, `names` to their labels.
     """
     marks = []
-    for place, (label, counts) in enumerate(rows):
-        top, total, start = place * ROW, sum(counts.values()), 0.0
+    for index, (label, counts) in enumerate(rows):
+        top, total, start = index * ROW, sum(counts.values()), 0.0
         marks.append(heading(label, f"{total:,}", top))
         for kind, style in kinds.items():
             share = share_of(counts.get(kind, 0), total)
@@ -244,38 +248,38 @@ def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> st
     largest, wide = max((count for _, _, count in bars), default=0), 1 / max(len(bars), 1)
     every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
     marks = []
-    for place, (label, full, count) in enumerate(bars):
+    for index, (label, full, count) in enumerate(bars):
         height = round(PLOT * share_of(count, largest), 1)
-        middle = (place + 0.5) * wide
-        marks.append(bar(place * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count:,}", height=height))
+        middle = (index + 0.5) * wide
+        marks.append(bar(index * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count:,}", height=height))
         marks.append(
             letters(middle - 0.03 * wide, 12 + PLOT - height, f"{count:,}" if count else "", "number", "middle")
         )
-        if place % every == 0:
+        if index % every == 0:
             marks.append(letters(middle - 0.03 * wide, PLOT + 36, label, "number", "middle"))
     base = rule(0, PLOT + 18.5, 1, PLOT + 18.5, "axis")
     return svg(title, PLOT + 62, [*marks, base, letters(0.5, PLOT + 56, axis, "label", "middle")])
 
 
 def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
-    """Return an UpSet plot: an upright bar per group, and below it which of the sets its members belong to.
+    """Return an UpSet plot: an upright bar per group, and below it the sets of its members.
 
-    `sets` are names and sizes, one row each; `groups` are names of sets, and how many members are in exactly them.
+    `sets` are names and sizes, one row each; `groups` are names of sets, and the number of members in exactly these.
     """
-    left = 0.3
-    wide = (1 - left) / max(len(groups), 1)
+    names_width = 0.3
+    wide = (1 - names_width) / max(len(groups), 1)
     most, largest = max((count for _, count in groups), default=0), max((size for _, size in sets), default=0)
     marks, base = [], PLOT + 26
-    for place, (name, size) in enumerate(sets):
-        top = base + place * DOTS
-        marks.append(bar(0, 1, top, "band" if place % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
+    for index, (name, size) in enumerate(sets):
+        top = base + index * DOTS
+        marks.append(bar(0, 1, top, "band" if index % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
         marks.append(
-            bar(0, (left - 0.03) * share_of(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4)
+            bar(0, (names_width - 0.03) * share_of(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4)
         )
         marks.append(letters(0.005, top + 17, short(name), "label", "start", hint=name))
-        marks.append(letters(left - 0.03, top + 17, f"{size:,}", "number", "end"))
-    for place, (members, count) in enumerate(groups):
-        middle, height = left + (place + 0.5) * wide, round(PLOT * share_of(count, most), 1)
+        marks.append(letters(names_width - 0.03, top + 17, f"{size:,}", "number", "end"))
+    for index, (members, count) in enumerate(groups):
+        middle, height = names_width + (index + 0.5) * wide, round(PLOT * share_of(count, most), 1)
         hint = f"{' + '.join(members)}: {count:,}"
         marks.append(bar(middle - 0.35 * wide, 0.7 * wide, 18 + PLOT - height, "bar", hint, height=height))
         marks.append(letters(middle, 12 + PLOT - height, f"{count:,}", "number", "middle"))
@@ -286,9 +290,9 @@ def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Se
 def forest(
     title: str, rows: Sequence[tuple[str, Sequence[tuple[str, float | None, Sequence[float] | None, str]]]]
 ) -> str:
-    """Return figures with their intervals on one scale, which ends at 1 and begins at 0, or below if one of them does.
+    """Return a forest plot: figures with their intervals on one scale from 0, or the lowest negative figure, to 1.
 
-    A row is a label and its entries: name, figure (None: nothing is drawn), interval and what is written beside it.
+    A row is a label and its entries: name, figure (None: nothing is drawn), interval and text on the right.
     """
     every = [entry for _, entries in rows for entry in entries]
     low = min([0.0, *(min([figure, *(bounds or ())]) for _, figure, bounds, _ in every if figure is not None)])
@@ -303,13 +307,13 @@ def forest(
         marks.append(letters(at(tick), height + 16, f"{tick:.3g}", "number", "middle"))
     for label, entries in rows:
         marks.append(letters(0, top + 14, label, "label strong", "start"))
-        for place, (name, figure, bounds, said) in enumerate(entries):
-            middle, style = top + LINE * (place + 1) + 8, f"l-{place}"
-            marks.append(letters(1, middle + 5, said, "number", "end", hint=f"{label}, {name}: {said}"))
+        for index, (name, figure, bounds, text) in enumerate(entries):
+            middle, style = top + LINE * (index + 1) + 8, f"l-{index}"
+            marks.append(letters(1, middle + 5, text, "number", "end", hint=f"{label}, {name}: {text}"))
             if figure is not None:
                 ends = bounds or (figure, figure)
                 marks.append(rule(at(ends[0]), middle, at(ends[1]), middle, f"whisker {style}"))
-                marks.append(dot(at(figure), middle, style, f"{label}, {name}: {said}"))
+                marks.append(dot(at(figure), middle, style, f"{label}, {name}: {text}"))
         top += LINE * (1 + len(entries)) + 4
     return svg(title, height + 22, marks)
 
@@ -317,26 +321,26 @@ def forest(
 def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
     """Return one bar per row (label, score from 0, bounds of its interval or None), with the interval over its end."""
     marks = []
-    for place, (label, score, low, high) in enumerate(rows):
-        top = place * ROW
-        shown = f"{score:.3f}" if low is None or high is None else f"{score:.3f} ({low:.3f} to {high:.3f})"
-        marks.append(heading(label, shown, top))
-        marks.append(bar(0, max(score, 0) / largest, top + 20, "bar", f"{label}: {shown}"))
+    for index, (label, score, low, high) in enumerate(rows):
+        top = index * ROW
+        text = f"{score:.3f}" if low is None or high is None else f"{score:.3f} ({low:.3f} to {high:.3f})"
+        marks.append(heading(label, text, top))
+        marks.append(bar(0, max(score, 0) / largest, top + 20, "bar", f"{label}: {text}"))
         if low is not None and high is not None:
-            left, right = (min(max(end, 0) / largest, 1) for end in (low, high))
-            marks.append(rule(left, top + 31, right, top + 31, "axis"))
-            marks += [rule(end, top + 26, end, top + 36, "axis") for end in (left, right)]
+            low_end, high_end = (min(max(end, 0) / largest, 1) for end in (low, high))
+            marks.append(rule(low_end, top + 31, high_end, top + 31, "axis"))
+            marks += [rule(end, top + 26, end, top + 36, "axis") for end in (low_end, high_end)]
     return svg(title, len(rows) * ROW, marks)
 
 
 def scatter(
     title: str, points: Sequence[tuple[str, float, float]], across: str, up: str, *, logarithmic: bool = False
 ) -> str:
-    """Return a dot per point (label, x, y), both axes from just below the least value to just above the greatest.
+    """Return a scatter plot of points (label, x, y), both axes from just below the minimum to just above the maximum.
 
-    `logarithmic` is said of the axis across, whose values are then above 0.
+    `logarithmic` is the axis across, whose values must then be above 0.
 
-    A label stands where it covers no dot and no other label; one that has no such place is left to the hint of its dot.
+    Labels cover no dot and no other label; one without room is only in the hint of its dot.
     """
     left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
     xs = (_log_scale if logarithmic else _scale)([x for _, x, _ in points])
@@ -349,15 +353,15 @@ def scatter(
     ]
     marks += [letters(left + share * (right - left), bottom + 20, text, "number", "middle") for share, text in xs.ticks]
     marks += [letters(left - 0.01, bottom - share * SQUARE + 4, text, "number", "end") for share, text in ys.ticks]
-    places = [(left + xs.share(x) * (right - left), bottom - ys.share(y) * SQUARE) for _, x, y in points]
-    for (label, x, y), (start, down) in zip(points, places, strict=True):
+    centres = [(left + xs.share(x) * (right - left), bottom - ys.share(y) * SQUARE) for _, x, y in points]
+    for (label, x, y), (start, down) in zip(points, centres, strict=True):
         hint = escape(f"{label}: {across} {x:.4g}, {up} {y:.4g}")
         marks.append(f'<circle class="bar" cx="{percent(start)}" cy="{down:g}" r="6"><title>{hint}</title></circle>')
-    return svg(title, bottom + 50, [*marks, *_labels([label for label, _, _ in points], places)])
+    return svg(title, bottom + 50, [*marks, *_labels([label for label, _, _ in points], centres)])
 
 
 def alone(picture: str, style: str, width: int = 820) -> str:
-    """Return a chart as a file of its own: so wide, on a ground, with the colours that `style` gives to its classes."""
+    """Return a chart as an SVG file: `width` pixels wide, with a background and the style sheet `style`."""
     height = int(picture.split('height="', 1)[1].split('"', 1)[0])
     inner = picture.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
         'width="100%"', f'width="{width - 2 * MARGIN}"', 1
@@ -369,25 +373,25 @@ def alone(picture: str, style: str, width: int = 820) -> str:
 
 def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
     """Return a column of dots, filled for the members and joined from the first of them to the last."""
-    tops = [base + (place + 0.5) * DOTS for place in range(len(members))]
+    tops = [base + (index + 0.5) * DOTS for index in range(len(members))]
     filled = [top for top, member in zip(tops, members, strict=True) if member]
     line = [rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []
     dots = zip(tops, members, strict=True)
     return [*line, *(dot(middle, top, "member" if member else "other", "") for top, member in dots)]
 
 
-def _labels(labels: Sequence[str], places: Sequence[tuple[float, float]]) -> Iterator[str]:
-    """Yield the labels of dots, the uppermost first, each at the first of four places that is free."""
-    taken = [(start - 0.01, start + 0.01, down) for start, down in places]
-    for label, (start, down) in sorted(zip(labels, places, strict=True), key=lambda each: each[1][1]):
+def _labels(labels: Sequence[str], centres: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Yield the labels of dots, from the top, each at the first of four positions that is free."""
+    occupied = [(start - 0.01, start + 0.01, down) for start, down in centres]
+    for label, (start, down) in sorted(zip(labels, centres, strict=True), key=lambda labelled: labelled[1][1]):
         text = short(label, 24)
         wide = LETTER * sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
         for below, sign in ((-9, 1), (-9, -1), (19, 1), (19, -1)):
             near = start + sign * 0.012
             box = (min(near, near + sign * wide), max(near, near + sign * wide), down + below - 5)
-            free = all(box[1] < one or box[0] > other or abs(box[2] - middle) > 14 for one, other, middle in taken)
+            free = all(box[1] < one or box[0] > two or abs(box[2] - middle) > 14 for one, two, middle in occupied)
             if free and box[0] >= 0 and box[1] <= 1:
-                taken.append(box)
+                occupied.append(box)
                 yield letters(near, down + below, text, "label", "start" if sign > 0 else "end")
                 break
 
@@ -400,15 +404,15 @@ class _Scale:
     high: float
     step: float
 
-    def share(self, value: float) -> float:
-        return (value - self.low) / (self.high - self.low)
+    def share(self, number: float) -> float:
+        return (number - self.low) / (self.high - self.low)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Return share and text of every round value."""
         count = round((self.high - self.low) / self.step)
-        values = [self.low + place * self.step for place in range(count + 1)]
-        return [(self.share(value), f"{round(value, 6):,.10g}") for value in values]
+        values = [self.low + step * self.step for step in range(count + 1)]
+        return [(self.share(tick), f"{round(tick, 6):,.10g}") for tick in values]
 
 
 def _scale(values: Sequence[float]) -> _Scale:
@@ -428,8 +432,8 @@ class _LogScale:
     low: int
     high: int
 
-    def share(self, value: float) -> float:
-        return (math.log10(value) - self.low) / (self.high - self.low)
+    def share(self, number: float) -> float:
+        return (math.log10(number) - self.low) / (self.high - self.low)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:

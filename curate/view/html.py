@@ -1,4 +1,4 @@
-"""Small HTML tables for notebooks: every text escaped, no colours of their own, nothing from elsewhere."""
+"""Small HTML tables for notebooks: escaped texts, no colours, no external resources."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -17,18 +17,18 @@ def lines(texts: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Row], digits: int = 3, caption: str = "") -> str:
-    """Return rows of the same columns as a table; numbers that are not whole with so many digits, None as a dash."""
+    """Return rows of the same columns as a table; floats with `digits` decimals, None as a dash."""
     if not rows:
         return ""
     names = list(rows[0])
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(_cell(row[name], digits) for name in names)}</tr>" for row in rows)
-    said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption_tag = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{caption_tag}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: object, digits: int) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
-        return f'<td style="text-align:right">{shown}</td>'
-    return f'<td style="text-align:left">{escape("–" if value is None else str(value))}</td>'
+def _cell(content: object, digits: int) -> str:
+    if isinstance(content, int | float) and not isinstance(content, bool):
+        number = f"{content:,}" if isinstance(content, int) else f"{content:,.{digits}f}"
+        return f'<td style="text-align:right">{number}</td>'
+    return f'<td style="text-align:left">{escape("–" if content is None else str(content))}</td>'

@@ -1,4 +1,4 @@
-"""What a command prints while it works and in the end: text, no progress (`--quiet`), or JSON (`--json-lines`)."""
+"""Output mode of a command: text, no progress (`--quiet`), or JSON (`--json-lines`)."""
 
 import inspect
 import json
@@ -26,22 +26,22 @@ _writing = threading.Lock()
 
 
 def begin(*, quiet: bool = False, json_lines: bool = False) -> None:
-    """Set what the command that begins now prints."""
+    """Set the output mode of the command that begins."""
     _mode.quiet, _mode.json_lines, _mode.result = quiet, json_lines, {}
 
 
 def quiet() -> bool:
-    """Say whether progress and news are left out."""
+    """Return whether progress and notices are hidden."""
     return _mode.quiet
 
 
 def json_lines() -> bool:
-    """Say whether standard output is for a machine: every line of it is one JSON object with an `event`."""
+    """Return whether every line of standard output is a JSON object with an `event`."""
     return _mode.json_lines
 
 
 def emit(event: Mapping[str, Any]) -> None:
-    """Print an event as a line of JSON on standard output, at once; any thread may."""
+    """Print an event as a line of JSON on standard output and flush; thread-safe."""
     line = json.dumps(event, ensure_ascii=False) + "\n"
     with _writing:
         sys.stdout.write(line)
@@ -49,7 +49,7 @@ def emit(event: Mapping[str, Any]) -> None:
 
 
 def put(result: Mapping[str, Any], text: str, *, err: bool = False) -> None:
-    """Print a part of a command's result as text; under `--json-lines` it waits for the last event, `result`."""
+    """Print a part of a command's result as text; under `--json-lines` add it to the last event, `result`."""
     if json_lines():
         _mode.result.update(result)
     else:
@@ -57,21 +57,21 @@ def put(result: Mapping[str, Any], text: str, *, err: bool = False) -> None:
 
 
 def reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options `--quiet` and `--json-lines`, and end its events with the result."""
+    """Decorate a command with the options `--quiet` and `--json-lines`, and emit its result as the last event."""
 
     @wraps(command)
-    def reported(*args: Any, quiet: bool = False, json_lines: bool = False, **given: Any) -> None:  # noqa: ANN401
+    def reported(*args: Any, quiet: bool = False, json_lines: bool = False, **options: Any) -> None:  # noqa: ANN401
         begin(quiet=quiet, json_lines=json_lines)
-        command(*args, **given)
+        command(*args, **options)
         if json_lines:
             emit({"event": "result", **_mode.result})
 
     options = {"quiet": Quiet, "json_lines": AsLines}
     signature = inspect.signature(command)
-    more = [
+    parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in options.items()
     ]
-    reported.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
+    reported.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *parameters])  # type: ignore[attr-defined]
     reported.__annotations__ = {**command.__annotations__, **options}
     return reported

@@ -1,4 +1,4 @@
-"""Tables of an evaluation in Markdown: scores with floors among them, and how far models are above the best floor."""
+"""Tables of an evaluation in Markdown: scores of models and baselines, and distances to the best baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ Figures = Mapping[str, Any]
 REMOVED = "in doubt @10, which condensing removes"
 SPEED = "queries per second"
 LEADS = {"stock": "stock", "condensed": "condensed", "median": "median grade"}
-"""Readings of doubt in a table."""
+"""Scoring of contested pairs -> column name."""
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
@@ -19,7 +19,7 @@ def table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def marked(name: str, mark: str) -> str:
-    """Return a model's name with what must be known of it: circular, floor or shortcut."""
+    """Return a model's name with its mark: circular, floor or shortcut."""
     return f"{name} ({mark})" if mark else name
 
 
@@ -32,41 +32,41 @@ def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 
     """Return a figure with its interval, such as `87.60 (80.12 to 93.40)`."""
     if figure is None or figure["value"] is None:
         return None
-    shown = f"{factor * figure['value']:.{digits}f}"
+    text = f"{factor * figure['value']:.{digits}f}"
     if figure["low"] is None:
-        return shown
-    return f"{shown} ({factor * figure['low']:.{digits}f} to {factor * figure['high']:.{digits}f})"
+        return text
+    return f"{text} ({factor * figure['low']:.{digits}f} to {factor * figure['high']:.{digits}f})"
 
 
 def scores(task: Figures) -> Iterator[dict[str, object]]:
-    """Yield a row per model and floor, best first, the reading that leads in the first column."""
-    beside = list(dict.fromkeys(name for each in task["scores"] for name in each["beside"]))
-    for each in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"]):
-        mark, name = "**" if each["best"] else "", marked(each["model"], each.get("floor", ""))
-        name = marked(name, "circular") if each["model"] in task["circular"] else name
+    """Yield a row per model and baseline, best first, the main scoring in the first column."""
+    further_measures = list(dict.fromkeys(name for result in task["scores"] for name in result["beside"]))
+    for result in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"]):
+        mark, name = "**" if result["best"] else "", marked(result["model"], result.get("floor", ""))
+        name = marked(name, "circular") if result["model"] in task["circular"] else name
         first = "linear gain" if task["graded"] else LEADS[task["lead"]]
         row: dict[str, object] = {
             "model": name,
-            first: f"{mark}{ranged(each[task['lead']]) or 'not defined'}{mark}",
+            first: f"{mark}{ranged(result[task['lead']]) or 'not defined'}{mark}",
         }
-        row |= {name: _beside(name, each["beside"].get(name)) for name in beside}
+        row |= {
+            name: ranged(result["beside"].get(name), 1, 0)  # a number of sources, no score
+            if name.startswith("sources")
+            else ranged(result["beside"].get(name))
+            for name in further_measures
+        }
         if task["graded"]:
-            row |= {"exponential gain": ranged(each["exponential"]), "mean of grades": ranged(each["mean"])}
+            row |= {"exponential gain": ranged(result["exponential"]), "mean of grades": ranged(result["mean"])}
         if task["verdicts"]:
             others = () if task["graded"] else ("stock", "condensed", "optimistic")
-            row |= {name: ranged(each[name]) for name in others if name != task["lead"]}
-            shares = {REMOVED: each["doubtful_at_10"], "never judged @10": each["holes_at_10"]}
+            row |= {name: ranged(result[name]) for name in others if name != task["lead"]}
+            shares = {REMOVED: result["doubtful_at_10"], "never judged @10": result["holes_at_10"]}
             row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
-        yield row | {SPEED: speed(each["queries_a_second"])}
-
-
-def _beside(name: str, figure: Mapping[str, Any] | None) -> str | None:
-    """Return a further measure in points of 100, or a number of sources as it is."""
-    return ranged(figure, 1, 0) if name.startswith("sources") else ranged(figure)
+        yield row | {SPEED: speed(result["queries_a_second"])}
 
 
 def against_floors(task: Figures, what: str) -> Iterator[str]:
-    """Yield the section on the best floor and every model's distance from it; nothing without floors."""
+    """Yield the section on the best baseline and the models' distances to it; nothing without baselines."""
     against = task["against_floors"]
     if not against:
         return
@@ -75,14 +75,14 @@ def against_floors(task: Figures, what: str) -> Iterator[str]:
     yield table(
         [
             {
-                "model": each["model"],
-                "less it": ranged(each),
-                "above it": "yes" if each["above"] else "**no**",
-                f"what {task['queries']:,} {what} would show": f"{100 * each['smallest']:.2f}"
-                if each["smallest"] is not None
+                "model": model["model"],
+                "less it": ranged(model),
+                "above it": "yes" if model["above"] else "**no**",
+                f"what {task['queries']:,} {what} would show": f"{100 * model['smallest']:.2f}"
+                if model["smallest"] is not None
                 else None,
             }
-            for each in against["models"]
+            for model in against["models"]
         ]
     )
     yield (

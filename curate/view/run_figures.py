@@ -1,4 +1,4 @@
-"""What the report shows, computed from the tables of a run: drops, overlap, lengths, samples, counts per query."""
+"""Figures of the report from the tables of a run: drops, overlap, samples, counts per query."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ NARROW = 0.05
 
 @dataclass(frozen=True)
 class Drop:
-    """How many rows of a table per stage dropped for one reason."""
+    """Number of rows of a table that a stage dropped for one reason."""
 
     stage: str
     table: str
@@ -29,7 +29,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class RetrieverGroup:
-    """What exactly these retrievers found, and no other one."""
+    """Pairs found by exactly these retrievers."""
 
     retrievers: tuple[str, ...]
     pairs: int
@@ -38,7 +38,7 @@ class RetrieverGroup:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which retrievers found the pairs of a pool; every list is in the order of `retrievers`."""
+    """Overlap of retrievers in a pool; lists are in the order of `retrievers`."""
 
     retrievers: list[str]
     pairs: int
@@ -50,12 +50,12 @@ class Overlap:
     """Relevant pairs among those found."""
     relevant_alone: list[int]
     together: list[RetrieverGroup]
-    """Every pair of the pool once, by who found it; the largest group first."""
+    """The pairs of the pool, grouped by their retrievers; the largest group first."""
 
 
 @dataclass(frozen=True)
 class QueryCounts:
-    """The pool of one query, and how its pairs were decided (in the order of `VERDICTS`)."""
+    """Pool size of one query, and its pairs by verdict (in the order of `VERDICTS`)."""
 
     query_id: str
     text: str
@@ -72,18 +72,18 @@ def counted_texts(facts: Mapping[str, Json], name: str) -> str:
 
 def drops(tables: Sequence[pl.DataFrame]) -> list[Drop]:
     """Return the `dropped` tables counted by stage, table and reason: stages as given, then the largest count first."""
-    found: list[Drop] = []
+    counts: list[Drop] = []
     for table in tables:
         counted = table.group_by("stage", "table", "reason").len("count")
         rows = counted.sort(pl.col("stage"), -pl.col("count").cast(pl.Int64), pl.col("table"), pl.col("reason"))
-        found.extend(Drop(*row) for row in rows.iter_rows())
-    return found
+        counts.extend(Drop(*row) for row in rows.iter_rows())
+    return counts
 
 
 def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
-    """Return who found the pairs of a pool, counting every hit that a retriever gave to the depth it was asked for.
+    """Return the overlap of the retrievers in a pool, counting hits down to the requested depth.
 
-    Pairs that are there as known positives alone, without a hit, are left out.
+    Known positives without a hit are left out.
     """
     pool = pool.filter(pl.col("hits").list.len() > 0)
     by = pool.select(*PAIR, by=pl.col("hits").list.eval(pl.element().struct.field("retriever")))
@@ -108,11 +108,11 @@ def _together(names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArr
     """Return the groups of pairs that the same retrievers found; `hits` is pairs x retrievers, `good` the relevant."""
     kinds, which = np.unique(hits @ (1 << np.arange(len(names))), return_inverse=True)
     counts = zip(kinds.tolist(), np.bincount(which), np.bincount(which[good], minlength=len(kinds)), strict=True)
-    found = [
-        RetrieverGroup(tuple(name for place, name in enumerate(names) if kind >> place & 1), int(size), int(relevant))
+    groups = [
+        RetrieverGroup(tuple(name for index, name in enumerate(names) if kind >> index & 1), int(size), int(relevant))
         for kind, size, relevant in counts
     ]
-    return sorted(found, key=lambda group: (-group.pairs, group.retrievers))
+    return sorted(groups, key=lambda group: (-group.pairs, group.retrievers))
 
 
 def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame) -> list[QueryCounts]:
@@ -126,26 +126,28 @@ def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame)
 
 
 def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> list[tuple[str, str, str]]:
-    """Draw `size` pairs (query_id, doc_id, verdict), as equally from every verdict as there are pairs.
+    """Draw `size` pairs (query_id, doc_id, verdict), as evenly from the verdicts as their sizes allow.
 
-    `purpose` makes draws of one seed independent of one another.
+    `purpose` makes draws with the same seed independent.
     """
     sizes: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     drawn: list[tuple[str, str, str]] = []
     for name, quota in _quotas(sizes, size).items():
         rows = verdicts.filter(pl.col("verdict") == name).select(*PAIR, "verdict").sort(PAIR)
-        places = generator(seed, "report", "pairs", *purpose, name).sample(range(len(rows)), quota)
-        drawn.extend(rows.row(place) for place in places)
+        rows_drawn = generator(seed, "report", "pairs", *purpose, name).sample(range(len(rows)), quota)
+        drawn.extend(rows.row(index) for index in rows_drawn)
     return drawn
 
 
 def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> list[tuple[str, str, str]]:
-    """Draw queries, and of each of them pairs as `stratified` does; those of a query together, the plain ones last."""
+    """Draw queries, and pairs of each by `stratified`; grouped by query, those not relevant last."""
     names = sorted(verdicts["query_id"].unique())
     chosen = sorted(generator(seed, "report", "queries to read").sample(names, min(queries, len(names))))
-    parts = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
-    drawn = [stratified(parts[(name,)], pairs, seed, name) for name in chosen]
-    return [pair for each in drawn for pair in sorted(each, key=lambda pair: pair[2] == "not relevant")]
+    by_id = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
+    drawn = [stratified(by_id[(name,)], pairs, seed, name) for name in chosen]
+    return [
+        pair for pairs_of_query in drawn for pair in sorted(pairs_of_query, key=lambda pair: pair[2] == "not relevant")
+    ]
 
 
 def excerpt(text: str, size: int) -> str:
@@ -164,19 +166,19 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
     if not bounds:
         return f"{figure:.3f}"
     digits = 3 if 0 < max(bounds) - min(bounds) < NARROW else 2
-    low, high = (f"{round(bound, digits) + 0.0:.{digits}f}" for bound in bounds)  # no minus in front of nothing
-    dash = " – " if "-" in low + high else "–"  # between a dash and a minus one cannot tell
+    low, high = (f"{round(bound, digits) + 0.0:.{digits}f}" for bound in bounds)  # avoids -0.00
+    dash = " – " if "-" in low + high else "–"  # keeps dash and minus apart
     return f"{figure:.3f} ({low}{dash}{high})"
 
 
-def stated(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
-    """Return a measure of agreement, of what `measures` returns, in the words of a language.
+def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
+    """Return a measure of agreement with its interval, in the words of a language.
 
-    With its interval; or that it is 1 by definition, where the raters used one category only; or not defined.
+    Or that it is 1 by definition, where the raters used one category only; or not defined.
     """
-    if found[name] is not None and found.get("one_category"):
+    if measures[name] is not None and measures.get("one_category"):
         return str(words["by_definition"])
-    return ranged(found[name], found["intervals"][name]) or str(words["undefined"])
+    return ranged(measures[name], measures["intervals"][name]) or str(words["undefined"])
 
 
 def between(figure: Mapping[str, Any] | None) -> str | None:
@@ -188,8 +190,8 @@ def between(figure: Mapping[str, Any] | None) -> str | None:
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:
     """Return an estimated number of things with its interval, in the words of a language."""
-    shown = [f"{figure[name]:,.0f}" for name in ("value", "low", "high") if figure[name] is not None]
-    return str(words["conclusion"]["between"].format(*shown)) if len(shown) > 1 else shown[0]
+    numbers = [f"{figure[name]:,.0f}" for name in ("value", "low", "high") if figure[name] is not None]
+    return str(words["conclusion"]["between"].format(*numbers)) if len(numbers) > 1 else numbers[0]
 
 
 def hundred(figure: Mapping[str, Any] | None) -> str | None:
@@ -202,15 +204,17 @@ def hundred(figure: Mapping[str, Any] | None) -> str | None:
 
 
 def failed(facts: Mapping[str, Json]) -> list[str]:
-    """Return the judges that did not pass the gate and judged all the same, from what the judge stage reported."""
+    """Return the judges that did not pass the gate but judged, from the report of the judge stage."""
     gate = facts.get("gate")
     measured = gate.get("judges") if isinstance(gate, Mapping) else None
-    found = measured if isinstance(measured, Mapping) else {}
-    return [name for name, each in found.items() if isinstance(each, Mapping) and each["state"] != "passed"]
+    by_judge = measured if isinstance(measured, Mapping) else {}
+    return [
+        name for name, accuracy in by_judge.items() if isinstance(accuracy, Mapping) and accuracy["state"] != "passed"
+    ]
 
 
 def only_heuristics(panel: Sequence[str], heuristic: Sequence[str]) -> bool:
-    """Say whether every judge of the panel is a heuristic, so that the labels are evidence of nothing."""
+    """Return whether all judges of the panel are heuristics, whose labels are no evidence."""
     return set(panel) <= set(heuristic)
 
 
@@ -223,7 +227,7 @@ def _quotas(sizes: Mapping[str, int], size: int) -> dict[str, int]:
     return quotas
 
 
-# What page and card begin with, in the words of a language: titles with lines, commands between backticks.
+# First section of page and card, in the words of a language: titles with lines, commands between backticks.
 
 Words = Mapping[str, Any]
 Figures = Mapping[str, Any]
@@ -231,73 +235,80 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class LeadRow:
-    """One thing to know: its title, and what is known of it."""
+    """A row of the first section: title and lines."""
 
     title: str
     lines: Sequence[str]
 
 
 def lead_rows(lead: Figures, words: Words) -> list[LeadRow]:
-    """Return what `review.lead.lead` found, in `words`, those of the report in a language."""
-    own = words["lead"]
-    rule = own["rules"].get(lead["policy"], lead["policy"])
+    """Return the result of `review.lead.lead` in the words of the report in a language."""
+    lead_words = words["lead"]
+    rule = lead_words["rules"].get(lead["policy"], lead["policy"])
     wrote = lead.get("synthetic")
     rows = {
-        **({own["synthetic"]: _synthetic(wrote, own)} if wrote else {}),
-        own["worth"]: _worth(lead, words),
-        own["kappa"]: _kappa(lead, own, words),
-        own["cost"].format(rule): _cost(lead, own, words),
-        own["read"]: [own["orders"][lead["orders"]], own["levels"][lead["levels"]]],
-        own["circular"]: _circular(lead["circular"], own),
+        **({lead_words["synthetic"]: _synthetic(wrote, lead_words)} if wrote else {}),
+        lead_words["worth"]: _worth(lead, words),
+        lead_words["kappa"]: _kappa(lead, lead_words, words),
+        lead_words["cost"].format(rule): _cost(lead, lead_words, words),
+        lead_words["read"]: [lead_words["orders"][lead["orders"]], lead_words["levels"][lead["levels"]]],
+        lead_words["circular"]: _circular(lead["circular"], lead_words),
     }
     return [LeadRow(title, list(lines)) for title, lines in rows.items()]
 
 
-def _synthetic(writers: Sequence[Figures], own: Words) -> Iterator[str]:
+def _synthetic(writers: Sequence[Figures], lead_words: Words) -> Iterator[str]:
     for writer in writers:
-        yield own["wrote"].format(writer["queries"], writer["of"], writer["writer"])
+        yield lead_words["wrote"].format(writer["queries"], writer["of"], writer["writer"])
         if writer["kin"]:
-            yield own["kin"].format(writer["family"], own["comma"].join(writer["kin"]))
-    yield own["apart"]
+            yield lead_words["kin"].format(writer["family"], lead_words["comma"].join(writer["kin"]))
+    yield lead_words["apart"]
 
 
 def _worth(lead: Figures, words: Words) -> Iterator[str]:
-    found, own = lead["effective"], words["lead"]
-    if found is None:
+    effective, lead_words = lead["effective"], words["lead"]
+    if effective is None:
         reason = words["dependence"]["reasons"][lead["not_measured"]].format(who=words["dependence"]["who"]["judges"])
-        yield own["unmeasured"].format(reason)
+        yield lead_words["unmeasured"].format(reason)
     else:
-        yield own["of"].format(_bounded(found), found["judges"])
+        yield lead_words["of"].format(_bounded(effective), effective["judges"])
 
 
-def _kappa(lead: Figures, own: Words, words: Words) -> Iterator[str]:
+def _kappa(lead: Figures, lead_words: Words, words: Words) -> Iterator[str]:
     if lead["sample"] is None:
-        yield own["nobody"]
+        yield lead_words["nobody"]
         return
-    yield own["by"].format(_shown(lead["kappa"], words), lead["sample"], lead["read"])
-    yield own["people"].format(_bounded(lead["people"])) if lead["people"] else own["alone"]
+    yield lead_words["by"].format(_shown(lead["kappa"], words), lead["sample"], lead["read"])
+    yield lead_words["people"].format(_bounded(lead["people"])) if lead["people"] else lead_words["alone"]
 
 
-def _cost(lead: Figures, own: Words, words: Words) -> Iterator[str]:
+def _cost(lead: Figures, lead_words: Words, words: Words) -> Iterator[str]:
     if lead["sample"]:
         for side, prefix in (("positives", ""), ("negatives", "negative_")):
-            yield own[side].format(*(_shown(lead[f"{prefix}{name}"], words) for name in ("precision", "recall")))
+            yield lead_words[side].format(*(_shown(lead[f"{prefix}{name}"], words) for name in ("precision", "recall")))
     share = f"{lead['contested'] / lead['judged']:.1%}" if lead["judged"] else words["undefined"]
-    yield own["contested"].format(share, lead["contested"])
+    yield lead_words["contested"].format(share, lead["contested"])
     if lead["sample"] and lead["contested"]:
-        yield own["relevant"].format(*(_shown(lead[name], words) for name in ("relevant", "held")))
+        yield lead_words["relevant"].format(*(_shown(lead[name], words) for name in ("relevant", "held")))
     if not lead["sample"]:
-        yield own["unread"]
+        yield lead_words["unread"]
 
 
-def _circular(judges: Sequence[Figures] | None, own: Words) -> Iterator[str]:
+def _circular(judges: Sequence[Figures] | None, lead_words: Words) -> Iterator[str]:
     if judges is None:
-        yield own["unchecked"]
+        yield lead_words["unchecked"]
         return
-    known = sorted(judges, key=lambda judge: -(judge["effect"]["value"] or 0))
-    warned = [each for each in known if each["warned"]]
-    shown = [own["favour"].format(each["judge"], _bounded(each["effect"], "+.3f")) for each in warned or known[:1]]
-    yield own["warned" if warned else "quiet"].format(own["comma"].join(shown)) if shown else own["unscored"]
+    by_effect = sorted(judges, key=lambda judge: -(judge["effect"]["value"] or 0))
+    warned = [judge for judge in by_effect if judge["warned"]]
+    clauses = [
+        lead_words["favour"].format(judge["judge"], _bounded(judge["effect"], "+.3f"))
+        for judge in warned or by_effect[:1]
+    ]
+    yield (
+        lead_words["warned" if warned else "quiet"].format(lead_words["comma"].join(clauses))
+        if clauses
+        else lead_words["unscored"]
+    )
 
 
 def _shown(figure: Figures | None, words: Words) -> str:
@@ -306,8 +317,8 @@ def _shown(figure: Figures | None, words: Words) -> str:
 
 def _bounded(figure: Figures, form: str = ".2f") -> str:
     """Return a figure with its interval, such as `0.62 (0.55–0.70)`."""
-    value = format(figure["value"], form)
+    number = format(figure["value"], form)
     if figure["low"] is None:
-        return value
-    shown = ranged(0.0, (figure["low"], figure["high"])) or ""
-    return f"{value} {shown.partition(' ')[2]}"
+        return number
+    interval = ranged(0.0, (figure["low"], figure["high"])) or ""
+    return f"{number} {interval.partition(' ')[2]}"

@@ -1,4 +1,4 @@
-"""Rows as lines of text, and what must be said of few."""
+"""Rows as lines of text, and caveats of small samples."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,16 +7,16 @@ HEURISTIC = "judged by heuristics alone: these figures show the machinery and ar
 
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:
-    """Return what must be said of intervals that resample so few queries, or other clusters; nothing of enough."""
+    """Return the caveat of intervals that resample few queries, or other clusters; [] for enough."""
     from curate.stats.bootstrap import FEW
 
     return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
 
 
 def caveats(figures: Mapping[str, Any], queries: int | None) -> list[str]:
-    """Return why figures that resample so many queries should not be trusted blindly; None if nothing is resampled."""
-    said = [HEURISTIC] if figures["heuristic"] else []
-    return said if queries is None else [*said, *too_few(queries)]
+    """Return the caveats of figures; `queries` is the number resampled, None if nothing is resampled."""
+    lines = [HEURISTIC] if figures["heuristic"] else []
+    return lines if queries is None else [*lines, *too_few(queries)]
 
 
 def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:
@@ -34,26 +34,28 @@ def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: object, digits: int) -> str:
-    if value is None:
+def _cell(content: object, digits: int) -> str:
+    if content is None:
         return "-"
-    if isinstance(value, float):
-        return f"{value:,.{digits}f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(content, float):
+        return f"{content:,.{digits}f}"
+    return f"{content:,}" if isinstance(content, int) else str(content)
 
 
 def ranged(figure: Mapping[str, Any], digits: int = 3) -> str:
     """Return a figure with its interval, such as `0.731 (0.700 to 0.760)`; `not defined` for None."""
     if figure["value"] is None:
         return "not defined"
-    shown = f"{figure['value']:,.{digits}f}"
-    return shown if figure["low"] is None else f"{shown} ({figure['low']:,.{digits}f} to {figure['high']:,.{digits}f})"
-
-
-def leaking(found: Mapping[str, Any]) -> str:
-    """Return what a leak check found, as one sentence."""
+    number = f"{figure['value']:,.{digits}f}"
     return (
-        f"leaks: {found['leaking_queries']:,} queries (above {found['queries']:g} by {found['encoder']}) and "
-        f"{found['leaking_pairs']:,} positives of queries near to a test query (above {found['related']:g}); "
-        f"{found['shared_pairs']:,} more positives are documents of the test set too"
+        number if figure["low"] is None else f"{number} ({figure['low']:,.{digits}f} to {figure['high']:,.{digits}f})"
+    )
+
+
+def leaking(leaks: Mapping[str, Any]) -> str:
+    """Return the result of a leak check as one sentence."""
+    return (
+        f"leaks: {leaks['leaking_queries']:,} queries (above {leaks['queries']:g} by {leaks['encoder']}) and "
+        f"{leaks['leaking_pairs']:,} positives of queries near to a test query (above {leaks['related']:g}); "
+        f"{leaks['shared_pairs']:,} more positives are documents of the test set too"
     )

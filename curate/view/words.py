@@ -1,10 +1,8 @@
 """Words of pages in a language, and the template engine that shows figures in them."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from curate.core.config import parse_yaml
 from curate.system import resources
 from curate.view import run_figures
 
@@ -17,30 +15,26 @@ def environment(words: Mapping[str, Any]) -> "Environment":
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     undefined = words["undefined"]
-    loader = FunctionLoader(resources.template)  # of sections that kinds of benchmark bring with them
-    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader)
-    made.filters |= {
-        "number": lambda value: undefined if value is None else f"{value:,}",
-        "figure": lambda value: undefined if value is None else f"{value:,.3f}",
-        "ranged": lambda value, bounds: run_figures.ranged(value, bounds) or undefined,
-        "stated": lambda found, name: run_figures.stated(found, name, words),
+    loader = FunctionLoader(resources.template)  # for templates of sections by kind of benchmark
+    engine = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader
+    )
+    engine.filters |= {
+        "number": lambda figure: undefined if figure is None else f"{figure:,}",
+        "figure": lambda figure: undefined if figure is None else f"{figure:,.3f}",
+        "ranged": lambda figure, bounds: run_figures.ranged(figure, bounds) or undefined,
+        "stated": lambda measures, name: run_figures.stated(measures, name, words),
         "interval": lambda figure: run_figures.between(figure) or undefined,
         "counted": lambda figure: run_figures.counted(figure, words),
         "hundred": lambda figure: run_figures.hundred(figure) or undefined,
-        "mean": lambda value: undefined if value is None else f"{value:,.1f}",
+        "mean": lambda figure: undefined if figure is None else f"{figure:,.1f}",
         "named": lambda keys, names: [names[key] for key in keys],
-        "share": lambda part, whole: f"{part / whole:.1%}" if whole else undefined,
+        "share": lambda count, total: f"{count / total:.1%}" if total else undefined,
     }
-    return made
+    return engine
 
 
 def strings(language: str, kind: str = "report") -> dict[str, Any]:
     """Return the words of a kind of page, report or audit, in a language; English where there are none of it."""
-    known = _words(kind)
-    return known.get(language.partition("-")[0], known["en"])
-
-
-@cache
-def _words(kind: str) -> dict[str, dict[str, Any]]:
-    words: dict[str, dict[str, Any]] = parse_yaml(resources.template(f"commands/{kind}/words.yaml"))
+    words: dict[str, Any] = resources.words(f"commands/{kind}/words.yaml", language)
     return words

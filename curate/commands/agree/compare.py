@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from curate.commands.agree import policies, system_orders
+from curate.commands.agree import policies
+from curate.commands.agree import policies as system_orders
 from curate.commands.agree.ratings_file import checked_rows
 from curate.core.config import Json
 from curate.core.errors import DataError
@@ -78,9 +79,9 @@ def compare(
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
         "policies": rows,
         "removed": policies.removed(decided, pool, queries, scale),
-        "systems": system_orders.compared(
+        "systems": system_orders.compare_orders(
             {
-                **{name: system_orders.relevant(table) for name, table in {**decided, **final}.items()},
+                **{name: system_orders.relevant_pairs(table) for name, table in {**decided, **final}.items()},
                 GRADED: gains(decided["unanimous"], scale, Gain()),
             },
             pl.concat([read_table(run / "pool", "rankings"), *([] if others is None else [others])]),

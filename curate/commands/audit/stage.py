@@ -10,7 +10,7 @@ import polars as pl
 from curate.ask import build, seating
 from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
-from curate.commands.audit.correcting import correct
+from curate.commands.audit.correction import corrected_counts
 from curate.commands.audit.labels import mean
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
@@ -195,7 +195,8 @@ def run(config: Config, context: Context) -> Report:
             "patch": audit.sizes(patches),
             "masking": _masking(context, patches),
             "corrected": [
-                correct(answers, strata(verdicts, labels), queries["query_id"].to_list()) for answers in _desks(context)
+                corrected_counts(answers, strata(verdicts, labels), queries["query_id"].to_list())
+                for answers in _desks(context)
             ],
             "systems": compare(
                 rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)

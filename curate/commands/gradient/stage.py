@@ -18,9 +18,9 @@ from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
-from curate.commands.gradient import PARAPHRASE, Config, editing, grades, mixes
-from curate.commands.gradient.editing import EDIT, SAME, EditPair
-from curate.commands.gradient.grades import CONSENSUS
+from curate.commands.gradient import PARAPHRASE, Config, editing, mixes
+from curate.commands.gradient import editing as grades
+from curate.commands.gradient.editing import CONSENSUS, EDIT, SAME, EditPair
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
@@ -211,7 +211,7 @@ def _series(config: Config, context: Context) -> tuple[dict[str, list[dict[str, 
         pairs, dropped[MIX] = mixes.pairs(config, context, queries)
         rows[MIX] = gradient.mix_rows(pairs)
     if CONSENSUS in config.kind:
-        rows[CONSENSUS], gone = grades.rows(context, queries, config.consensus)
+        rows[CONSENSUS], gone = grades.graded_rows(context, queries, config.consensus)
         dropped[CONSENSUS] = mixes.Fates(gone)
     return rows, dropped
 

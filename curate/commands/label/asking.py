@@ -13,8 +13,6 @@ from curate.pipeline.stage import Context
 from curate.system import resources
 
 PURPOSE = "label"
-LANGUAGES = ("zh", "en")
-"""Languages with prompts; others use the English ones."""
 
 
 def panel(names: Sequence[str], context: Context) -> list[AskedModel]:
@@ -26,8 +24,7 @@ def panel(names: Sequence[str], context: Context) -> list[AskedModel]:
 
 def template(context: Context) -> Question:
     """Return the packaged question; its labels are the two answers other than classes."""
-    language = context.language.split("-")[0]
-    path = resources.find("prompts", f"label-{language if language in LANGUAGES else 'en'}.yaml")
+    path = resources.prompt("label", context.language)
     return question(read_yaml(path), str(path))
 
 

@@ -9,6 +9,7 @@ import typer
 from curate.runs import completing
 from curate.runs.options import AsJson
 from curate.runs.running import open_run
+from curate.system import resources
 from curate.view.answers import answer
 from curate.view.text import as_table
 
@@ -48,5 +49,5 @@ def _lines(contents: Mapping[str, Any]) -> Iterator[str]:
         yield f"figure: {entry['name']}"
     for entry in contents["not_done"]:
         yield f"not done: {entry['name']}: {entry['found']}" + (f"\n  next: {entry['next']}" if entry["next"] else "")
-    program = "xelatex" if contents["language"] == "zh" else "pdflatex"
+    program = resources.words("commands/paper/words.yaml", contents["language"])["latex"]["program"]
     yield f"document: {contents['document']}, to be compiled by {program}"

@@ -6,22 +6,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curate.core import safe_yaml
 from curate.core.errors import DataError
 from curate.pipeline.stage import Context
 from curate.review.showing import Column, columns
+from curate.system import resources
 from curate.system.files import read_json, sha256
 from curate.tables.exporters import mteb_tasks
 
 Figures = Mapping[str, Any]
-WORDS = Path(__file__).with_name("words.yaml")
-LANGUAGES = ("en", "zh")
+WORDS = "commands/paper/words.yaml"
+LANGUAGES = tuple(resources.translations(WORDS))
 
 
 def words(language: str) -> dict[str, Any]:
     """Return column heads, captions and axis labels in one of `LANGUAGES`."""
-    words_by_language: dict[str, dict[str, Any]] = safe_yaml.parse(safe_yaml.read(WORDS))
-    return words_by_language[language]
+    words: dict[str, Any] = resources.translations(WORDS)[language]
+    return words
 
 
 @dataclass(frozen=True)

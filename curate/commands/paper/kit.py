@@ -11,6 +11,7 @@ from curate.commands.paper.evidence import LANGUAGES, Figures, PaperEvidence, wo
 from curate.commands.paper.figures import PaperFigures
 from curate.commands.paper.latex import PaperTable, document, fragment
 from curate.core.errors import MissingExtra, UserError
+from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.runs.outputs import free_place
@@ -59,8 +60,9 @@ def paper(run: Run, out: Path | None = None, language: str | None = None, progre
 
 
 def written_in(language: str) -> str:
-    """Return `zh` for any Chinese, English for every other language."""
-    return "zh" if language.partition("-")[0] == "zh" else "en"
+    """Return the language of the kit for texts of a language."""
+    tag = base_language(language)
+    return tag if tag in LANGUAGES else FALLBACK
 
 
 def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from curate.system import resources
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -130,16 +132,18 @@ SIGNS = {
     "ρ": r"\ensuremath{\rho}",
     "τ": r"\ensuremath{\tau}",
 }
-HEADS = {
-    "en": "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n",
-    "zh": "% Compile with xelatex.\n\\documentclass{ctexart}\n",
-}
 COMMON = (
     "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
     "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
 )
 LONGEST = 140
 """Maximum letters of a row: scaled to the text width, they are about 7 points high."""
+
+
+def engine(language: str) -> Mapping[str, Any]:
+    """Return the LaTeX program for a language, its preamble, and whether it knows all letters and signs (`unicode`)."""
+    program: Mapping[str, Any] = resources.words("commands/paper/words.yaml", language)["latex"]
+    return program
 
 
 def escaped(text: str, language: str) -> str:
@@ -153,7 +157,7 @@ def _letter(sign: str, language: str) -> str:
         return SPECIAL[sign]
     if sign in SIGNS:
         return SIGNS[sign]
-    if " " <= sign <= "~" or (language == "zh" and unicodedata.category(sign)[0] not in "CZ"):
+    if " " <= sign <= "~" or (engine(language)["unicode"] and unicodedata.category(sign)[0] not in "CZ"):
         return sign
     letter = unicodedata.normalize("NFD", sign)
     if len(letter) == 2 and letter[0].isascii() and letter[0].isalpha() and letter[1] in ACCENTS:
@@ -232,7 +236,7 @@ def document(
 
     `absent` is the heading and the sentences of the list of missing tables and figures.
     """
-    lines = [HEADS[language] + COMMON]
+    lines = [engine(language)["preamble"] + COMMON]
     lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]
     lines += [
         "\\begin{figure}[htbp]\n\\centering\n"

@@ -20,8 +20,6 @@ KEY = "paraphrase"
 ParaphraseRule = Literal["length", "same", "duplicate", "reply"]
 RULES: tuple[ParaphraseRule, ...] = get_args(ParaphraseRule)
 """`reply`: no sentence could be parsed. The rule on personal data is separate and in no prompt."""
-LANGUAGES = ("zh", "en")
-"""Languages with prompts; others use the English ones."""
 LAYOUT = 1
 """Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 400
@@ -98,5 +96,4 @@ def asking(context: Context, name: str) -> Question:
 
 
 def _file(context: Context, name: str) -> Path:
-    language = context.language.split("-")[0]
-    return resources.find("prompts", f"{name}-{language if language in LANGUAGES else 'en'}.yaml")
+    return resources.prompt(name, context.language)

@@ -5,11 +5,12 @@ Unconfirmed and only as good as the patterns: for testing a pipeline, no replace
 
 from collections.abc import Iterator
 
-from curate.ask.edits.dictionary import DictionarySettings, base_language, dictionary, longer, path
+from curate.ask.edits.dictionary import DictionarySettings, dictionary, longer, path
 from curate.ask.edits.question_templates import TEMPLATES, Wording, wording
 from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.core.errors import ConfigError
+from curate.core.languages import base_language
 from curate.core.sampling import shuffled
 from curate.pipeline.stage import Context
 from curate.system import resources
@@ -23,7 +24,7 @@ def lexer(config: DictionarySettings, context: Context) -> Lexer:
 
 def _known(config: DictionarySettings, context: Context) -> bool:
     """Whether there is a dictionary; ConfigError if the configured one is missing."""
-    packaged = f"synonyms-{base_language(context)}.tsv"
+    packaged = f"synonyms-{base_language(context.language)}.tsv"
     is_packaged = any((folder / packaged).is_file() for folder in resources.folders("annotations"))
     return is_packaged or (config.dictionary is not None and path(config, context).is_file())
 

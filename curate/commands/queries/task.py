@@ -17,6 +17,7 @@ from curate.ask.personal_data import PersonalData
 from curate.commands.queries import Config
 from curate.core.config import check, digest, read_yaml, text_digest
 from curate.core.errors import ConfigError
+from curate.core.languages import base_language
 from curate.core.messages import Reply, Request
 from curate.core.progress import StepLabel, counting
 from curate.core.records import Document
@@ -29,7 +30,7 @@ from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
 from curate.system import resources
 from curate.system.corpus import TableCorpus
-from curate.tables.readers.settings import LETTERS, OTHER, base, language
+from curate.tables.readers.settings import LETTERS, OTHER, language
 
 TENTHS = 10
 
@@ -145,8 +146,6 @@ GOOD = "good"
 QueryRule = Literal["reply", "empty", "language", "length", "copied", "duplicate", "personal"]
 RULES: tuple[QueryRule, ...] = get_args(QueryRule)
 """Rules, in the order of the checks; `reply`: no query could be parsed."""
-LANGUAGES = ("zh", "en")
-"""Languages with prompts; others use the English ones."""
 LAYOUT = 1
 """Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 400
@@ -235,8 +234,7 @@ def filtering(context: Context) -> Question:
 
 
 def _file(context: Context, name: str) -> Path:
-    language = base(context.language)
-    return resources.find("prompts", f"{name}-{language if language in LANGUAGES else 'en'}.yaml")
+    return resources.prompt(name, context.language)
 
 
 # Rules for a synthetic query that need no model.
@@ -269,8 +267,8 @@ class QueryRules:
     @classmethod
     def of(cls, config: Config, context: Context, real: set[str]) -> "QueryRules":
         """Return the rules of a run."""
-        base_language = base(context.language)
-        return cls(config, base_language if base_language in LETTERS else OTHER, PersonalData.of(context), real)
+        tag = base_language(context.language)
+        return cls(config, tag if tag in LETTERS else OTHER, PersonalData.of(context), real)
 
     def broken(self, query: str, document: DrawnDocument) -> QueryRule | None:
         """Return the first rule that a query breaks; None if it is accepted."""

@@ -30,7 +30,7 @@ def ready(
     Exit code 0 only if every point is ok; each open point names the command to type. --out writes the folder all the
     same, and its text says what is open.
     """
-    from curate.commands.ready.checklist import checklist
+    from curate.commands.ready.points import checklist
     from curate.core.errors import CheckFailed
 
     folder = run_folder(run, "give the run: an export does not hold who judged, read and compared what is in it")

@@ -1,18 +1,119 @@
-"""Points on labels and texts: licence, metadata, human checks, judges, leaks, privacy, self-preference."""
+"""Points on exported texts: none empty or duplicated, none in two splits, and their lengths."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
-from curate.commands.ready.texts import lengths, texts
+import polars as pl
+
+from curate.commands.ready import pull_request
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.core.config import Json
 from curate.pipeline import circularity
 from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks
 from curate.runs import card_facts
 from curate.runs.leaks import COMPARED, digests
+from curate.runs.runner import Run
 from curate.tables.exporters.task_metadata import licence_problem, missing
+from curate.tables.kinds.benchmark_kind import COLUMNS
 from curate.view.run_figures import failed
+
+RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
+"""Configuration of a retrieval task -> columns in which rows must differ."""
+TITLE = "title"
+"""Column that may be empty."""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """The texts of one configuration of a task, by split."""
+
+    place: str
+    """Task and configuration, for messages."""
+    parts: Sequence[pl.DataFrame]
+
+    @property
+    def empty(self) -> int:
+        """Return the number of rows with a missing or blank text."""
+        blank = pl.any_horizontal((_bare(name) == "").fill_null(True) for name in self._columns)
+        return sum(split.filter(blank).height for split in self.parts)
+
+    @property
+    def lengths(self) -> pl.Series:
+        """Return the characters of every text, without surrounding blanks."""
+        counted = [
+            split.select(_bare(name).str.len_chars()).to_series() for split in self.parts for name in self._columns
+        ]
+        return pl.concat([lengths.rename("characters") for lengths in counted]).drop_nulls()
+
+    @property
+    def _columns(self) -> list[str]:
+        return [name for name in self.parts[0].columns if name != TITLE]
+
+
+def _bare(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).str.strip_chars()
+
+
+def texts_point(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on texts: ok if none is empty or duplicated, within or between splits."""
+    problems = [problem for table in text_tables(evidence) for problem in _problems(table)]
+    if problems:
+        return ReadyPoint("texts", "not ok", "; ".join(problems), evidence.command("texts"))
+    return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")
+
+
+def lengths_point(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on lengths: ok if no text is shorter than `limits.shortest` characters."""
+    least, short, ranges = evidence.limits["shortest"], list[str](), list[str]()
+    for table in text_tables(evidence):
+        characters: list[int] = table.lengths.to_list()
+        if n_short := sum(length < least for length in characters):
+            short.append(f"{table.place}: {n_short:,} of {len(characters):,} texts have fewer than {least} characters")
+        elif characters:
+            ranges.append(f"{table.place} {min(characters):,} to {max(characters):,} (mean {fmean(characters):.0f})")
+    if short:
+        finding = f"{'; '.join(short)}; take them out of the source"
+        return ReadyPoint("lengths", "not ok", finding, evidence.command("short"))
+    return ReadyPoint("lengths", "ok", f"characters: {', '.join(ranges)}")
+
+
+def text_tables(evidence: ReadyEvidence) -> Iterator[TextTable]:
+    """Yield the tables of texts of every exported task."""
+    for folder, front in evidence.fronts.items():
+        type_columns = COLUMNS.get(front["mteb"]["type"])
+        for config in front["configs"]:
+            name = config["config_name"]
+            columns = (
+                RETRIEVED.get(name, ()) if type_columns is None else type_columns[0] if config.get("default") else ()
+            )
+            if columns:
+                yield TextTable(f"{folder} {name}", _splits(evidence, folder, config, columns))
+
+
+def _splits(
+    evidence: ReadyEvidence, folder: str, config: Mapping[str, Sequence[Mapping[str, str]]], columns: Sequence[str]
+) -> list[pl.DataFrame]:
+    task_folder = evidence.run.folder / "export" / "mteb" / folder
+    read = [pl.read_parquet(task_folder / file["path"]) for file in config["data_files"]]
+    return [table.select([name for name in columns if name in table.columns]) for table in read]
+
+
+def _problems(table: TextTable) -> Iterator[str]:
+    splits = table.parts
+    if table.empty:
+        yield f"{table.place}: {table.empty:,} empty"
+    if double := sum(split.height - split.n_unique() for split in splits):
+        yield f"{table.place}: {double:,} there twice"
+    if (shared := sum(split.unique().height for split in splits) - pl.concat(splits).n_unique()) > 0:
+        yield f"{table.place}: {shared:,} in several splits"
+
+
+# Points on labels and texts: licence, metadata, human checks, judges, leaks, privacy, self-preference.
 
 
 def licence(evidence: ReadyEvidence) -> ReadyPoint:
@@ -123,5 +224,37 @@ def favours(evidence: ReadyEvidence) -> ReadyPoint:
     return ReadyPoint("circularity", "ok", f"none of {len(figures['judges'])} judges gains by judging itself")
 
 
-POINTS = (licence, metadata, texts, lengths, people, gate, kin, leaks, privacy, favours)
+POINTS = (licence, metadata, texts_point, lengths_point, people, gate, kin, leaks, privacy, favours)
 """Points without an evaluation, in display order."""
+
+
+# Checklist of a benchmark before publication; nothing is sent or scored.
+
+
+def ready_points(evidence: ReadyEvidence) -> list[ReadyPoint]:
+    """Return the points of a run; UserError without an up-to-date export."""
+    _ = evidence.folders  # first, because it raises without an export, which all other points are about
+    return [*(point(evidence) for point in POINTS), *scored(evidence)]
+
+
+def checklist(run: Run, out: Path | None = None) -> dict[str, Any]:
+    """Return all points and their counts by state; with `out`, also write the folder for a pull request.
+
+    A pull request adds two points: the upload of the texts, and task names that are free in mteb.
+    """
+    evidence = ReadyEvidence(run)
+    run_points = ready_points(evidence)
+    written = None if out is None else pull_request.write(evidence, run_points, out)
+    run_points += written.points if written else []
+    states = Counter(point.state for point in run_points)
+    return {
+        "run": str(run.folder),
+        "ready": states["ok"] == len(run_points),
+        "ok": states["ok"],
+        "not_ok": states["not ok"],
+        "not_measured": states["not measured"],
+        "points": [asdict(point) for point in run_points],
+        "folder": None if written is None else str(written.folder),
+        "files": written.files if written else [],
+        "edited": written.edited if written else [],
+    }

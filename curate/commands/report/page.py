@@ -11,7 +11,7 @@ from typing import Any
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
 from curate.commands.report.verdict import sentence, verdict
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel import judge_dependence
 from curate.panel.sampling_design import DECIDED
@@ -74,12 +74,8 @@ def with_kinds(words: Mapping[str, Any], contents: Shown, language: str) -> dict
 
 def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
     """Return the words of a task type's section; in English, or its first language, if this one is missing."""
-    words_by_language: dict[str, dict[str, Any]] = parse_yaml(resources.template(kind.words))
-    return (
-        words_by_language.get(language.partition("-")[0])
-        or words_by_language.get("en")
-        or next(iter(words_by_language.values()))
-    )
+    words: Mapping[str, Any] = resources.words(kind.words, language)
+    return words
 
 
 # The charts of the report page, as SVG.

@@ -18,6 +18,7 @@ from curate.commands.report import Config, figures
 from curate.commands.report.figures import Labels, Shown, ShownKind, ShownPair, Step
 from curate.commands.report.page import page
 from curate.core.config import Json
+from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
@@ -29,6 +30,7 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
 from curate.runs import card_facts
 from curate.stats.distribution import Spread, spread
+from curate.system import resources
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
@@ -72,7 +74,8 @@ def run(config: Config, context: Context) -> Report:
 
 def _write(contents: Shown, config: Config, context: Context) -> None:
     language = config.language or context.language
-    second_language = "en" if language.partition("-")[0] == "zh" else "zh"
+    tags = resources.translations("commands/report/words.yaml")
+    second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
     write_text(context.out / "report.html", page(contents, language, second_language))
 
 

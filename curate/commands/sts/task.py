@@ -15,7 +15,6 @@ from typing import Literal, Protocol, Self, get_args
 
 from pydantic import model_validator
 
-from curate.ask.edits.dictionary import base_language
 from curate.ask.edits.question_templates import Wording
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import Entry
@@ -178,9 +177,6 @@ def read(wanted: Sequence[Kind], reply: Reply) -> RewritingReply:
 
 # Prompts by language.
 
-LANGUAGES = ("zh", "en")
-"""Languages with prompts; others use the English ones."""
-
 
 def ends_in_a_mark(text: str) -> bool:
     """Whether a text has the form of a question, for languages without templates."""
@@ -188,8 +184,7 @@ def ends_in_a_mark(text: str) -> bool:
 
 
 def _file(context: Context, name: str) -> Path:
-    language = base_language(context)
-    return resources.find("prompts", f"sts-{name}-{language if language in LANGUAGES else 'en'}.yaml")
+    return resources.prompt(f"sts-{name}", context.language)
 
 
 def generator_prompt(context: Context) -> RewritingPrompt:

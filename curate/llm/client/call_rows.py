@@ -1,4 +1,4 @@
-"""The rows of `calls` that an answer or a failure comes to: online or in a batch, they are the same."""
+"""Rows of `calls` for replies and failures, the same online and in batches."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from curate.llm.cost import EstimatedUsage, Price, cost
 
 
 class SentRequest(Protocol):
-    """What is known of a request once its text is gone: a task, or an item of a batch."""
+    """A request without its text: a task, or an item of a batch."""
 
     @property
     def key(self) -> str:
@@ -43,7 +43,7 @@ def reply_row(
     seconds: float,
     guess: EstimatedUsage | None,
 ) -> Call:
-    """Return the row of a reply; without usage it costs the most that it may, without a price None."""
+    """Return the row of a reply; its cost is `most` without usage, None without a price."""
     usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept
     return replace(
         _row(task, account, reading.form, seconds, reply.model, reply.finish, raw),
@@ -61,8 +61,8 @@ def reply_row(
 
 
 def failure_row(task: SentRequest, account: Account, form: str, error: ProviderError, seconds: float) -> Call:
-    """Return the row of a request that got no reply; the reason stands in place of one."""
-    divisible = error.too_long or error.refused  # a ledger of before has the first alone, and its name
+    """Return the row of a request without a reply; it holds the reason instead."""
+    divisible = error.too_long or error.refused  # older ledgers have only too_long, hence the name
     reason = canonical({"error": error.cause if divisible else str(error), "too_long": divisible})
     return _row(task, account, form, seconds, model="", finish="error", raw=reason)
 
@@ -70,10 +70,10 @@ def failure_row(task: SentRequest, account: Account, form: str, error: ProviderE
 def lost_row(
     task: SentRequest, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
 ) -> Call:
-    """Return the row of a try whose outcome is unknown; the cost is the most that it may be."""
-    told = error if isinstance(error, ProviderError) else None
-    reason = f"{told or type(error).__name__}"  # any other error's words may repeat the prompt
-    raw = canonical({"error": reason, "too_long": False, "said": told.said if told else ""})
+    """Return the row of an attempt with unknown outcome; its cost is the upper bound `most`."""
+    provider_error = error if isinstance(error, ProviderError) else None
+    reason = f"{provider_error or type(error).__name__}"  # any other error's words may repeat the prompt
+    raw = canonical({"error": reason, "too_long": False, "said": provider_error.said if provider_error else ""})
     row = _row(task, account, LOST, seconds, model="", finish="error", raw=raw)
     return replace(row, cost=most, currency=price.currency) if price else row
 
@@ -81,9 +81,9 @@ def lost_row(
 def read(
     reader: Callable[[Reply], ReplyResult], reply: Reply, *, private: bool = False
 ) -> tuple[ReplyResult, Exception | None]:
-    """Return what a reply comes to, or nothing and the bug by which: what was paid is written down first.
+    """Return the result of a reply; a bug in the reader is returned, so that the paid reply is written first.
 
-    The words of a `private` one are then not kept.
+    The text of a `private` reply is then not stored.
     """
     try:
         return reader(reply), None

@@ -1,6 +1,6 @@
-"""A canary prompt: as long as a prompt that a vendor counted too short, with a code at each end to be given back.
+"""A canary prompt: as long as a prompt whose token count was impossibly low, with a code at each end to repeat.
 
-A server whose context window is too small cuts prompts and says nothing; what it then grades it never saw.
+A server whose context window is too small cuts prompts silently, and the model grades texts that it never saw.
 """
 
 from curate.core.config import digest
@@ -19,11 +19,11 @@ _RULE = (
     'Reply with one JSON object and nothing else: {"first": "...", "last": "..."}'
 )
 _ROOM = 200
-"""Tokens of an answer, at least."""
+"""Minimum token limit of the answer."""
 
 
 def canary(request: Request) -> Task:
-    """Return the canary that is as long as a request, by the same estimate and in the same script."""
+    """Return a canary of the estimated length and the script of a request."""
     key = digest(["canary", request.digest])
     first, last = key[:8], key[8:16]
     size = estimate(request)
@@ -31,14 +31,13 @@ def canary(request: Request) -> Task:
     count = max(round((size.prompt - tokens(_RULE)) / tokens(line.format(1000) + "\n")), 1)
     text = "\n".join([f"CODE {first}", *(line.format(1000 + number) for number in range(count)), f"CODE {last}"])
     form = json_object({name: {"type": "string"} for name in ("first", "last")})
-    asked = Request((Message("system", _RULE), Message("user", text)), max(request.max_tokens, _ROOM), form)
+    canary_request = Request((Message("system", _RULE), Message("user", text)), max(request.max_tokens, _ROOM), form)
 
     def read(reply: Reply) -> ReplyResult:
         returned = all(code in (reply.text or "") for code in (first, last))
         return ReplyResult(form=READ if returned else CUT)
 
-    return Task(asked, read, _failed, weight=0, purpose=CANARY)
+    def failed(_error: ProviderError) -> ReplyResult:
+        return ReplyResult(form="failed")
 
-
-def _failed(_error: ProviderError) -> ReplyResult:
-    return ReplyResult(form="failed")
+    return Task(canary_request, read, failed, weight=0, purpose=CANARY)

@@ -1,9 +1,9 @@
-"""A circuit breaker: after many failed tries in a row nothing is sent for a while, then one request probes."""
+"""A circuit breaker: after many failed attempts in a row nothing is sent for a while, then one request probes."""
 
 from dataclasses import dataclass
 
 FEWEST = 10
-"""Tries that must fail in a row, at least; and as many as there may be calls at the same time, twice."""
+"""Minimum failed attempts in a row to open; at least twice the number of slots, too."""
 MOST_PROBES = 5
 LONGEST_S = 60.0
 
@@ -22,7 +22,7 @@ class Breaker:
     probing: bool = False
 
     def pause(self, now: float) -> float:
-        """Return the seconds to wait before a try; 0 is a leave to send, to one request at a time while it is open."""
+        """Return the seconds to wait before an attempt; 0 allows it, while open only to one request at a time."""
         if now < self.until:
             return self.until - now
         if not self.opened:
@@ -55,5 +55,5 @@ class Breaker:
 
     @property
     def broken(self) -> bool:
-        """Say whether so many probes failed that it is not worth waiting."""
+        """Return whether more than MOST_PROBES probes in a row failed."""
         return self.opened > MOST_PROBES

@@ -1,4 +1,4 @@
-"""Dispatcher of one judge's requests: slots, rate limit, circuit breaker, payment, and what becomes of each reply."""
+"""Dispatcher of one judge's requests: slots, rate limit, circuit breaker, billing, and handling of replies."""
 
 import asyncio
 import time
@@ -26,29 +26,29 @@ from curate.llm.exchange_rates import shown
 from curate.system.retry_after import LONGEST_S
 
 MOST_REFUSED = 10
-"""Refusals of a judge that never answered after which it is misconfigured: it is not the texts."""
+"""Refusals after which a judge that never answered counts as misconfigured: it is not the texts."""
 MOST_REFUSED_IN_A_ROW = 40
 """Refusals in a row that are for the texts: ten passages that are all refused one by one are 19. More are failures."""
 FIRST = 5
-"""Calls at the same time while nobody knows whether a judge reads its prompts."""
+"""Concurrent calls until it is known whether a judge reads its prompts."""
 MOST_FAILED = 5
-"""Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
+"""Requests in a row without an answer, after all attempts, that stop a judge: it is not the texts."""
 DOUBT_S = 0.05
-"""Pause between two looks at whether enough was answered to see that a judge can be read."""
+"""Pause between checks whether enough replies arrived to know that a judge is readable."""
 COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
 
 class JudgeDispatcher(Haltable):
-    """The state of one judge's asking; only the event loop touches it."""
+    """State of one judge's requests; not thread-safe, used in one event loop."""
 
     def __init__(
-        self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress, tell: Callable[[str], None]
+        self, job: Job, ledger: Ledger, shared_budget: Purse, progress: PaidProgress, tell: Callable[[str], None]
     ) -> None:
         super().__init__()
         self.tell, self.waited = tell, False
         limits = job.limits
-        self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
+        self.job, self.ledger, self.purse, self.progress = job, ledger, shared_budget, progress
         self.gate = ConcurrencyLimit(limits.concurrency, FIRST if job.watch and job.watch.undecided else None)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
@@ -57,7 +57,7 @@ class JudgeDispatcher(Haltable):
             job.account,
             limits.price,
             ledger,
-            purse.budget,
+            shared_budget.budget,
             limits.tokens_a_han,
             job.watch,
             mixed_models=limits.mixed_models,
@@ -69,7 +69,7 @@ class JudgeDispatcher(Haltable):
         self.running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Settle every task; `stop` says why if not all could be."""
+        """Run every task; `stop` holds the reason if not all could be."""
         try:
             self.tally.check()
             self._progress()
@@ -87,35 +87,35 @@ class JudgeDispatcher(Haltable):
             await self.job.provider.close()
 
     async def _tasks(self) -> AsyncIterator[Task]:
-        """Yield the tasks; they are made in a thread, because a claim may have to wait for the ledger."""
+        """Yield the tasks, made in a thread, since a claim may have to wait for the ledger."""
         tasks = iter(self.job.tasks)
-        while some := await asyncio.to_thread(list, islice(tasks, self.job.limits.concurrency)):
-            for task in some:
+        while chunk := await asyncio.to_thread(list, islice(tasks, self.job.limits.concurrency)):
+            for task in chunk:
                 yield task
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            self.running.discard(task)
+            error = None if task.cancelled() else task.exception()
+            if error is not None and not isinstance(error, Halted):
+                self.halt(error)
+
         running = asyncio.get_running_loop().create_task(work)
         self.running.add(running)
-        running.add_done_callback(self._ended)
-
-    def _ended(self, work: asyncio.Task[None]) -> None:
-        self.running.discard(work)
-        error = None if work.cancelled() else work.exception()
-        if error is not None and not isinstance(error, Halted):
-            self.halt(error)
+        running.add_done_callback(ended)
 
     async def _later(self, task: Task) -> None:
         await self._settle(task, await self.gate.enter())
 
     async def _settle(self, task: Task, entry: int) -> None:
-        """Settle a task in a slot that is already taken, and start the smaller ones that it leaves."""
+        """Run a task in its slot, and start the smaller tasks that remain."""
         try:
             reading = await self._exchange(task, entry)
         finally:
             self.gate.leave()
-        for each in reading.again:
-            self._start(self._later(each))
-        self.done += task.weight - sum(each.weight for each in reading.again)
+        for smaller in reading.again:
+            self._start(self._later(smaller))
+        self.done += task.weight - sum(smaller.weight for smaller in reading.again)
         self._progress()
 
     def _progress(self) -> None:
@@ -123,14 +123,14 @@ class JudgeDispatcher(Haltable):
             self.progress(self.label, self.job.total, self.done, self._money())
 
     def _money(self) -> str:
-        """Return what was spent on this judge in its own currency, and under a cap on all of them together."""
+        """Return the amount spent on this judge in its currency, and with a budget that of all judges."""
         price, budget = self.meter.price, self.purse.budget
-        own = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
+        spent = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
         cap = "" if budget.policy.amount is None else f"all {shown(budget.spent, None)} of {budget.policy.shown()}"
-        return ", ".join(filter(None, (own, cap)))
+        return ", ".join(filter(None, (spent, cap)))
 
     async def _exchange(self, task: Task, entry: int) -> ReplyResult:
-        """Send a request, and write down the reply or the failure."""
+        """Send a request, and write the reply or the failure to the ledger."""
         started, limits = time.monotonic(), self.job.limits
         guess = estimate(task.request)
         try:
@@ -138,7 +138,7 @@ class JudgeDispatcher(Haltable):
         except ProviderError as error:
             if self._is_text(error) or self._stays_garbled(error):
                 return await self._refused(task, error, started)
-            if error.broke:  # after all its tries, which take about a minute
+            if error.broke:  # after all its attempts, which take about a minute
                 raise ProviderError(f"{self.job.name}: {error}", fatal=True) from None
             if error.fatal:  # says nothing of this request: it is sent again on the next run
                 raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
@@ -146,7 +146,9 @@ class JudgeDispatcher(Haltable):
             row = failure_row(task, self._account(task), reading.form, error, time.monotonic() - started)
             await self.ledger.write(reading.ratings, row)
             self.bill.failed += 1
-            self._lost(error)
+            self.failed += not (error.too_long or error.refused)  # these two are for the text
+            if self.failed >= MOST_FAILED:
+                self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))
             return reading
         reading, broken = read(task.read, reply, private=task.request.private)
         most = self.meter.bound(guess) / self.meter.rate
@@ -165,13 +167,13 @@ class JudgeDispatcher(Haltable):
             self.gate.widen(limits.concurrency)
         return reading
 
-    def _doubt(self, task: Task, told: Usage, guess: EstimatedUsage) -> None:
-        """Say once that a vendor's count of tokens cannot be true, and look whether its model gets whole prompts."""
+    def _doubt(self, task: Task, reported: Usage, guess: EstimatedUsage) -> None:
+        """Notify once that a token count is impossibly low, and send a canary to see whether prompts are cut."""
         if self.doubted:
             return
         self.doubted = True
         self.tell(
-            f"{self.job.name}: {told.prompt:,} tokens cannot be the count of a prompt of about "
+            f"{self.job.name}: {reported.prompt:,} tokens cannot be the count of a prompt of about "
             f"{guess.prompt:,}; replies with such a count are charged at the most that they may cost"
         )
         if self.job.canary and self.ledger.last_form(self.job.account.judge_digest, CANARY) != READ:
@@ -184,7 +186,7 @@ class JudgeDispatcher(Haltable):
             refuse_cut(self.job.name)
 
     def _is_text(self, error: ProviderError) -> bool:
-        """Say whether a refusal is for what is asked; raise it as fatal if all were refused that there ever were."""
+        """Return whether a refusal is for the text of the request; raise it as fatal if every request was refused."""
         if not error.refused:
             return False
         self.refused += 1
@@ -193,19 +195,19 @@ class JudgeDispatcher(Haltable):
         return self.refused <= MOST_REFUSED_IN_A_ROW
 
     def _stays_garbled(self, error: ProviderError) -> bool:
-        """Say whether a request that never gets an answer does so while others do: then it is for the text.
+        """Return whether an unreadable reply is for the text of the request: others were answered.
 
-        Not twice without an answer in between, which an outage would be.
+        False for a second one without an answer in between, which would be an outage.
         """
         error.refused = error.garbled and bool(self.bill.calls) and not self.failed
         self.failed += error.refused
         return error.refused
 
     async def _refused(self, task: Task, error: ProviderError, started: float) -> ReplyResult:
-        """Ask for parts of what was refused, and write it down; the last part is refused for good.
+        """Write a refusal to the ledger and return the parts to ask for; a single passage is refused for good.
 
-        Before the first answer of this asking nobody knows that it is the text. What was refused alone is asked for
-        again if the judge never answered, else it has failed.
+        Before the first answer of this call it may not be the text: a single passage is then asked again if the judge
+        never answered before, else it counts as failed.
         """
         reading = task.failed(error)
         if not (self.bill.calls or reading.again):
@@ -219,7 +221,7 @@ class JudgeDispatcher(Haltable):
         return reading
 
     async def _try(self, task: Task, entry: int, guess: EstimatedUsage) -> Reply:
-        """Send a request once, with the most that it may cost held against the cap, when breaker and pace let it."""
+        """Send a request once, when breaker and rate limit allow it; its cost bound is reserved meanwhile."""
         hold = await self.purse.hold(self.meter.bound(guess), self.job.name, lambda: self.stop)
         try:
             tokens = self.meter.tokens(guess)
@@ -229,23 +231,23 @@ class JudgeDispatcher(Haltable):
             await self.purse.release(hold)
 
     async def _send(self, task: Task, entry: int, guess: EstimatedUsage, tokens: float, hold: Hold) -> Reply:
-        """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
+        """Send a request; update breaker, rate limit, slots and bill by the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
         self.flying += 1
         try:
-            said = await self.job.provider.answer(task.request)
-            reply = replace(said, usage=believed(said.usage, guess.fewest))
+            answer = await self.job.provider.answer(task.request)
+            reply = replace(answer, usage=believed(answer.usage, guess.fewest))
             self._need_whole(task, reply)
-            if said.usage and not reply.usage:
-                self._doubt(task, said.usage, guess)
+            if answer.usage and not reply.usage:
+                self._doubt(task, answer.usage, guess)
             self.tally.pay(reply.usage, guess, lambda: self.meter.bound(guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
             if error.unknown:
                 await self._forfeit(task, guess, error, started, hold)
             raise
-        except BaseException as error:  # a bug, or a second Ctrl-C: the request is on its way all the same
+        except BaseException as error:  # a bug, or a second Ctrl-C: the request was sent and may be billed
             if reply is None:
                 await self._forfeit(task, guess, error, started, hold)
             raise
@@ -259,9 +261,9 @@ class JudgeDispatcher(Haltable):
         return reply
 
     def _need_whole(self, task: Task, reply: Reply) -> None:
-        """Raise ProviderError for a reply without an answer that ended for no known reason: it may pass later.
+        """Raise ProviderError for a reply without an answer that ended for an unknown reason: a retry may succeed.
 
-        One with some of the answers is a whole object, and counts: many servers name no reason at all.
+        A reply with some answers is a complete object and counts: many servers name no reason at all.
         """
         if reply.finish != "other":
             return
@@ -274,7 +276,9 @@ class JudgeDispatcher(Haltable):
         while task.purpose or await self.job.ours(task):
             now = time.monotonic()
             doubt = DOUBT_S if self.tally.doubts(self.flying) else 0.0
-            pause = doubt or self.pace.pause(tokens, now) or self.breaker.pause(now)  # last, for 0 may be its one probe
+            pause = (
+                doubt or self.pace.pause(tokens, now) or self.breaker.pause(now)
+            )  # last: a breaker that returns 0 has admitted its one probe
             if self.stop:
                 raise Halted
             if not pause:
@@ -291,7 +295,7 @@ class JudgeDispatcher(Haltable):
         if error.fatal or error.useless:
             self.breaker.good()  # the vendor is there
             return
-        if not (self.waited or self.bill.calls or error.overloaded):  # nobody may be there, which is said once
+        if not (self.waited or self.bill.calls or error.overloaded):  # the server may be down: one notice
             self.waited = True
             self.tell(f"{self.job.name}: {error}; trying again, for some minutes at most")
         self.breaker.bad(now, int(self.gate.limit))
@@ -303,7 +307,7 @@ class JudgeDispatcher(Haltable):
     async def _forfeit(
         self, task: Task, guess: EstimatedUsage, error: BaseException, started: float, hold: Hold
     ) -> None:
-        """Count a request at its bound, and write it down: it was sent, and may be billed."""
+        """Bill a request at its bound, and write it to the ledger: it was sent, and may be billed."""
         most = self.meter.bound(guess)
         self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price
@@ -312,9 +316,3 @@ class JudgeDispatcher(Haltable):
 
     def _account(self, task: Task) -> Account:
         return replace(self.job.account, purpose=task.purpose or self.job.account.purpose)
-
-    def _lost(self, error: ProviderError) -> None:
-        """End the lane if too many requests in a row failed for another reason than their length."""
-        self.failed += not (error.too_long or error.refused)
-        if self.failed >= MOST_FAILED:
-            self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))

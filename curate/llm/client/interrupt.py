@@ -1,4 +1,4 @@
-"""Ctrl-C while an event loop works: a call instead of an exception in the middle of things."""
+"""Ctrl-C while an event loop runs: a callback instead of an exception at any point."""
 
 import asyncio
 import signal
@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 LISTENING_S = 0.2
-"""A thread that waits hears of Ctrl-C only when it wakes up, where the system gave the signal to another one."""
+"""Seconds between wake-ups of a waiting thread, which otherwise may not notice a Ctrl-C that another one got."""
 
 
 @contextmanager
 def interruptible(pressed: Callable[[], None]) -> Iterator[None]:
-    """Call `pressed` on Ctrl-C while the block lasts, where this is the main thread: only that one can."""
-    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    """Call `pressed` on Ctrl-C within the block; only in the main thread, which alone can handle signals."""
+    loop, earlier_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     try:
         loop.add_signal_handler(signal.SIGINT, pressed)
     except (NotImplementedError, ValueError, RuntimeError):
@@ -26,14 +26,14 @@ def interruptible(pressed: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, earlier_handler)
 
 
 def complete(work: Coroutine[Any, Any, Result], pressed: Callable[[], None]) -> Result:
-    """Return what a coroutine returns, as `asyncio.run` does; in a thread where this one has a loop that runs already.
+    """Return the result of a coroutine, like `asyncio.run`; in another thread if this one runs a loop (notebook).
 
-    So it is in a notebook. `pressed` is called there on Ctrl-C, which raises KeyboardInterrupt in this thread while it
-    waits; elsewhere the coroutine asks `interruptible` for that.
+    There Ctrl-C raises KeyboardInterrupt in this thread, which then calls `pressed`; elsewhere the coroutine uses
+    `interruptible` itself.
     """
     try:
         asyncio.get_running_loop()

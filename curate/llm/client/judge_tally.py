@@ -1,4 +1,4 @@
-"""Tally of one judge's replies, online or in batches: what they cost, who gave them, and when the judge is given up."""
+"""Tally of one judge's replies, online or in batches: cost, models, and unreadable replies that stop the judge."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from curate.llm.reply_faults import REFUSED, ReplyFault, fault, sample
 from curate.llm.token_rate import token_rate
 
 MOST_UNREADABLE = 10
-"""Answers in a row that nobody can read after which a judge is given up that never gave one which can be read."""
+"""Unreadable replies in a row that stop a judge which never gave a readable one."""
 MOST_FRUITLESS = 50
-"""Answers in a row that settled nothing after which any judge is: asking in smaller parts costs money too."""
+"""Replies in a row without a result that stop any judge: asking in smaller parts costs money too."""
 
 
 class Unreadable(RunFailed):
-    """Judges gave nothing that can be read, so often in a row that they were given up; `jobs` names them."""
+    """Judges were stopped after too many unreadable replies in a row; `jobs` names them."""
 
     def __init__(self, message: str, jobs: Sequence[str]) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class Unreadable(RunFailed):
 
 
 class JudgeTally:
-    """What the replies of one judge came to; only the event loop of the asking touches it."""
+    """Tally of one judge's replies; not thread-safe, used in one event loop."""
 
     def __init__(
         self,
@@ -48,16 +48,16 @@ class JudgeTally:
         self.models = ledger.models(account.judge_digest, account.rubric_digest)
         self.bill = Bill()
         self.readable = account.purpose != "judge" and bool(self.models)
-        """Whether a reply settled something; one of before may have, where no rating tells."""
+        """Whether a reply gave a result; earlier ones may have, where the ledger has no ratings of the purpose."""
         self.faults = Counter[ReplyFault]()
-        """What is wrong with the replies in a row that settled nothing."""
+        """Faults of the current row of replies without a result."""
         self.last: dict[ReplyFault, tuple[Reply, Request | None]] = {}
-        """The last reply of every fault, and the request, where it is at hand."""
+        """Fault -> its last reply, and the request if known."""
         self.seen = 0
-        """Replies that are written down and read."""
+        """Replies written to the ledger and read."""
 
     def pay(self, usage: Usage | None, guess: EstimatedUsage | None, most: Callable[[], float], hold: Hold) -> None:
-        """Count a reply at what it cost, or at the `most` that it may where the vendor told no usage."""
+        """Bill a reply at its cost, or at the bound `most` if the vendor reported no usage."""
         paid = cost(usage, self.meter.price)
         if usage and guess:
             self.meter.learn(guess, usage)
@@ -67,20 +67,20 @@ class JudgeTally:
         hold.turn(spent)
 
     def forfeit(self, most: float, hold: Hold) -> None:
-        """Count a request at its bound: it was sent, and may be billed."""
+        """Bill a request at its bound: it was sent, and may be billed."""
         self.bill.lost += 1
         self.bill.spent += most
         hold.turn(most)
 
     def check(self, model: str = "") -> None:
-        """Raise RunFailed if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
+        """Raise RunFailed if this model and those in the ledger are several; a reply may name no model."""
         if model and model not in self.models:
             self.models.append(model)
         if not self.mixed_models:
             refuse_mixture(self.name, self.models)
 
     def read(self, reply: Reply, reading: ReplyResult, request: Request | None = None) -> None:
-        """Count a reply that is written down; RunFailed if it names another model than those before."""
+        """Count a reply in the ledger; RunFailed if it names another model than earlier ones."""
         self.seen += 1
         if reading.fruitful:
             self.readable = True
@@ -95,32 +95,32 @@ class JudgeTally:
 
     @property
     def unreadable(self) -> int:
-        """Return how many of the replies in a row that settled nothing nobody can read; a refusal is read."""
+        """Return the unreadable replies in the current row without a result; refusals are readable."""
         return self.faults.total() - self.faults[REFUSED]
 
     def doubts(self, flying: int) -> bool:
-        """Say whether the calls in flight, if nobody can read their replies either, are enough to give a judge up."""
+        """Return whether the calls in flight, if unreadable too, would be enough to stop the judge."""
         flying += self.bill.calls - self.seen  # and those that are being written
         return not self.readable and self.unreadable + flying >= MOST_UNREADABLE
 
     def need_fruit(self, answers: int = MOST_FRUITLESS) -> None:
-        """Raise Unreadable if the last `answers` replies, and as many as MOST_FRUITLESS, all settled nothing.
+        """Raise Unreadable if the last `answers` replies, at least MOST_FRUITLESS, had no result.
 
-        So do MOST_UNREADABLE of a judge of which nothing could ever be read.
+        MOST_UNREADABLE are enough for a judge without any readable reply.
         """
         if not (self.faults.total() >= answers >= MOST_FRUITLESS or self._never_readable()):
             return
         [(wrong, _)] = self.faults.most_common(1)
         reply, request = self.last[wrong]
-        shown = sample(reply, request) if request else ""
+        excerpt = sample(reply, request) if request else ""
         raise Unreadable(
             f"{self.name}: {self.faults.total()} answers in a row gave nothing that can be read, and are paid: "
-            f"{wrong.said}{f', such as {shown!r}' if shown else ''}; {wrong.remedy}",
+            f"{wrong.said}{f', such as {excerpt!r}' if excerpt else ''}; {wrong.remedy}",
             [self.name],
         )
 
     def _never_readable(self) -> bool:
-        """Say whether enough replies cannot be read, and none could be, by the ledger neither."""
+        """Return whether enough replies are unreadable, and none was readable, by the ledger either."""
         if self.readable or self.unreadable < MOST_UNREADABLE:
             return False
         key = self.account.judge_digest, self.account.rubric_digest, self.account.replicate
@@ -129,7 +129,7 @@ class JudgeTally:
 
 
 def refuse_unread(who: str, watch: Watch | None) -> None:
-    """Raise Unreadable if what a judge's grades follow is not what it was given to read."""
+    """Raise Unreadable if a judge's grades do not depend on its prompts."""
     if watch and (finding := watch.finding()):
         raise Unreadable(
             f"{who} does not read its prompts: {finding}; its grades are kept and are in no consensus. Take it out of "
@@ -150,7 +150,7 @@ def refuse_cut(who: str) -> None:
 
 
 def refuse_mixture(who: str, models: Sequence[str]) -> None:
-    """Raise RunFailed if a judge's replies named several models: their ratings are not those of one judge."""
+    """Raise RunFailed if a judge's replies named several models."""
     if len(models) > 1:
         raise RunFailed(
             f"{who}: its replies name several models ({', '.join(models)}), so its ratings are not those of one judge; "

@@ -15,21 +15,21 @@ from curate.llm.client.heartbeat import beating
 from curate.system.owners import gone, owner
 
 PAUSE_S = 0.25
-"""Between two looks at what others gave back, at first; each is twice as long as the one before."""
+"""First pause in seconds between checks whether others released money; doubles up to LONGEST_S."""
 LONGEST_S = 5.0
 
 
 class Purse:
-    """What an asking may spend; only its event loop touches it."""
+    """Budget shared with other processes; not thread-safe, used in one event loop."""
 
     def __init__(self, budget: Budget, ledger: Ledger) -> None:
         self.budget = budget
         self.news = asyncio.Condition()
-        """Notified when some of the money came free, and when an asking ends."""
+        """Notified when money is released, and when a judge stops."""
         self.elsewhere = 0.0
-        """What other processes under this cap have spent or hold."""
+        """Amount spent or reserved by other processes under this budget."""
         self.returning = False
-        """Whether some of that may come back."""
+        """Whether another process may release some of its reservation."""
         self._allowed = self._again = 0.0
         self._pause = PAUSE_S
         self._taking = asyncio.Lock()
@@ -37,7 +37,7 @@ class Purse:
 
     @contextmanager
     def open(self, halt: Callable[[BaseException], None]) -> Iterator[None]:
-        """Be seen by the other processes while the block lasts, and give back in the end what is not spent."""
+        """Take part in the shared budget within the block; unspent reservations are released at its end."""
         budget, cap = self.budget, self.budget.policy
         if cap.amount is None:
             yield
@@ -51,13 +51,13 @@ class Purse:
         finally:
             budget.began = caps.began
             if caps.began is not None:
-                with suppress(DataError):  # what is not given back counts until this process is gone
+                with suppress(DataError):  # an unreleased amount counts until this process ends
                     caps.leave(budget.spent)
 
     async def fits(self, amount: float) -> bool:
-        """Say whether the cap leaves room for an amount beside all that is spent or held, here and elsewhere."""
+        """Return whether the budget covers an amount in addition to all spent or reserved, here and elsewhere."""
         budget, cap = self.budget, self.budget.policy.amount
-        if self._caps is None or cap is None or not amount:  # a model without a price is outside of any cap
+        if self._caps is None or cap is None or not amount:  # a model without a price does not count
             return True
         async with self._taking:
             if budget.spent + budget.held + amount <= self._allowed:
@@ -76,10 +76,9 @@ class Purse:
             return False
 
     async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> Hold:
-        """Hold an amount; near the cap wait for calls in flight, which mostly come to less than is held for them.
+        """Reserve an amount; near the limit wait for calls in flight, which mostly cost less than reserved.
 
-        BudgetError, in the name of who asks, if there is no room and nothing that may come back; Halted if the asking
-        ends meanwhile.
+        BudgetError, with `who` as subject, if nothing can be released any more; Halted if `stopped` meanwhile.
         """
         budget = self.budget
         async with self.news:
@@ -93,12 +92,12 @@ class Purse:
         return budget.hold(amount)
 
     async def release(self, hold: Hold) -> None:
-        """Give back what was held for a call that is over, and tell those who wait."""
+        """Release the reservation of a completed call, and notify waiting ones."""
         hold.turn(0.0)
         self._again = 0.0
         async with self.news:
             self.news.notify_all()
 
     def exceeded(self, who: str, what: str) -> BudgetError:
-        """Return the error of a request that may pass the cap."""
+        """Return the error for a request that may exceed the budget."""
         return self.budget.policy.exceeded(who, what, self.budget.spent, self.elsewhere)

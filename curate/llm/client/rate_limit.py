@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 PARTS = 10
 """A tenth of a minute holds a tenth of the limit, so that a minute's share is not sent in one burst."""
 TRAVEL = 1 / 8
-"""Longest way of a request to the vendor that is reckoned with, as a part of a minute."""
+"""Assumed maximum time of a request to reach the vendor, as a share of a minute."""
 
 
 @dataclass
 class Sent:
-    """A request that was sent: what it weighs, and the latest moment at which it reached the vendor."""
+    """A sent request: its weight, and the latest time at which it reached the vendor."""
 
     weight: float
     arrived: float
@@ -19,28 +19,28 @@ class Sent:
 
 @dataclass
 class Window:
-    """A limit on the weight of the requests that arrive within any stretch of time.
+    """Sliding-window limit on the weight of requests that arrive within any `seconds`.
 
-    A vendor counts arrivals, which lie between sending and reply. So a request counts from its sending until a stretch
-    after its reply, or after the longest way that is reckoned with.
+    A vendor counts arrivals, which are between sending and reply. So a request counts from its sending until `seconds`
+    after its reply, or after the assumed maximum travel time.
     """
 
     limit: float
     seconds: float
     travel: float = 0.0
     weight: float = 0.0
-    """Of all that counts now."""
+    """Weight of all requests that count now."""
     _counted: deque[Sent] = field(default_factory=deque)
 
     def pause(self, weight: float, now: float) -> float:
-        """Return the seconds until it is worth asking again, 0 if a request of this weight may be sent now.
+        """Return the seconds until the next check, 0 if a request of this weight may be sent now.
 
-        What is heavier than the limit goes alone: the vendor will say what it thinks of it.
+        A request above the limit is sent alone: the vendor decides.
         """
         while self._counted and self._counted[0].arrived + self.seconds <= now:
             self.weight -= self._counted.popleft().weight
         if not self._counted:
-            self.weight = 0.0  # sums of floats leave crumbs
+            self.weight = 0.0  # removes rounding errors
             return 0.0
         free = self.weight + weight <= self.limit
         return 0.0 if free else self._counted[0].arrived + self.seconds - now
@@ -53,7 +53,7 @@ class Window:
         return request
 
     def replied(self, request: Sent, weight: float, now: float) -> None:
-        """Note that a request has certainly arrived, and what it turned out to weigh."""
+        """Note that a request has arrived, and its final weight."""
         if request.arrived + self.seconds > now:
             self.weight += weight - request.weight
             request.weight = weight
@@ -82,19 +82,19 @@ class RateLimit:
 
     @property
     def limited(self) -> bool:
-        """Say whether there is a limit at all."""
+        """Return whether there is a limit."""
         return bool(self._windows)
 
-    def count(self, at: float, tokens: int | None) -> None:
-        """Count a request of an earlier process, which arrived by then; of unknown tokens it weighs all that may be."""
+    def count(self, arrived: float, tokens: int | None) -> None:
+        """Count a request of an earlier process that arrived by then; unknown tokens count as the whole limit."""
         for window, by_token in self._windows:
             weight = 1.0 if not by_token else window.limit if tokens is None else tokens
-            window.replied(window.sent(weight, at), weight, at)
+            window.replied(window.sent(weight, arrived), weight, arrived)
 
     def replied(self, request: list[Sent], tokens: float, now: float) -> None:
         """Count its reply, with the tokens that it used."""
-        for each, (window, by_token) in zip(request, self._windows, strict=True):
-            window.replied(each, tokens if by_token else 1.0, now)
+        for sent, (window, by_token) in zip(request, self._windows, strict=True):
+            window.replied(sent, tokens if by_token else 1.0, now)
 
 
 def _windows(limit: int | None, minute_s: float) -> list[Window]:

@@ -105,7 +105,7 @@ class Watch(Protocol):
 
     @property
     def undecided(self) -> bool:
-        """Say whether there are too few replies for a finding; until then few requests are sent at a time."""
+        """Return whether there are too few replies for a finding; until then few requests are sent at a time."""
         ...
 
     def add(self, ratings: Sequence[Rating]) -> None:

@@ -1,7 +1,7 @@
-"""Say whether a text orders a grader about: who, what and which grade, close together, in eleven languages.
+"""Detection of orders to a grader: addressee, action and grade close together, in eleven languages.
 
-No word is an order. Each says something (orders.yaml, `weights`), and what stands in one or two sentences is added up;
-words of medicine count against it, for surgery, tumours and evidence are graded too.
+No single word is an order. Every word has concepts with weights (orders.yaml, `weights`), which are added up over one
+or two sentences; medical words count against an order, since surgery, tumours and evidence are graded too.
 """
 
 import re
@@ -20,12 +20,12 @@ from curate.system.resources import data_file
 _ENDS = re.compile(r"[。!?؟\n()（）]+|\.(?=\s|$)")
 _DENSE = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")
 _SURE = 5
-"""Letters of a word that is hardly another one in another language."""
+"""Minimum letters of a word that is unlikely to be another word in another language."""
 _ORDER = frozenset({"order", "direct", "reveal"})
 _CLOSE = 8
-"""Code points between an order and a grade right behind it."""
+"""Maximum code points between an order and a grade after it."""
 _FAR, _FAR_DENSE = 260, 90
-"""Code points that may lie between the words of an order; the second where a word has two of them."""
+"""Maximum code points of an order; the second for scripts whose words have about two."""
 
 
 class _Form(Section):
@@ -48,7 +48,7 @@ class _File(Section):
 
 @dataclass(frozen=True)
 class Orders:
-    """What orders are made of, and how texts are read."""
+    """Patterns and weights of orders, and the normalisation of texts."""
 
     file: _File
     languages: Mapping[str, Words]
@@ -60,13 +60,13 @@ class Orders:
     """Letters without accents, Arabic without vowels, simplified characters."""
 
     def found(self, text: str, runs: Sequence[tuple[int, int]] = (), more: Iterable[str] = ()) -> bool:
-        """Say whether a text holds an order; it is in NFKC, with its capitals.
+        """Return whether a text holds an order; it must be in NFKC, with its capitals.
 
-        `runs` are places of letters that stood apart, `more` is known besides.
+        `runs` are the spans of letters that were spaced, `more` further concepts of the text.
         """
         text = self.plain(text)
         small = text.lower()
-        if len(small) != len(text):  # places must stay where they are
+        if len(small) != len(text):  # offsets must not move
             small = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
         others = [name for name, script in self.scripts.items() if script.search(small)]
         common = [hit for name in others for hit in self._hits(name, small, runs)]
@@ -75,50 +75,48 @@ class Orders:
         latin = [self._hits(name, small, runs) for name in self.file.latin]
         # Words that calm do so in any language: an English text has words of orders in French, too.
         common += {hit for hits in latin for hit in hits if "cool" in hit.concepts and hit.end - hit.start >= _SURE}
-        windows, said = list(_windows(text)), frozenset(more)
-        return any(self._ordered([*common, *hits], windows, said) for hits in latin)
+        windows, concepts = list(_windows(text)), frozenset(more)
+        return any(self._ordered([*common, *hits], windows, concepts) for hits in latin)
 
     def plain(self, text: str) -> str:
-        """Return a text as words are read."""
+        """Return a text in the form in which words are searched."""
         return text if text.isascii() else text.translate(self.plainer)
 
     def parted(self, name: str) -> bool:
-        """Say whether words of a language stand between signs or blanks, whole."""
+        """Return whether words of a language are separated by spaces or punctuation."""
         return name not in self.file.edges
 
     def _hits(self, name: str, text: str, runs: Sequence[tuple[int, int]]) -> list[WordHit]:
-        known = self.languages[name]
-        return known.apart.hits(text) + [hit for start, end in runs for hit in known.joined.hits(text, start, end)]
+        words = self.languages[name]
+        return words.apart.hits(text) + [hit for start, end in runs for hit in words.joined.hits(text, start, end)]
 
-    def _ordered(self, hits: Sequence[WordHit], windows: Sequence[tuple[int, int]], more: frozenset[str]) -> bool:
-        said = more.union(*(hit.concepts for hit in hits))
-        if not any(all(not said.isdisjoint(need) for need in form.needs) for form in self.file.forms.values()):
+    def _ordered(
+        self, hits: Sequence[WordHit], windows: Sequence[tuple[int, int]], text_concepts: frozenset[str]
+    ) -> bool:
+        concepts = text_concepts.union(*(hit.concepts for hit in hits))
+        if not any(all(not concepts.isdisjoint(need) for need in form.needs) for form in self.file.forms.values()):
             return False
         hits = sorted(hits)
-        places = [hit.start for hit in hits]
-        near = (hits[bisect_left(places, start) : bisect_left(places, end)] for start, end in windows)
-        return any(self.weighed(words, more) for words in near if words or more)
+        starts = [hit.start for hit in hits]
+        near = (hits[bisect_left(starts, start) : bisect_left(starts, end)] for start, end in windows)
+        return any(self.weighed(words, text_concepts) for words in near if words or text_concepts)
 
     def weighed(self, hits: Sequence[WordHit], more: frozenset[str] = frozenset()) -> str | None:
-        """Return the form of order that words close together make; None if they make none."""
-        said = more.union(*(hit.concepts for hit in hits))
-        covered = {less for concept in said for less in self.file.covers.get(concept, ())}
-        few, many, calm = self.file.calm
-        said |= _near(hits)
+        """Return the form of order that words close together form; None for none."""
+        concepts = more.union(*(hit.concepts for hit in hits))
+        covered = {less for concept in concepts for less in self.file.covers.get(concept, ())}
+        below_many, many, calm = self.file.calm
+        order_ends = {hit.end for hit in hits if not _ORDER.isdisjoint(hit.concepts)}
+        grade_starts = [hit.start for hit in hits if "grade" in hit.concepts]
+        if any(0 <= start - end + 1 <= _CLOSE for start in grade_starts for end in order_ends):
+            concepts |= {"near"}
         words = len({hit.start for hit in hits if "cool" in hit.concepts})
-        against = 0 if not words else few if words < many else calm
+        against = 0 if not words else below_many if words < many else calm
         for name, form in self.file.forms.items():
-            total = sum(form.weights.get(concept, 0) for concept in said - covered) + against
-            if total >= self.file.least and all(not said.isdisjoint(need) for need in form.needs):
+            total = sum(form.weights.get(concept, 0) for concept in concepts - covered) + against
+            if total >= self.file.least and all(not concepts.isdisjoint(need) for need in form.needs):
                 return name
         return None
-
-
-def _near(hits: Sequence[WordHit]) -> set[str]:
-    """Return `near` if a grade follows right behind an order."""
-    ends = {hit.end for hit in hits if not _ORDER.isdisjoint(hit.concepts)}
-    grades = [hit.start for hit in hits if "grade" in hit.concepts]
-    return {"near"} if any(0 <= start - end + 1 <= _CLOSE for start in grades for end in ends) else set()
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
@@ -133,12 +131,15 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def orders() -> Orders:
-    """Return what is read from orders.yaml and words/."""
+    """Return the content of orders.yaml and words/."""
     path = data_file("llm/prompt_injection/orders.yaml")
     file = check(_File, read_yaml(path), str(path))
     plainer = _plainer(file.simpler.split(), file.letters)
     raw = {
-        name: {said: [word.translate(plainer).lower() for word in each] for said, each in words.read(name).items()}
+        name: {
+            concept: [word.translate(plainer).lower() for word in entries]
+            for concept, entries in words.read(name).items()
+        }
         for name in (*file.scripts, *file.latin)
     }
     edges = {name: file.edges.get(name, file.edges["default"]) for name in raw}

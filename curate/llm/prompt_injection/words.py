@@ -1,6 +1,6 @@
 """Words of a language by concept, and a pattern that finds them.
 
-A file of words/ is concept -> words with `;` between them: (a|b) stands for either, * at the end for any ending.
+A file of words/ is concept -> words with `;` between them: (a|b) is either, * at the end any ending.
 """
 
 import re
@@ -20,7 +20,7 @@ _Node = dict[str, "_Node"]
 
 
 class WordHit(NamedTuple):
-    """A word that stands in a text, or a grade."""
+    """A match of a word, or of a grade, in a text."""
 
     start: int
     end: int
@@ -29,16 +29,16 @@ class WordHit(NamedTuple):
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds the longest word at each place of a text."""
+    """Finds the longest word at every position of a text."""
 
     concepts: Mapping[str, tuple[str, ...]]
-    """Word -> what it says."""
+    """Word -> its concepts."""
     edges: Sequence[str] = ("", "")
-    """What stands before and after a word."""
+    """Patterns before and after a word."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The words as one pattern; to make it takes a tenth of a second, and most runs need few."""
+        """The words as one pattern, compiled on first use: that takes a tenth of a second, and most runs need few."""
         return re.compile(f"(?={self.edges[0]}({_tree(self.concepts)}){self.edges[1]})")
 
     def hits(self, text: str, start: int = 0, end: int | None = None) -> list[WordHit]:
@@ -47,10 +47,10 @@ class Finder:
         for match in self.pattern.finditer(text, start, len(text) if end is None else end):
             if match.end(1) > reached:
                 reached = match.end(1)
-                hits.append(WordHit(match.start(1), reached, self._said(" ".join(match[1].split()))))
+                hits.append(WordHit(match.start(1), reached, self._concepts(" ".join(match[1].split()))))
         return hits
 
-    def _said(self, word: str) -> tuple[str, ...]:
+    def _concepts(self, word: str) -> tuple[str, ...]:
         if word in self.concepts:
             return self.concepts[word]
         stems = (f"{word[:end]}*" for end in range(len(word), 0, -1))
@@ -59,33 +59,35 @@ class Finder:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of one language, in the form in which texts are read."""
+    """Finders of the words of one language."""
 
     apart: Finder
-    """Words that end where the language's do."""
+    """Words with the word boundaries of the language."""
     joined: Finder
-    """The same in letters that stood apart, where nobody knows where a word ends."""
+    """The same words in spaced letters, whose word boundaries are unknown."""
 
 
-def spelled(item: str) -> Iterator[str]:
-    """Yield every word that an item of a file stands for."""
-    group = _GROUP.search(item)
+def spelled(entry: str) -> Iterator[str]:
+    """Yield every word of an entry of a file, alternatives expanded."""
+    group = _GROUP.search(entry)
     if group is None:
-        yield " ".join(item.split())
+        yield " ".join(entry.split())
         return
-    for way in group[1].split("|"):
-        yield from spelled(f"{item[: group.start()]}{way}{item[group.end() :]}")
+    for alternative in group[1].split("|"):
+        yield from spelled(f"{entry[: group.start()]}{alternative}{entry[group.end() :]}")
 
 
 def read(language: str) -> dict[str, list[str]]:
     """Return the words of a language's file by concept."""
     entries = read_yaml(data_file(f"llm/prompt_injection/words/{language}.yaml"))
     assert isinstance(entries, dict)
-    return {name: [word for item in str(items).split(";") for word in spelled(item)] for name, items in entries.items()}
+    return {
+        name: [word for entry in str(items).split(";") for word in spelled(entry)] for name, items in entries.items()
+    }
 
 
 def compiled(entries: Mapping[str, Sequence[str]], edges: Sequence[str]) -> Words:
-    """Return what finds the words of a language, given what stands before and after a word."""
+    """Return the finders of a language's words, given the patterns before and after a word."""
     concepts: dict[str, tuple[str, ...]] = {}
     for name, words in entries.items():
         for word in words:
@@ -96,13 +98,13 @@ def compiled(entries: Mapping[str, Sequence[str]], edges: Sequence[str]) -> Word
 
 
 def _tree(words: Iterable[str]) -> str:
-    """Return a pattern of words that looks at a letter once: they share what they begin with; it finds the longest."""
+    """Return a pattern of words as a trie: common prefixes are shared; it finds the longest word."""
     root: _Node = {}
     for word in words:
-        at = root
+        node = root
         for letter in word:
-            at = at.setdefault(letter, {})
-        at[""] = {}
+            node = node.setdefault(letter, {})
+        node[""] = {}
     return _branch(root)
 
 

@@ -47,16 +47,16 @@ class AnthropicProvider(SdkProvider):
         return merged(body, config.extra_body)
 
     @staticmethod
-    def read(data: Mapping[str, object], raw: str) -> Reply | None:
+    def read(answer: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it; thinking blocks are no answer."""
-        blocks = data.get("content")
+        blocks = answer.get("content")
         if not isinstance(blocks, list):
             return None
         return Reply(
             text=spoken(blocks),
-            finish=_FINISH.get(str(data.get("stop_reason")), "other"),
-            model=model_id(data),
-            usage=usage(data.get("usage")),
+            finish=_FINISH.get(str(answer.get("stop_reason")), "other"),
+            model=model_id(answer),
+            usage=usage(answer.get("usage")),
             thoughts=any(inner(block, "type") == "thinking" for block in blocks),
             raw=raw,
         )
@@ -70,21 +70,21 @@ class AnthropicProvider(SdkProvider):
         return client
 
 
-def usage(data: object) -> Usage | None:
+def usage(counts: object) -> Usage | None:
     """Return the tokens of a call; the vendor counts cached tokens beside the prompt, `prompt` holds their sum.
 
-    None where the server sends none, or what cannot be.
+    None if the server sends none, or impossible counts.
     """
-    plain, output = count(data, "input_tokens"), count(data, "output_tokens")
+    plain, output = count(counts, "input_tokens"), count(counts, "output_tokens")
     if plain is None or output is None:
         return None
-    cached = count(data, "cache_read_input_tokens") or 0
-    written = count(data, "cache_creation_input_tokens") or 0
-    found = Usage(
+    cached = count(counts, "cache_read_input_tokens") or 0
+    written = count(counts, "cache_creation_input_tokens") or 0
+    tokens = Usage(
         prompt=plain + max(cached, 0) + max(written, 0),
         cached=cached,
         written=written,
         output=output,
-        reasoning=count(data, "output_tokens_details", "thinking_tokens") or 0,
+        reasoning=count(counts, "output_tokens_details", "thinking_tokens") or 0,
     )
-    return None if plain < 0 else believed(found)
+    return None if plain < 0 else believed(tokens)

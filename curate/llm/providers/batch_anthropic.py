@@ -33,7 +33,7 @@ _STATUS: Mapping[object, int] = {
 
 
 class AnthropicBatch(Batching, AnthropicProvider):
-    """One model behind a messages address that has batches beside it."""
+    """One model behind a messages address with the API of batches."""
 
     most_items: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 240_000_000  # the vendor says 256 MB
@@ -60,7 +60,7 @@ class AnthropicBatch(Batching, AnthropicProvider):
                 useless=True,
             ) from None
 
-    async def orphans(self, mark: str, known: Callable[[str], bool]) -> Mapping[str, set[str]]:  # noqa: ARG002
+    async def orphans(self, mark: str, is_known: Callable[[str], bool]) -> Mapping[str, set[str]]:  # noqa: ARG002
         """Return nothing: batches bear no mark here."""
         return {}
 
@@ -69,9 +69,9 @@ class AnthropicBatch(Batching, AnthropicProvider):
         async with self._bounded(batch_id):
             batch = await self._open().messages.batches.retrieve(batch_id)
         word, counts = batch.processing_status, batch.request_counts
-        done = counts.succeeded + counts.errored + counts.canceled + counts.expired
+        completed = counts.succeeded + counts.errored + counts.canceled + counts.expired
         seconds = (batch.ended_at - batch.created_at).total_seconds() if batch.ended_at else None
-        return BatchState(word == "ended", word, done, seconds)
+        return BatchState(word == "ended", word, completed, seconds)
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
@@ -109,8 +109,8 @@ class AnthropicBatch(Batching, AnthropicProvider):
 async def _body(items: BinaryIO) -> AsyncIterator[bytes]:
     """Yield the lines of a file as one JSON object."""
     items.seek(0)
-    before = _HEAD
+    prefix = _HEAD
     for line in items:
-        yield before + line.rstrip(b"\n")
-        before = b","
+        yield prefix + line.rstrip(b"\n")
+        prefix = b","
     yield _TAIL

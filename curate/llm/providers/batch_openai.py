@@ -29,7 +29,7 @@ _REGISTERED_S = 1.0
 
 
 class OpenAIBatch(Batching, OpenAIProvider):
-    """One model behind a chat completions address that has files and batches beside it."""
+    """One model behind a chat completions address with the APIs of files and batches."""
 
     most_items: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 190_000_000  # the vendor says 200 MB
@@ -58,10 +58,10 @@ class OpenAIBatch(Batching, OpenAIProvider):
                 raise
             return created
 
-    async def orphans(self, mark: str, known: Callable[[str], bool]) -> Mapping[str, set[str]]:
-        """Return the batches that bear a mark and are not known, with the keys of their items.
+    async def orphans(self, mark: str, is_known: Callable[[str], bool]) -> Mapping[str, set[str]]:
+        """Return the batches with a mark that are not known -> keys of their items.
 
-        A vendor that lists no batches has none; a fatal error is left to the next step to raise.
+        Empty if the vendor cannot list batches, or on a fatal error, which the next step raises.
         """
         try:
             listed = await self._listed()
@@ -69,14 +69,16 @@ class OpenAIBatch(Batching, OpenAIProvider):
             if error.fatal or error.useless:
                 return {}
             raise
-        found: dict[str, set[str]] = {}
+        keys_by_batch: dict[str, set[str]] = {}
         for batch in listed:
             ours = (batch.metadata or {}).get("curate") == mark and batch.status != "failed"
-            if ours and not known(batch.id):
+            if ours and not is_known(batch.id):
                 rows = self._rows(batch.id, self._content(batch.input_file_id))
                 with suppress(BatchGone):  # its file was deleted
-                    found[batch.id] = {key async for row in rows if isinstance(key := row.get("custom_id"), str)}
-        return found
+                    keys_by_batch[batch.id] = {
+                        key async for row in rows if isinstance(key := row.get("custom_id"), str)
+                    }
+        return keys_by_batch
 
     async def poll(self, batch_id: str) -> BatchState:
         """Return how far a batch is; BatchGone if there is none of this id."""

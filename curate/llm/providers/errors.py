@@ -103,7 +103,7 @@ def worded(error: ProviderError, requests: Sequence[Request]) -> ProviderError:
 
 
 def filtered(reply: Rejection) -> bool:
-    """Say whether a content filter refused this prompt, which counts as an answer."""
+    """Return whether a content filter refused this prompt, which counts as an answer."""
     return reply.status == 400 and said(reply.body)[0] in _FILTERED
 
 
@@ -122,10 +122,10 @@ def said(body: str) -> tuple[str, str]:
     return code, message if isinstance(message, str) else _words(error)
 
 
-def _words(value: object) -> str:
+def _words(content: object) -> str:
     """Return the texts in a value of JSON, in its order."""
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return value if isinstance(value, str) else " ".join(filter(None, map(_words, children)))
+    children = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
+    return content if isinstance(content, str) else " ".join(filter(None, map(_words, children)))
 
 
 def told_status(raw: str) -> int | None:
@@ -173,7 +173,7 @@ def _too_long(status: int, code: str, message: str) -> bool:
 
 
 def quotes(message: str, requests: Sequence[Request]) -> bool:
-    """Say whether a message may quote a request: `_QUOTE` characters in common; of a private request always True."""
+    """Return whether a message may quote a request: `_QUOTE` characters in common; of a private request always True."""
     texts = [turn.content for request in requests for turn in request.messages if turn.role != "system"]
     fragments = {message[start : start + _QUOTE] for start in range(len(message) - _QUOTE + 1)}
     return any(request.private for request in requests) or any(

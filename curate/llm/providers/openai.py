@@ -46,24 +46,24 @@ class OpenAIProvider(SdkProvider):
         return merged(body, config.extra_body)
 
     @staticmethod
-    def read(data: Mapping[str, object], raw: str) -> Reply | None:
+    def read(answer: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it.
 
         A null content stays None even if `reasoning_content` holds text: thoughts are no answer. They remain in `raw`.
         """
-        choices = data.get("choices")
+        choices = answer.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
-        if data.get("error") or inner(choice, "error") or not isinstance(inner(choice, "message"), Mapping):
+        if answer.get("error") or inner(choice, "error") or not isinstance(inner(choice, "message"), Mapping):
             return None  # a text beside an error is half of one
         content = inner(choice, "message", "content")
-        parts = content if isinstance(content, list) else []
-        thoughts = [inner(part, "type") not in TEXTS for part in parts]
+        blocks = content if isinstance(content, list) else []
+        thoughts = [inner(block, "type") not in TEXTS for block in blocks]
         refusal = inner(choice, "message", "refusal")
         return Reply(
-            text=content if isinstance(content, str) else spoken(parts),
+            text=content if isinstance(content, str) else spoken(blocks),
             finish="refusal" if refusal else _FINISH.get(str(inner(choice, "finish_reason")), "other"),
-            model=model_id(data),
-            usage=usage(data.get("usage")),
+            model=model_id(answer),
+            usage=usage(answer.get("usage")),
             thoughts=any(
                 (*thoughts, inner(choice, "message", "reasoning_content"), inner(choice, "message", "reasoning"))
             ),
@@ -96,22 +96,22 @@ def _cached_prefix(request: Request) -> dict[str, Json]:
     }
 
 
-def usage(data: object) -> Usage | None:
+def usage(counts: object) -> Usage | None:
     """Return the tokens of a call; prompt counts include cached ones here.
 
-    None where the server sends none, or what cannot be.
+    None if the server sends none, or impossible counts.
     """
-    prompt, output = count(data, "prompt_tokens"), count(data, "completion_tokens")
+    prompt, output = count(counts, "prompt_tokens"), count(counts, "completion_tokens")
     if prompt is None or output is None:
         return None
-    cached = count(data, "prompt_tokens_details", "cached_tokens")
+    cached = count(counts, "prompt_tokens_details", "cached_tokens")
     if cached is None:  # DeepSeek's word for it
-        cached = count(data, "prompt_cache_hit_tokens") or 0
-    found = Usage(
+        cached = count(counts, "prompt_cache_hit_tokens") or 0
+    tokens = Usage(
         prompt=prompt,
         cached=min(cached, prompt),
-        written=min(count(data, "prompt_tokens_details", "cache_write_tokens") or 0, prompt - min(cached, prompt)),
+        written=min(count(counts, "prompt_tokens_details", "cache_write_tokens") or 0, prompt - min(cached, prompt)),
         output=output,
-        reasoning=count(data, "completion_tokens_details", "reasoning_tokens") or 0,
+        reasoning=count(counts, "completion_tokens_details", "reasoning_tokens") or 0,
     )
-    return believed(found)
+    return believed(tokens)

@@ -133,7 +133,7 @@ class SdkProvider(ABC):
 
     @staticmethod
     @abstractmethod
-    def read(data: Mapping[str, object], raw: str) -> Reply | None:
+    def read(answer: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a provider's JSON, None if it contains none."""
 
     async def _post(self, body: bytes) -> str:
@@ -237,14 +237,14 @@ def shortened(raw: str) -> str:
     return short if len(short) <= KEPT else ""
 
 
-def _cut(value: object, depth: int) -> object:
-    if isinstance(value, str):
-        return value[:_LONGEST]
-    if isinstance(value, dict) and depth:
-        return {name[:_LONGEST_NAME]: _cut(child, depth - 1) for name, child in islice(value.items(), _MOST_PARTS)}
-    if isinstance(value, list) and depth:
-        return [_cut(child, depth - 1) for child in value[:_MOST_PARTS]]
-    return None if isinstance(value, dict | list) else value
+def _cut(content: object, depth: int) -> object:
+    if isinstance(content, str):
+        return content[:_LONGEST]
+    if isinstance(content, dict) and depth:
+        return {name[:_LONGEST_NAME]: _cut(child, depth - 1) for name, child in islice(content.items(), _MOST_PARTS)}
+    if isinstance(content, list) and depth:
+        return [_cut(child, depth - 1) for child in content[:_MOST_PARTS]]
+    return None if isinstance(content, dict | list) else content
 
 
 def _whole(digits: str) -> int | float:
@@ -252,17 +252,17 @@ def _whole(digits: str) -> int | float:
     return int(digits) if len(digits) < _LONGEST_NAME else float(digits)
 
 
-def model_id(data: Mapping[str, object]) -> str:
+def model_id(answer: Mapping[str, object]) -> str:
     """Return the model that a reply names, at most `_LONGEST_NAME` characters; empty if it names none."""
-    model = data.get("model")
+    model = answer.get("model")
     return model[:_LONGEST_NAME] if isinstance(model, str) else ""
 
 
-def inner(data: object, *names: str) -> object:
+def inner(content: object, *names: str) -> object:
     """Return the value at a path of names in nested mappings, None where a step is missing."""
     for name in names:
-        data = data.get(name) if isinstance(data, Mapping) else None
-    return data
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content
 
 
 def spoken(blocks: Sequence[object]) -> str | None:
@@ -271,9 +271,9 @@ def spoken(blocks: Sequence[object]) -> str | None:
     return "".join(text for text in texts if isinstance(text, str)) if texts else None
 
 
-def count(data: object, *names: str) -> int | None:
+def count(content: object, *names: str) -> int | None:
     """Return the token count at a path of names: None where it is missing, -1 for an impossible one."""
-    number = inner(data, *names)
+    number = inner(content, *names)
     if number is None:
         return None
     return number if type(number) is int and 0 <= number <= MOST_TOKENS else -1

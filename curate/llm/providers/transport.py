@@ -1,7 +1,7 @@
-"""HTTP beneath the vendors' SDKs: connections by aiohttp, types by httpx2, and little work a call.
+"""HTTP transport of the vendors' SDKs: connections by aiohttp, types by httpx2.
 
-For each call httpx2's own pool goes through all of its connections, so its work grows with the square of their number;
-docs/decisions/0008-connections.md has the figures.
+The pool of httpx2 goes through all of its connections for every call, so its work is quadratic in their number;
+figures are in docs/decisions/0008-connections.md.
 """
 
 import zlib
@@ -21,15 +21,15 @@ _KEPT_S = 5.0
 _MOST_CODINGS = 2
 _GZIP = frozenset({"gzip", "x-gzip"})
 _ABOUT_THE_BODY = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
-"""Headers that are true of a body as it was sent; a charset that decompresses would be one more way to a large one."""
+"""Headers of the body as sent, dropped once it is decoded; a charset that decompresses could make it large again."""
 _address = lru_cache(maxsize=64)(httpx2.URL)
 
 
 class Client(httpx2.AsyncClient):
-    """What an SDK is given as its client: at most `slots` connections to one address, of one event loop.
+    """HTTP client for an SDK: at most `slots` connections to one address, for one event loop.
 
-    Redirects, cookies, netrc and timeouts are left out: no vendor's API needs the first three, and `answer` bounds a
-    call. A reply is read as a whole before it is handed on, and given up once it is longer than `most` bytes.
+    No redirects, cookies, netrc or timeouts: no vendor's API needs the first three, and `answer` bounds a call. A reply
+    is read completely before it is returned, and aborted once it is longer than `most` bytes.
     """
 
     def __init__(self, address: str, slots: int, most: int) -> None:
@@ -37,13 +37,13 @@ class Client(httpx2.AsyncClient):
         super().__init__(transport=self._connections, timeout=None)
 
     def build_request(self, method: str, url: httpx2.URL | str, **parts: Any) -> httpx2.Request:  # noqa: ANN401
-        """Return a request; one with its body ready is built as it is, and merged with no defaults."""
+        """Return a request; one with an encoded body is built without the client's defaults."""
         if not isinstance(parts.get("content"), bytes) or parts.get("params"):
             return super().build_request(method, url, **parts)
         return httpx2.Request(method, _address(str(url)), headers=parts.get("headers"), content=parts["content"])
 
     async def send(self, request: httpx2.Request, **_options: Any) -> httpx2.Response:  # noqa: ANN401
-        """Return the reply; httpx2.TransportError if there is none, TooLarge if it is longer than it may be."""
+        """Return the reply; httpx2.TransportError if there is none or it is too long."""
         return await self._connections.handle_async_request(request)
 
 
@@ -68,8 +68,8 @@ class _Connections(httpx2.AsyncBaseTransport):
         sending = self._session.request(
             request.method, str(request.url), headers=headers, data=body, allow_redirects=False
         )
-        if (way := SENDING.get()) is not None:
-            way.sent = False
+        if (transfer := SENDING.get()) is not None:
+            transfer.sent = False
         try:
             async with sending as reply:
                 content = await self._read(reply)
@@ -77,13 +77,13 @@ class _Connections(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(str(error)) from error
         except (aiohttp.ClientError, OSError, TooLarge, ValueError, zlib.error) as error:
             raise httpx2.RemoteProtocolError(str(error)) from error
-        told = [(name, value) for name, value in reply.raw_headers if name.lower() not in _ABOUT_THE_BODY]
-        return httpx2.Response(reply.status, headers=told, content=content, request=request)
+        kept_headers = [(name, text) for name, text in reply.raw_headers if name.lower() not in _ABOUT_THE_BODY]
+        return httpx2.Response(reply.status, headers=kept_headers, content=content, request=request)
 
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
-        """Return the body of a reply; of a refusal that is too long nothing, for its status says enough."""
+        """Return the body of a reply; empty for an error whose body is too long, since its status is enough."""
         try:
-            content = b"".join([part async for part in self._parts(reply)])
+            content = b"".join([piece async for piece in self._parts(reply)])
             return unpacked(content, reply.headers.get("content-encoding", ""), self._most)
         except TooLarge:
             reply.close()
@@ -95,28 +95,28 @@ class _Connections(httpx2.AsyncBaseTransport):
         if (reply.content_length or 0) > self._most:
             raise TooLarge
         size = 0
-        async for part in reply.content.iter_any():
-            size += len(part)
+        async for piece in reply.content.iter_any():
+            size += len(piece)
             if size > self._most:
                 raise TooLarge
-            yield part
+            yield piece
 
     async def aclose(self) -> None:
         await self._session.close()
 
 
 async def _sent(_session: aiohttp.ClientSession, _context: SimpleNamespace, _what: object) -> None:
-    if (way := SENDING.get()) is not None:
-        way.sent = True
+    if (transfer := SENDING.get()) is not None:
+        transfer.sent = True
 
 
 def unpacked(content: bytes, codings: str, most: int) -> bytes:
-    """Return a body without its compressions, of which no more than `most` bytes are ever unpacked.
+    """Return a decompressed body of at most `most` bytes.
 
-    TooLarge if there are more bytes, or more layers than is sensible; zlib.error if it is not packed as it says. A
-    coding that is not known here is left in place.
+    TooLarge if there are more bytes, or more than `_MOST_CODINGS` layers; zlib.error for broken data. Unknown codings
+    are left as they are.
     """
-    names = [name for each in codings.lower().split(",") if (name := each.strip()) in {*_GZIP, "deflate"}]
+    names = [name for coding in codings.lower().split(",") if (name := coding.strip()) in {*_GZIP, "deflate"}]
     if len(names) > _MOST_CODINGS:
         raise TooLarge
     for name in reversed(names):

@@ -1,4 +1,4 @@
-"""How far a request came: what was never sent costs nothing, and all else may be billed."""
+"""Whether a request was sent: an unsent one costs nothing, any other may be billed."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ class Way:
     """One request on its way to a vendor."""
 
     sent: bool = True
-    """Whether anything of it may have arrived; only who holds the connection can say that nothing has."""
+    """Whether any of it may have arrived; only the transport can rule that out."""
 
 
 SENDING: ContextVar[Way | None] = ContextVar("SENDING", default=None)
-"""The request that this task sends just now, for the transport that holds the connection."""
+"""The request that the current task sends, for the transport."""
 
 
 class TooLarge(Exception):
-    """The body of a reply is longer than it may be."""
+    """The body of a reply exceeds its limit."""

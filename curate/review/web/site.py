@@ -339,8 +339,7 @@ def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
     """Return a function from a page's name and values to HTML, in the words of the sample's language."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    form, known = desk.sample.form, parse_yaml(resources.template("review/web/templates/words.yaml"))
-    assert isinstance(known, dict)
+    form = desk.sample.form
     environment = Environment(
         loader=FunctionLoader(lambda name: resources.template(f"review/web/templates/{name}")),
         autoescape=True,
@@ -348,7 +347,7 @@ def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    words: Any = known.get(form.language, known["en"])
+    words: Any = resources.words("review/web/templates/words.yaml", form.language)
     environment.globals.update(
         form=form,
         words={**words, **words["items"]} if form.question else words,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.core.kind_tables import Columns
 from curate.core.protocols import Benchmark
 from curate.core.records import TABLES, Document
 from curate.core.sampling import generator
 from curate.ledger import Ledger
-from curate.system.resources import template
+from curate.system import resources
 
 SHOWN = 3
 """How many ids a sentence gives as examples."""
@@ -295,5 +295,10 @@ WORDS = "tables/kinds/words.yaml"
 
 def of(language: str) -> dict[str, Any]:
     """Return the words of a language; the English ones where it has none."""
-    known: dict[str, dict[str, Any]] = parse_yaml(template(WORDS))
-    return known.get(language.partition("-")[0], known["en"])
+    words: dict[str, Any] = resources.words(WORDS, language)
+    return words
+
+
+def translated(word: str) -> dict[str, Any]:
+    """Return language -> one of the words, in every language that there are words in."""
+    return {language: words[word] for language, words in resources.translations(WORDS).items()}

@@ -115,10 +115,6 @@ _NAMED = {
 }
 """Columns of an export -> those of the stage's table."""
 _SAME, _CHANGED = "same", "different"
-_QUESTION = {
-    "zh": "这两句话需要同一个回答（same），还是不同的回答（different）？",
-    "en": "Do these two texts need the same answer, or different ones?",
-}
 
 
 def _mteb(highest: int) -> MtebClass:
@@ -238,7 +234,7 @@ class GradientEdit(_Gradient):
             label=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise(pl.lit(_CHANGED)),
             stratum=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise("variant"),
         )
-        return ReviewItems(rows, (_SAME, _CHANGED), _QUESTION)
+        return ReviewItems(rows, (_SAME, _CHANGED), words.translated("counterpart"))
 
     def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
         sources = table.group_by("pair_id").agg(pl.col("source").n_unique())

@@ -165,7 +165,7 @@ class OfClasses(BenchmarkKind):
             return None
         stratum = pl.concat_str("label", "verdict", separator=", ")
         rows = table.select("item_id", text1="text", text2=pl.lit(None, pl.String), label="label", stratum=stratum)
-        said = {language: words.of(language)["which"] for language in ("en", "zh")}
+        said = words.translated("which")
         return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), said)
 
     def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:

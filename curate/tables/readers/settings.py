@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, DataError
+from curate.core.languages import base_language
 from curate.system import resources
 from curate.tables.readers import TABLES, Source, Table, public_datasets
 from curate.tables.readers import folder as layout
@@ -274,17 +275,12 @@ class Spoken:
 
     def fits(self, language: str) -> bool:
         """Say whether a tag such as zh or zh-CN is the language of the texts, or of one of their two tables."""
-        return base(language) in {self.language, *self.tables.values()}
+        return base_language(language) in {self.language, *self.tables.values()}
 
     def __str__(self) -> str:
         """Return the language, with those of the tables if they differ."""
         parts = ", ".join(f"{table} {language}" for table, language in self.tables.items())
         return self.language if len(set(self.tables.values())) < 2 else f"{self.language} ({parts})"
-
-
-def base(language: str) -> str:
-    """Return a tag without region and script: zh of zh-CN."""
-    return language.partition("-")[0]
 
 
 def language(texts: Iterable[str]) -> str:

@@ -12,13 +12,13 @@ from curate.view.progress.lines import Clock, ShownStep, StepBoard
 
 
 class ProgressScreen(Protocol):
-    """Where progress and news appear; `draw` is called by one thread of its own."""
+    """Output of progress and notices; `draw` is called by a separate thread."""
 
     period_s: float
-    """Seconds between two drawings: the one place that limits how much is drawn."""
+    """Seconds between two drawings; the only limit of the drawing rate."""
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
-        """Show the steps that are under way."""
+        """Show the running steps."""
         ...
 
     def tell(self, line: str) -> None:
@@ -26,7 +26,7 @@ class ProgressScreen(Protocol):
         ...
 
     def ended(self, step: ShownStep, now: float) -> None:
-        """Take note of a step that has ended."""
+        """Note a step that has ended."""
         ...
 
     def close(self) -> None:
@@ -36,22 +36,22 @@ class ProgressScreen(Protocol):
 
 @contextmanager
 def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
-    """Give a progress function and one that prints a line, as `--quiet` and `--json-lines` say.
+    """Yield a progress function and one that prints a line, according to `--quiet` and `--json-lines`.
 
-    Both look whether Ctrl-C was pressed.
+    Both check for Ctrl-C.
     """
     if output_mode.quiet():
         yield lambda *_: interrupts.check(), lambda _line: interrupts.check()
         return
-    shown = ProgressReporter(_screen())
+    reporter = ProgressReporter(_screen())
     try:
-        yield shown.progress, shown.tell
+        yield reporter.progress, reporter.tell
     finally:
-        shown.close()
+        reporter.close()
 
 
 class ProgressReporter:
-    """Steps and news on a screen, drawn by a thread: a step that says nothing for long is seen to be alive."""
+    """Steps and notices on a screen, drawn by a thread, so that a step without reports is seen to be alive."""
 
     def __init__(self, screen: ProgressScreen, board: StepBoard | None = None) -> None:
         self._screen, self._board = screen, board or StepBoard()
@@ -65,7 +65,7 @@ class ProgressReporter:
         return self._board.clock
 
     def progress(self, label: str, total: int, done: int, money: str = "", /) -> None:
-        """Take note of how far a step is."""
+        """Record the progress of a step."""
         interrupts.check()
         self._mend()
         ended = self._board.report(label, total, done, money)
@@ -97,14 +97,14 @@ class ProgressReporter:
                 return
 
     def _mend(self) -> None:
-        """Raise what the drawing met, once, where the work is."""
+        """Raise an error of the drawing thread, once, in the working thread."""
         if self._broken is not None:
             error, self._broken = self._broken, None
             raise error
 
 
 def _screen() -> ProgressScreen:
-    """Return what the mode, and where standard error goes, call for."""
+    """Return the screen for the output mode and for standard error."""
     import os
 
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""The rate of a step over the last seconds, and the time that is left at this rate."""
+"""Rate of a step over the last seconds, and the remaining time at this rate."""
 
 import threading
 import time
@@ -12,19 +12,19 @@ from curate.view import output_mode
 from curate.view.progress import wording
 
 WINDOW_S = 20.0
-"""The rate is that of so many seconds: a start that was slow, or units that a cache held, are soon forgotten."""
+"""Seconds of the moving window: a slow start, or cached units, soon drop out."""
 LEAST_S = 1.0
-"""Seconds below which a rate is no more than noise."""
+"""Minimum seconds for a rate; less is noise."""
 
 
 class RateMeter:
-    """Moving rate of one step; units done before the first look count for nothing."""
+    """Moving rate of one step; units before the first report do not count."""
 
     def __init__(self, done: int, now: float) -> None:
         self._looks = deque([(now, done)])
 
     def look(self, done: int, now: float) -> None:
-        """Take note of how many units were done at a moment."""
+        """Record the number of units at a time."""
         if done == self._looks[-1][1]:
             return
         self._looks.append((now, done))
@@ -34,23 +34,23 @@ class RateMeter:
     def rate(self, now: float) -> float | None:
         """Return units per second, None if unknown.
 
-        A pause lowers the rate once it is longer than the time that the units took.
+        A pause lowers the rate once it is longer than the time between first and last report.
         """
-        (first, before), (last, done) = self._looks[0], self._looks[-1]
+        (first, first_done), (last, done) = self._looks[0], self._looks[-1]
         seconds = max(last - first, now - last)
-        return (done - before) / seconds if done > before and seconds >= LEAST_S else None
+        return (done - first_done) / seconds if done > first_done and seconds >= LEAST_S else None
 
     def seconds_left(self, total: int, now: float) -> float | None:
-        """Return the seconds that the rest takes at this rate, None if unknown."""
+        """Return the remaining seconds at this rate; None if unknown."""
         rate = self.rate(now)
         return None if rate is None else max(total - self._looks[-1][1], 0) / rate
 
 
-# The steps that are under way: what each last said of itself, and its rate.
+# The running steps, with their last reports and rates.
 
 Clock = Callable[[], float]
 ENDED_S = 0.1
-"""Seconds between two ends of one step that are handed on: some steps are begun a thousand times."""
+"""Minimum seconds between two reported ends of one step: some steps run a thousand times."""
 
 
 @dataclass
@@ -64,19 +64,19 @@ class ShownStep:
     done: int
     money: str
     began: float
-    """When it was first reported."""
+    """Time of the first report."""
     at: float
-    """When it was last reported."""
+    """Time of the last report."""
     meter: RateMeter
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what identifies the step."""
+        """Return the key of the step."""
         return self.stage, self.label
 
     @property
     def whole(self) -> bool:
-        """Whether it is of one piece, so that nothing is known of it but the time that it took."""
+        """Whether the step has one unit, so that only its duration is known."""
         return self.total <= 1
 
     @property
@@ -86,7 +86,7 @@ class ShownStep:
 
 
 class StepBoard:
-    """All steps under way; `report` may be called from any thread, as often as one likes."""
+    """All running steps; `report` is thread-safe and cheap."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
@@ -96,13 +96,17 @@ class StepBoard:
         self._ended: dict[tuple[str, str], float] = {}
 
     def report(self, label: str, total: int, done: int, money: str = "") -> ShownStep | None:
-        """Take note of how far a step is; return it if it ended and others are to hear of it."""
+        """Record the progress of a step; return it if its end is to be reported."""
         now, stage = self.clock(), getattr(label, "stage", "")
         key = (stage, str(label))
         with self._lock:
             step = self._steps.get(key)
             if step is None or done < step.done:
-                self._enter(stage)
+                if stage and stage != self._stage:  # forget unfinished steps of an earlier stage
+                    self._stage = stage
+                    self._steps = {
+                        name: running for name, running in self._steps.items() if running.stage in (stage, "")
+                    }
                 unit = getattr(label, "unit", "")
                 step = ShownStep(stage, str(label), unit, total, done, money, now, now, RateMeter(done, now))
                 self._steps[key] = step
@@ -110,21 +114,15 @@ class StepBoard:
             return self._end(step, now) if done >= total else None
 
     def steps(self) -> Sequence[ShownStep]:
-        """Return the steps under way, the oldest first, after a look at the rate of each.
+        """Return the running steps, the oldest first, with updated rates.
 
-        A stage that is working is among them only where none of its steps is: its time is that since the last one.
+        The step of a whole stage is included only while none of its steps runs; its time counts from the last one.
         """
         with self._lock:
             for step in self._steps.values():
                 step.meter.look(step.done, step.at)
             exact = [step for step in self._steps.values() if step.label != WORKING]
             return exact or list(self._steps.values())
-
-    def _enter(self, stage: str) -> None:
-        """Forget what an earlier stage left unfinished."""
-        if stage and stage != self._stage:
-            self._stage = stage
-            self._steps = {key: step for key, step in self._steps.items() if step.stage in (stage, "")}
 
     def _end(self, step: ShownStep, now: float) -> ShownStep | None:
         del self._steps[step.key]
@@ -149,17 +147,19 @@ def plain(step: ShownStep, now: float) -> str:
     """Return a step as one line: `judge: asking gpt-4o: 3,200 of 20,000 pairs, 41/s, about 6 min left, CNY 1.20`."""
     if step.whole:
         return f"{step.name}: {wording.elapsed(now - step.began)} so far"
-    rate, left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
-    parts = [wording.count(step.done, step.total, step.unit)]
-    parts += [] if rate is None else [wording.rate(rate, step.unit)]
-    parts += [] if left is None else [wording.left(left)]
-    parts += [step.money] if step.money else []
-    return f"{step.name}: {', '.join(parts)}"
+    rate, seconds_left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
+    cells = [wording.count(step.done, step.total, step.unit)]
+    cells += [] if rate is None else [wording.rate(rate, step.unit)]
+    cells += [] if seconds_left is None else [wording.left(seconds_left)]
+    cells += [step.money] if step.money else []
+    return f"{step.name}: {', '.join(cells)}"
 
 
 def event(step: ShownStep, now: float) -> dict[str, Any]:
     """Return a step as the event `progress`; what is unknown is None."""
-    rate, left = (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
+    rate, seconds_left = (
+        (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
+    )
     return {
         "event": "progress",
         "stage": step.stage or None,
@@ -168,7 +168,7 @@ def event(step: ShownStep, now: float) -> dict[str, Any]:
         "done": step.done,
         "total": step.total,
         "rate": None if rate is None else float(f"{rate:.4g}"),
-        "seconds_left": None if left is None else round(left),
+        "seconds_left": None if seconds_left is None else round(seconds_left),
         "cost": step.money or None,
     }
 
@@ -207,7 +207,7 @@ class PlainLines:
         self._write(line)
 
     def ended(self, step: ShownStep, now: float) -> None:
-        """Print nothing of a step that has ended: what comes next says so."""
+        """Print nothing: the next line shows that the step has ended."""
 
     def close(self) -> None:
         """Leave everything as it is."""

@@ -20,35 +20,35 @@ LONG, SHORT = 24, 10
 
 
 def figures(step: ShownStep, now: float, width: int) -> list[str]:
-    """Return a step's cells for a line of so many cells: its name, a place for the bar if there is one, and figures.
+    """Return the parts of a step's line of `width` cells: name, dashes in place of the bar, and figures.
 
-    Where the line is short, the bar gets shorter, and unit, stage, rate, bar and the time that is left go in this
-    order; money stays longest.
+    On a short line the bar gets shorter, and unit, stage, rate, bar and remaining time are dropped in this order, money
+    last.
     """
     if step.whole:
         time = wording.elapsed(now - step.began)
         return [wording.shortened(step.name, width - len(time) - 2), time]
-    rate, left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
-    shown = "" if rate is None else wording.rate(rate, step.unit).rjust(6)
-    time = "" if left is None else wording.left(left)
+    rate, seconds_left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
+    rate_text = "" if rate is None else wording.rate(rate, step.unit).rjust(6)
+    time = "" if seconds_left is None else wording.left(seconds_left)
     name = wording.shortened(step.name, width // 2)
     label = wording.shortened(step.label, max(width * 2 // 5, 12))
-    whole, bare = (
+    count_with_unit, bare = (
         wording.count(step.done, step.total, unit, aligned=True)
         for unit in (step.unit, step.unit if step.unit == "bytes" else "")
     )
     forms = (
-        (name, "-" * LONG, whole, shown, time, step.money),
-        (name, "-" * SHORT, whole, shown, time, step.money),
-        (name, "-" * SHORT, bare, shown, time, step.money),
-        (label, "-" * SHORT, bare, shown, time, step.money),
+        (name, "-" * LONG, count_with_unit, rate_text, time, step.money),
+        (name, "-" * SHORT, count_with_unit, rate_text, time, step.money),
+        (name, "-" * SHORT, bare, rate_text, time, step.money),
+        (label, "-" * SHORT, bare, rate_text, time, step.money),
         (label, "-" * SHORT, bare, time, step.money),
         (label, bare, time, step.money),
         (label, bare, step.money),
         (label, bare),
         (bare,),
     )
-    return list(wording.fitting([[part for part in form if part] for form in forms], width))
+    return list(wording.fitting([[cell for cell in form if cell] for form in forms], width))
 
 
 def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) -> "Text":
@@ -57,12 +57,12 @@ def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) 
 
     full, empty = ("#", "-") if plain_signs else ("━", "━")
     text = Text(no_wrap=True, overflow="crop", end="")
-    for place, figure in enumerate(figures(step, now, width)):
-        text.append("  " if place else "")
-        if place == 1 and set(figure) == {"-"}:
-            done = min(int(len(figure) * step.done / step.total), len(figure))
-            text.append(full * done, "bar.complete")
-            text.append(empty * (len(figure) - done), "bar.back")
+    for index, figure in enumerate(figures(step, now, width)):
+        text.append("  " if index else "")
+        if index == 1 and set(figure) == {"-"}:
+            filled = min(int(len(figure) * step.done / step.total), len(figure))
+            text.append(full * filled, "bar.complete")
+            text.append(empty * (len(figure) - filled), "bar.back")
         else:
             text.append(figure)
     text.truncate(width)
@@ -72,7 +72,7 @@ def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) 
 class Bars:
     """Bars below what is printed.
 
-    The cursor is never hidden and rests on the line below: a process that is killed leaves nothing to be mended.
+    The cursor is never hidden and rests on the line below, so that a killed process leaves a usable terminal.
     """
 
     period_s = 0.25
@@ -85,15 +85,15 @@ class Bars:
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
         """Draw the steps that have lasted for a second."""
-        shown = [step for step in steps if now - step.began >= SHOWN_AFTER_S]
-        if not shown and self._live is None:
+        visible = [step for step in steps if now - step.began >= SHOWN_AFTER_S]
+        if not visible and self._live is None:
             return
         width = self._console.width - 1
-        lines = [line(step, now, width, plain_signs=self._plain_signs) for step in shown[:MOST]]
-        if len(shown) > MOST:
+        lines = [line(step, now, width, plain_signs=self._plain_signs) for step in visible[:MOST]]
+        if len(visible) > MOST:
             from rich.text import Text
 
-            lines.append(Text(f"and {len(shown) - MOST} more", no_wrap=True, end=""))
+            lines.append(Text(f"and {len(visible) - MOST} more", no_wrap=True, end=""))
         self._put(lines)
 
     def tell(self, line: str) -> None:

@@ -37,21 +37,21 @@ def left(seconds: float) -> str:
 
 def elapsed(seconds: float) -> str:
     """Return a time that has passed: `12 s`, `3 min 20 s`, `2 h 5 min`."""
-    whole = int(seconds)
-    if whole < MINUTE:
-        return f"{whole} s"
-    if whole < HOUR:
-        return f"{whole // MINUTE} min {whole % MINUTE} s"
-    return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
+    total = int(seconds)
+    if total < MINUTE:
+        return f"{total} s"
+    if total < HOUR:
+        return f"{total // MINUTE} min {total % MINUTE} s"
+    return f"{total // HOUR} h {total % HOUR // MINUTE} min"
 
 
 def count(done: int, total: int, unit: str = "", *, aligned: bool = False) -> str:
     """Return `3,200 of 20,000 pairs`; aligned, it keeps its width while `done` grows."""
     if unit == "bytes":
-        shown, whole, unit = f"{done / MB:,.1f}", f"{total / MB:,.1f}", "MB"
+        done_text, total_text, unit = f"{done / MB:,.1f}", f"{total / MB:,.1f}", "MB"
     else:
-        shown, whole = f"{done:,}", f"{total:,}"
-    return f"{shown.rjust(len(whole)) if aligned else shown} of {whole}{f' {unit}' if unit else ''}"
+        done_text, total_text = f"{done:,}", f"{total:,}"
+    return f"{done_text.rjust(len(total_text)) if aligned else done_text} of {total_text}{f' {unit}' if unit else ''}"
 
 
 def shortened(text: str, width: int) -> str:

@@ -1,8 +1,8 @@
-"""Vendors' batch APIs: requests for less money, answered within a day, and paid once even if this process dies.
+"""Vendors' batch APIs: cheaper requests, answered within a day, and paid once even if this process dies.
 
-A batch is in the ledger before it is first asked after, so the next process collects it if this one dies. Its replies
-are written one at a time, each with its ratings in one transaction. What a batch did not answer goes into another one,
-a few times; what is left then, the caller asks online.
+A batch is in the ledger before it is first polled, so the next process collects it if this one dies. Each reply is
+written with its ratings in one transaction. Unanswered requests go into another batch, a few times; the caller asks
+the rest online.
 """
 
 from curate.llm.client.batch.client import ask_batches, no_batch

@@ -1,4 +1,4 @@
-"""Client for the vendors' batch APIs: several judges side by side under one cap, until all is settled or a stop."""
+"""Client for the vendors' batch APIs: several judges concurrently under one budget."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from curate.llm.client.interrupt import complete, interruptible
 from curate.llm.client.purse import Purse
 
 _NAMED = 5
-"""Batches that a message names at most."""
+"""Maximum batches that a message names."""
 
 
 def ask_batches(
@@ -32,13 +32,13 @@ def ask_batches(
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
 ) -> list[Bill]:
-    """Have every order answered by batches, all judges side by side; return what each came to.
+    """Run every order by batches, all judges concurrently; return their bills in order.
 
-    Open batches of the judges are collected first, those of other processes too. The cap of the `budget` holds for all
-    orders together. `tell` is given one line per event, `beat` is as in `ask`. The asking ends early with
-    ProviderError on a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, Interrupted
-    on Ctrl-C, if replies name another model than before, or if a round gave nothing that can be read. Batches then go
-    on at the vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
+    Open batches of the judges are collected first, including those of other processes. The `budget` holds for all
+    orders together. `tell` gets one line per event, `beat` is as in `ask`. Errors: ProviderError on a fatal answer or a
+    batch that its vendor refuses as a whole, BudgetError at the budget, Interrupted on Ctrl-C, RunFailed if replies
+    name another model than before, Unreadable if a round gave nothing readable. Batches then continue at the vendors,
+    and the next call collects them. A second Ctrl-C drops the step in flight.
     """
     budget = budget or Budget()
     budget.admit({order.provider.name: order.price for order in orders})
@@ -54,42 +54,40 @@ def no_batch(name: str) -> str:
 
 @dataclass
 class _Asking:
-    """All judges of a session, side by side."""
+    """One call of `ask_batches`: all judges of a session."""
 
     session: Session
     running: list[asyncio.Task[Bill]] = field(default_factory=list)
 
     async def all(self, orders: Sequence[BatchJob], beat: Beat | None) -> list[Bill]:
-        """Fill every order, or raise why not all could be."""
-        seats, session = [JudgeBatches(self.session, order) for order in orders], self.session
+        """Fill every order, or raise the reason why not."""
+        judges, session = [JudgeBatches(self.session, order) for order in orders], self.session
         with session.purse.open(session.halt), interruptible(self.interrupt), beating(beat, session.halt):
-            self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
+            self.running = [asyncio.create_task(self._fill(judge)) for judge in judges]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
         for order in orders:
             await order.provider.close()
         if session.stop is not None:
-            self._leave([flight.batch_id for seat in seats for flight in seat.flights])
+            batch_ids = [flight.batch_id for judge in judges for flight in judge.flights]
+            if batch_ids:
+                names = ", ".join(batch_ids[:_NAMED]) + (", ..." if len(batch_ids) > _NAMED else "")
+                session.tell(f"{len(batch_ids)} batches go on at the vendors ({names}); the same command collects them")
             raise session.stop
-        return [each for each in filled if isinstance(each, Bill)]
+        return [bill for bill in filled if isinstance(bill, Bill)]
 
-    async def _fill(self, seat: JudgeBatches) -> Bill:
+    async def _fill(self, judge: JudgeBatches) -> Bill:
         try:
-            return await seat.fill()
+            return await judge.fill()
         except Halted:
             raise
         except BaseException as error:
             self.session.halt(error)
             raise
 
-    def _leave(self, flights: Sequence[str]) -> None:
-        if flights:
-            names = ", ".join(flights[:_NAMED]) + (", ..." if len(flights) > _NAMED else "")
-            self.session.tell(f"{len(flights)} batches go on at the vendors ({names}); the same command collects them")
-
     def interrupt(self) -> None:
         if self.session.stop is not None:
-            for each in self.running:
-                each.cancel()
+            for task in self.running:
+                task.cancel()
         self.session.halt(
             Interrupted(
                 "stopped; every answer that was collected is kept, batches go on at the vendors, and the same command "

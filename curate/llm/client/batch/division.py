@@ -1,4 +1,4 @@
-"""What a vendor refuses of one judge's batches: whole batches are made smaller, requests are asked in parts."""
+"""Division of refused work: batches refused as a whole are halved, refused requests are split."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,25 +12,25 @@ from curate.llm.client.call_rows import failure_row
 from curate.llm.providers.errors import quotes, worded
 
 MOST_HALVED = 10
-"""Times that batches are made half as large because the vendor refused one as a whole: from 50,000 requests to 49."""
+"""Maximum halvings of the batch size after a batch was refused as a whole: from 50,000 requests to 49."""
 _REFUSED = ProviderError("refused", refused=True)
 
 
 class Division:
-    """How small the batches of an order are by now, and which of its requests are asked in parts."""
+    """Current batch size of an order, and its requests that are split."""
 
     def __init__(self, session: Session, order: BatchJob) -> None:
         self.session, self.order = session, order
-        most = order.most_items, session.pace.most_items, order.provider.most_items
-        self.most_items = min(each for each in most if each)
+        limits = order.most_items, session.pace.most_items, order.provider.most_items
+        self.most_items = min(limit for limit in limits if limit)
         self._sizes: dict[tuple[str, str], int] = {}
-        """Digests of query and passage -> most passages of a prompt, where one was refused or too long."""
+        """Digests of query and passage -> maximum passages of its prompt, after one was refused or too long."""
         self.halved = 0
         self.steps = 0
-        """Batches and requests that were made smaller."""
+        """Number of batches and requests made smaller."""
 
     def tasks(self) -> Iterator[Task]:
-        """Yield what is left; of what was refused its parts."""
+        """Yield the remaining tasks, refused ones split."""
         for task in self.order.tasks():
             yield from self._parts(task)
 
@@ -39,11 +39,11 @@ class Division:
         if all(size <= self._sizes.get((task.query_digest, slot), size) for slot in task.slots):
             yield task
         else:
-            for part in task.failed(_REFUSED).again:
-                yield from self._parts(part)
+            for smaller in task.failed(_REFUSED).again:
+                yield from self._parts(smaller)
 
     def halve(self, requests: int, why: str) -> bool:
-        """Make batches half as large as one that was refused as a whole; False if that helps no more."""
+        """Halve the batch size after a batch was refused as a whole; return False at the limit."""
         if requests <= self.most_items:  # others of its size may have been refused before
             if requests < 2 or self.halved >= MOST_HALVED:
                 return False
@@ -57,13 +57,13 @@ class Division:
         return True
 
     def why(self, flight: Flight, state: BatchState) -> str:
-        """Return why a batch was refused as a whole; the vendor's words only where they quote no request."""
-        asked = {item.query_digest for item in flight.items.values()}
-        requests = [task.request for task in self.order.tasks() if task.query_digest in asked]
+        """Return why a batch was refused as a whole; the vendor's message only if it quotes no request."""
+        queries = {batch_item.query_digest for batch_item in flight.items.values()}
+        requests = [task.request for task in self.order.tasks() if task.query_digest in queries]
         return state.fault if not state.said or quotes(state.said, requests) else f"{state.fault}: {state.said}"
 
     def useless(self, flight: Flight, refused: Mapping[str, ProviderError]) -> ProviderError:
-        """Return why a judge of which nothing ever passed is not asked any more, by one of the refusals."""
+        """Return the error that stops a judge without any accepted request; quotes one refusal."""
         error = next(iter(self._worded(flight, refused).values()))
         return ProviderError(
             f"{self.order.provider.name}: the vendor refused {len(refused):,} requests of batch {flight.batch_id}, and "
@@ -73,18 +73,20 @@ class Division:
         )
 
     def divide(self, flight: Flight, refused: Mapping[str, ProviderError], seconds: float) -> None:
-        """Write down what was refused or too long; its parts are asked, the last one is given up."""
+        """Write refused or too long requests to the ledger; they are split, and a single passage is given up."""
         account = replace(self.order.account, run=flight.run)
         for key, error in self._worded(flight, refused).items():
-            item = flight.items[key]
-            reading = self.order.failed(item.query_digest, item.slots, error)
-            self.session.ledger.append(reading.ratings, failure_row(item, account, reading.form, error, seconds))
+            batch_item = flight.items[key]
+            reading = self.order.failed(batch_item.query_digest, batch_item.slots, error)
+            self.session.ledger.append(reading.ratings, failure_row(batch_item, account, reading.form, error, seconds))
             if not reading.ratings:
                 self.steps += 1
-                self._sizes |= {(item.query_digest, slot): (len(item.slots) + 1) // 2 for slot in item.slots}
+                self._sizes |= {
+                    (batch_item.query_digest, slot): (len(batch_item.slots) + 1) // 2 for slot in batch_item.slots
+                }
 
     def _worded(self, flight: Flight, refused: Mapping[str, ProviderError]) -> dict[str, ProviderError]:
-        """Return the refusals with the vendor's words, where these quote nothing of their query's texts."""
+        """Return the refusals with the vendor's message, unless that quotes their query's texts."""
         requests: dict[str, list[Request]] = {}
         for task in self.order.tasks():
             requests.setdefault(task.query_digest, []).append(task.request)

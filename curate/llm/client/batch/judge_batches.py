@@ -1,4 +1,4 @@
-"""Batches of one judge: open ones are collected, then what is left is submitted and collected."""
+"""Batches of one judge: open ones are collected, then the missing requests are submitted and collected."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
@@ -23,13 +23,13 @@ from curate.llm.exchange_rates import shown
 KEPT = dt.timedelta(days=29)
 """How long vendors keep the results of a batch."""
 _WHOLE = frozenset({"completed", "ended"})
-"""The vendors' words for a batch that was worked through: an item without a result may have been answered."""
+"""Vendors' states of a completed batch: an item without a result may have been answered and billed."""
 _LOOKS = 10
-"""A batch is looked after this many times as patiently as another step is tried: it may take a day."""
+"""Factor on the attempts of polling, since a batch may take a day."""
 
 
 class JudgeBatches:
-    """The state of one order; only its event loop touches it."""
+    """State of one order; not thread-safe, used in one event loop."""
 
     def __init__(self, session: Session, order: BatchJob) -> None:
         self.session, self.order, self.provider = session, order, order.provider
@@ -48,20 +48,23 @@ class JudgeBatches:
         self.rate, self.bill = self.tally.meter.rate, self.tally.bill
         self.flights: list[Flight] = []
         self.hopeless: set[str] = set()
-        """Requests that no other batch would answer."""
+        """Requests that a further batch would not answer."""
         self.smaller = Division(session, order)
         self.total = self.over = 0
         self.key = (account.judge_digest, account.rubric_digest, account.replicate)
         self.mark = digest(self.key)
 
     async def fill(self) -> Bill:
-        """Settle what batches can; Halted if the asking ends."""
+        """Collect and submit until batches can do no more; Halted if the session stops."""
         self.tally.check()
         await self._adopt()
         for batch in self.session.batches.open(*self.key):
             answered = self.session.ledger.replied(*self.key, since=batch.created)
             answered &= batch.items.keys()
-            items = {key: self._kept(key, item, held=key not in answered) for key, item in batch.items.items()}
+            items = {
+                key: self._restored(key, stored_item, held=key not in answered)
+                for key, stored_item in batch.items.items()
+            }
             self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered))
         await self._finish()
         rounds = self.session.pace.rounds
@@ -72,21 +75,21 @@ class JudgeBatches:
             await self._finish()
             self.tally.need_fruit(self.bill.calls - calls)
             refuse_unread(self.provider.name, self.order.watch)
-            rounds -= self.smaller.steps == smaller  # what was made smaller was in no batch yet
+            rounds -= self.smaller.steps == smaller  # split requests were in no batch yet, so the round does not count
         return self.bill
 
     async def _adopt(self) -> None:
-        """Write down batches of this judge that hold what is left: their submitter died before it could."""
-        known = self.session.batches.known
-        found = await self.session.insist(lambda: self.provider.orphans(self.mark, known))
-        for batch_id, keys in found.items():
+        """Add batches with missing requests that the ledger lacks: their submitter died before it wrote them."""
+        is_known = self.session.batches.known
+        orphans = await self.session.insist(lambda: self.provider.orphans(self.mark, is_known))
+        for batch_id, keys in orphans.items():
             tasks = (task for task in self.order.tasks() if task.key in keys)
             items = {task.key: BatchItem(task.key, task.query_digest, tuple(task.slots)) for task in tasks}
             if items:
                 self._add(batch_id, items)
 
     async def _submit_all(self) -> bool:
-        """Submit what is left, in batches as large as vendor and cap allow; return whether there was anything."""
+        """Submit missing requests in batches as large as vendor and budget allow; return whether there were any."""
         seen, most_bytes = set[str](), self.session.pace.most_bytes or self.provider.most_bytes
         with closing(BatchDraft(self.smaller.most_items, most_bytes)) as group:
             try:
@@ -101,7 +104,7 @@ class JudgeBatches:
         return bool(seen)
 
     async def _put(self, task: Task, group: BatchDraft) -> None:
-        """Put a task into a group, which is submitted before if it is full or the cap leaves no room beside it."""
+        """Add a task to a group, which is submitted first if it is full or the budget does not cover both."""
         budget, line = self.session.budget, self.provider.item(task.key, task.request)
         group.most_items = self.smaller.most_items
         if group.full(line):
@@ -114,16 +117,16 @@ class JudgeBatches:
         group.add(BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess), line)
 
     async def _make_room(self, bound: float) -> None:
-        """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
+        """Wait until batches in flight, which mostly cost less than reserved, leave room in the budget."""
         await self._finish()
-        purse = self.session.purse
-        while not await purse.fits(bound):
-            if not purse.budget.flying and not purse.returning:
-                raise purse.exceeded(self.provider.name, "request")
+        shared_budget = self.session.purse
+        while not await shared_budget.fits(bound):
+            if not shared_budget.budget.flying and not shared_budget.returning:
+                raise shared_budget.exceeded(self.provider.name, "request")
             await self.session.pause(self.session.pace.first_s)
 
     async def _submit(self, group: BatchDraft) -> None:
-        """Submit a group and write it down at once; the group is empty afterwards."""
+        """Submit a group and write it to the ledger at once; the group is empty afterwards."""
         if not group.items:
             return
         try:
@@ -144,18 +147,18 @@ class JudgeBatches:
             await self._finish()
 
     def _add(self, batch_id: str, items: dict[str, BatchItem]) -> None:
-        kept = {key: item.said(self.rate) for key, item in items.items()}
-        self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
+        stored = {key: batch_item.said(self.rate) for key, batch_item in items.items()}
+        self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, stored)
 
     def _fly(self, flight: Flight) -> None:
-        """Take over a batch that another process submitted."""
-        left = len(flight.items) - len(flight.answered)
+        """Start collecting a batch that another process submitted."""
+        unanswered = len(flight.items) - len(flight.answered)
         self.flights.append(flight)
         self.total += len(flight.items)
-        self.session.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
+        self.session.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {unanswered:,} requests")
 
     async def _finish(self) -> None:
-        """Look after the batches in flight until all are collected."""
+        """Poll the batches in flight until all are collected."""
         pause = self.session.pace.first_s
         while self.flights:
             for flight in tuple(self.flights):
@@ -175,7 +178,7 @@ class JudgeBatches:
                 pause = min(1.5 * pause, self.session.pace.longest_s)
 
     async def _collect(self, flight: Flight, state: BatchState) -> None:
-        """Write down all that an ended batch answered."""
+        """Write all answers of an ended batch to the ledger."""
         fatal: list[ProviderError] = []
         lost: dict[str, ProviderError] = {}
         refused: dict[str, ProviderError] = {}
@@ -201,7 +204,7 @@ class JudgeBatches:
                 unheard, ProviderError(f"{self.provider.name}: no result in a batch that was completed")
             )
             self._forfeit(flight, state, lost)
-            if refused and not (self.bill.calls or self.tally.models):  # nothing ever passed: it is not the texts
+            if refused and not (self.bill.calls or self.tally.models):  # nothing was ever accepted: it is not the texts
                 self._close(flight, state.word)
                 raise self.smaller.useless(flight, refused)
             self.bill.failed += len(refused)
@@ -222,33 +225,33 @@ class JudgeBatches:
             raise fatal[0]
 
     def _take(self, flight: Flight, state: BatchState, key: str, reply: Reply) -> None:
-        """Write down a reply and its ratings."""
-        item = flight.items[key]
-        reply = replace(reply, usage=believed(reply.usage, item.guess.fewest if item.guess else 0.0))
-        reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
+        """Write a reply and its ratings to the ledger."""
+        batch_item = flight.items[key]
+        reply = replace(reply, usage=believed(reply.usage, batch_item.guess.fewest if batch_item.guess else 0.0))
+        reading, broken = read(partial(self.order.read, batch_item.query_digest, batch_item.slots), reply)
         account = replace(self.order.account, run=flight.run)
-        most = item.hold.amount / self.rate
-        row = reply_row(item, account, reply, reading, self.price, most, seconds(flight, state), item.guess)
+        most = batch_item.hold.amount / self.rate
+        row = reply_row(batch_item, account, reply, reading, self.price, most, seconds(flight, state), batch_item.guess)
         self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
-        self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)
+        self.tally.pay(reply.usage, batch_item.guess, lambda: batch_item.hold.amount, batch_item.hold)
         if broken is not None:
             raise broken
         self.tally.read(reply, reading)
 
     def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
-        """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""
+        """Bill items that the vendor may have answered at their bound, and write them; they are sent again."""
         account = replace(self.order.account, run=flight.run)
         for key, error in sorted(lost.items()):
-            item = flight.items.get(key)
-            if item is not None and key not in flight.answered:
-                most = item.hold.amount / self.rate
-                row = lost_row(item, account, error, self.price, most, seconds(flight, state))
+            batch_item = flight.items.get(key)
+            if batch_item is not None and key not in flight.answered:
+                most = batch_item.hold.amount / self.rate
+                row = lost_row(batch_item, account, error, self.price, most, seconds(flight, state))
                 self.session.ledger.append((), row)
-                self.tally.forfeit(item.hold.amount, item.hold)
+                self.tally.forfeit(batch_item.hold.amount, batch_item.hold)
 
     def _lose(self, flight: Flight, gone: BatchGone) -> None:
-        """Give up a batch whose results can no longer be there."""
+        """Give up a batch whose results have expired; RunFailed for a younger one."""
         if age(flight) < KEPT:
             raise RunFailed(f"{gone}; give the key and the base_url that it was submitted with") from None
         self._close(flight, "gone")
@@ -260,14 +263,14 @@ class JudgeBatches:
         self.over += len(flight.items)
         _release(flight.items.values())
 
-    def _kept(self, key: str, said: Mapping[str, Any], *, held: bool) -> BatchItem:
-        """Return an item as the ledger kept it; what it may cost is held if it is not answered yet."""
-        bound, budget = said.get("bound", 0.0) * self.rate, self.session.budget
+    def _restored(self, key: str, stored: Mapping[str, Any], *, held: bool) -> BatchItem:
+        """Return an item from the ledger; its bound is reserved if it is not answered yet."""
+        bound, budget = stored.get("bound", 0.0) * self.rate, self.session.budget
         hold = budget.hold(bound) if held else Hold(budget, bound, over=True)
-        return BatchItem(key, said["query_digest"], tuple(said["slots"]), hold)
+        return BatchItem(key, stored["query_digest"], tuple(stored["slots"]), hold)
 
 
 def _release(items: Iterable[BatchItem]) -> None:
-    """Give back what is still held for items."""
-    for item in items:
-        item.hold.turn(0.0)
+    """Release the reservations of items."""
+    for batch_item in items:
+        batch_item.hold.turn(0.0)

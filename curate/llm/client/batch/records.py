@@ -1,4 +1,4 @@
-"""What passes between a caller, the ledger and a seat that asks by batches."""
+"""Records of batch requests, shared by callers, the ledger and the judges' batches."""
 
 import datetime as dt
 import tempfile
@@ -20,41 +20,41 @@ Reader = Callable[[str, Sequence[str], Reply], ReplyResult]
 
 @dataclass(frozen=True)
 class BatchJob:
-    """What one judge is to be asked by batches."""
+    """The order of batches for one judge."""
 
     tasks: Callable[[], Iterable[Task]]
-    """Gives what the ledger lacks by then, requests without a reply in it; called for every round.
+    """Yields the requests without a reply in the ledger; called for every round.
 
-    So no text need be held while a vendor works, and who goes on after a kill asks what the killed one would have.
+    So texts need not stay in memory while a vendor works, and a resumed process sends what the killed one would have.
     """
     read: Reader
     provider: BatchProvider
     account: Account
     failed: Callable[[str, Sequence[str], ProviderError], ReplyResult]
-    """Says what a refusal settles, by the digests of its query and of its passages."""
+    """Reads a refusal, by the digests of its query and of its passages."""
     price: Price | None = None
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False
     """Go on though replies name several models."""
     tokens_a_han: float | None = None
-    """What the model's tokenizer makes of a Han character; None is unknown."""
+    """Tokens that the model's tokenizer needs for a Han character; None is unknown."""
     most_items: int | None = None
     """Most requests in a batch; None: what the vendor allows."""
     watch: Watch | None = None
-    """Ends the asking of a judge that does not read what it is asked."""
+    """Stops a judge that does not read its prompts."""
 
 
 @dataclass(frozen=True)
 class PollingPolicy:
-    """How patiently batches are asked after, and how large they are at most."""
+    """Intervals and attempts of polling, and maximum size of batches."""
 
     first_s: float = 5.0
-    """First pause between two looks; each is half as long again as the one before."""
+    """First pause between polls; grows by half each time."""
     longest_s: float = LONGEST_S
     rounds: int = 2
-    """Batches that a request goes into at most, without refused ones; with 0 what is open is collected, no more."""
+    """Maximum batches per request, without refused ones; 0 only collects open batches."""
     attempts: int = 6
-    """Tries of a step that fails in passing."""
+    """Attempts of a step with transient errors."""
     most_items: int | None = None
     """None: what vendor and order allow."""
     most_bytes: int | None = None
@@ -69,12 +69,12 @@ class BatchItem:
     query_digest: str
     slots: tuple[str, ...]
     hold: Hold = field(default_factory=lambda: Hold(Budget(), 0.0, over=True))
-    """What is held for it against the cap; nothing of an item that is only written down."""
+    """Its reservation in the budget; none for an item that is only stored."""
     guess: EstimatedUsage | None = None
-    """What it may use by estimate, where this process made it."""
+    """Its estimated usage, if this process made it."""
 
     def said(self, rate: float) -> Mapping[str, Json]:
-        """Return what the ledger keeps of it; a unit of the price's currency is worth `rate` of the bound's."""
+        """Return the item for the ledger; a unit of the price's currency is worth `rate` of the bound's."""
         return {"query_digest": self.query_digest, "slots": list(self.slots), "bound": self.hold.amount / rate}
 
 
@@ -90,7 +90,7 @@ class Flight:
     answered: set[str] = field(default_factory=set)
     """Requests whose reply is in the ledger."""
     done: int = 0
-    """Items that are over, as far as the vendor tells."""
+    """Completed items, if the vendor tells."""
 
 
 def age(flight: Flight) -> dt.timedelta:
@@ -104,7 +104,7 @@ def seconds(flight: Flight, state: BatchState) -> float:
 
 
 class BatchDraft:
-    """A batch in the making; its texts are in a nameless file that is gone with the process."""
+    """A batch under construction; its texts are in a nameless file that vanishes with the process."""
 
     def __init__(self, most_items: int, most_bytes: int) -> None:
         self.most_items, self.most_bytes = most_items, most_bytes
@@ -116,17 +116,17 @@ class BatchDraft:
         self.file.close()
 
     def clear(self) -> None:
-        """Start anew; the items were taken over."""
+        """Remove all items."""
         self.file.seek(0)
         self.file.truncate()
         self.items, self.bytes = {}, 0
 
     def full(self, line: bytes) -> bool:
-        """Say whether a line has no place in it; the first always has."""
-        much = len(self.items) >= self.most_items or self.bytes + len(line) > self.most_bytes
-        return much and bool(self.items)
+        """Return whether a line does not fit; the first always does."""
+        exceeds = len(self.items) >= self.most_items or self.bytes + len(line) > self.most_bytes
+        return exceeds and bool(self.items)
 
-    def add(self, item: BatchItem, line: bytes) -> None:
+    def add(self, batch_item: BatchItem, line: bytes) -> None:
         """Put an item in."""
         self.file.write(line)
-        self.items[item.key], self.bytes = item, self.bytes + len(line)
+        self.items[batch_item.key], self.bytes = batch_item, self.bytes + len(line)

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class Session(Haltable):
-    """What the judges of one asking share; only its event loop touches it."""
+    """State shared by the judges of one call; not thread-safe, used in one event loop."""
 
     ledger: Ledger
     batches: Batches
@@ -30,15 +30,15 @@ class Session(Haltable):
 
     @property
     def budget(self) -> Budget:
-        """Return the money of the command."""
+        """Return the budget of the command."""
         return self.purse.budget
 
     async def breathe(self) -> None:
-        """Let others run in the middle of long work; Halted if the asking ends."""
+        """Yield to other tasks during long work; Halted if the session stops."""
         await asyncio.sleep(0)
         if self.stop is not None:
             raise Halted
 
     async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
-        """Return what a step gives; one that fails in passing is tried again after growing pauses."""
+        """Return the result of a step; transient errors are retried after growing pauses."""
         return await insist(step, self.pace.attempts * patience, self.pace.first_s, self.pace.longest_s, self.pause)
