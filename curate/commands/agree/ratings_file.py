@@ -186,7 +186,7 @@ def read(path: Path, layout: Layout) -> Ratings:
     if plan.form == "wide":
         cells.raters = {name: index for index, name in enumerate(plan.columns)}
     for line, row in texts(source, plan.needed):
-        _take(cells, row, layout, plan, f"{path}:{line}")
+        _add_row(cells, row, layout, plan, f"{path}:{line}")
     if plan.form == "long" and not layout.rater and len(cells.said) == len(cells.items) > 0:
         raise DataError(
             f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
@@ -211,7 +211,7 @@ def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list
         yield line, [row[name] for name in matched]
 
 
-def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: RatingsLayout, row_place: str) -> None:
+def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: RatingsLayout, row_place: str) -> None:
     """Add a row's ratings."""
     key = tuple(row[name] for name in plan.item) or (row_place,)
     if not any(key):
@@ -311,11 +311,11 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
         clusters=cells.clusters if plan.cluster else None,
         kind=Kind(max(len(order), 1), scale, steps, layout.missing),
         plan=plan,
-        notes=(*notes, *groups.notes, *_odd(labels, layout), *_suspect(cells, groups, order, layout)),
+        notes=(*notes, *groups.notes, *_odd_labels(labels, layout), *_suspect_ratings(cells, groups, order, layout)),
     )
 
 
-def _suspect(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: Layout) -> list[str]:
+def _suspect_ratings(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: Layout) -> list[str]:
     """Return warnings of ratings that look like slips; none if `order` defines the scale."""
     if layout.order:
         return []
@@ -330,7 +330,7 @@ def _suspect(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: L
     return warnings(counts_by_rater, order, dict(zip(label_texts, cells.places, strict=False)))
 
 
-def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
+def _odd_labels(labels: Sequence[str], layout: Layout) -> list[str]:
     """Return notes on ratings that may mean a missing rating, or differ in case only."""
     none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
     twice = [text for text in labels if sum(text.casefold() == label.casefold() for label in labels) > 1]

@@ -92,7 +92,7 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     rows: list[Json] = [
         {
             "system": name,
-            "ranking": _whose(name, sides),
+            "ranking": _presence(name, sides),
             "ndcg_before": figures[index].shown(),
             "ndcg_after": figures[count + index].shown(),
             "change": figures[2 * count + index].shown(),
@@ -124,7 +124,7 @@ def _lists(rankings: pl.DataFrame | None, files: pl.DataFrame) -> dict[str, dict
     return coverage.lists(files if rankings is None else pl.concat([rankings, files]))
 
 
-def _whose(name: str, sides: Sequence[Mapping[str, object]]) -> str:
+def _presence(name: str, sides: Sequence[Mapping[str, object]]) -> str:
     """Return which version has a ranking of a system, and whether both have the same."""
     if name not in sides[0]:
         return "after only"
@@ -304,7 +304,7 @@ def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion
     policies = f"{old.policy} -> {new.policy}"
     if EXPERTS in (old.policy, new.policy):
         return PEOPLE, policies
-    beyond = [name for name in (_beyond(new), _beyond(old)) if name]
+    beyond = [name for name in (_other_decision(new), _other_decision(old)) if name]
     for name in beyond:
         if before.beyond.get(name) != after.beyond.get(name):
             return BEYOND[name], f"{before.beyond.get(name, 'none')} -> {after.beyond.get(name, 'none')}"
@@ -327,7 +327,7 @@ def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion)
     return None
 
 
-def _beyond(judged: Judged) -> str:
+def _other_decision(judged: Judged) -> str:
     """Return the decision besides the policy: `settle`, `accept`, or empty."""
     if judged.policy.startswith(SETTLED):
         return "settle"

@@ -80,7 +80,7 @@ def compare(
     models = len(new.scores)
     if models < FEWEST:
         return Compared(models, None, None)
-    drawn = _drawn(new, old, seed, replicates, same_queries=same_queries)
+    drawn = _draw(new, old, seed, replicates, same_queries=same_queries)
     points = [np.array([float(score(np.ones((1, side.queries)))[0]) for score in side.scores]) for side in (new, old)]
     return Compared(models, *correlated(points, drawn, seed))
 
@@ -138,7 +138,7 @@ def _order(
     return Correlation(round(correlation, DIGITS), bounds[0], bounds[1], round(p, DIGITS), test)
 
 
-def _drawn(
+def _draw(
     new: BenchmarkScores, old: BenchmarkScores, seed: int, replicates: int, *, same_queries: bool
 ) -> tuple[Floats, Floats]:
     """Return the scores of resampled models on resampled queries, two arrays of shape (replicates, models)."""
@@ -179,14 +179,14 @@ class TaskScores:
 
 def parsed(given: Sequence[str], known: Sequence[str]) -> list[TaskGroup]:
     """Return the groups of `--average NAME=TASK,TASK`; ConfigError for an invalid one."""
-    groups = [_parsed(option, known) for option in given]
+    groups = [_parsed_group(option, known) for option in given]
     names = [group.name for group in groups]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"--average: found several groups named {', '.join(repeated)}; give each a name of its own")
     return groups
 
 
-def _parsed(option: str, known_tasks: Sequence[str]) -> TaskGroup:
+def _parsed_group(option: str, known_tasks: Sequence[str]) -> TaskGroup:
     name, _, task_list = option.partition("=")
     tasks = [task for task in task_list.split(",") if task]
     if not name or not tasks:

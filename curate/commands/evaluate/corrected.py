@@ -155,10 +155,10 @@ def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
         return row | dict.fromkeys(WEIGHTS) | {"unanswered": None}
     ranks = review.ranks(scored)
     weights_by_measure = {name: weights(ranks, name, frame.queries) for name in WEIGHTS}
-    missing = nonresponse(frame, weights_by_measure["precision_at_10"], _drawn(review))
+    missing = nonresponse(frame, weights_by_measure["precision_at_10"], _drawn_counts(review))
     return {
         **row,
-        **{name: _shown(corrected(frame, weight)) for name, weight in weights_by_measure.items()},
+        **{name: _score_fields(corrected(frame, weight)) for name, weight in weights_by_measure.items()},
         "unanswered": None if missing is None else [round(error, DIGITS) for error in missing],
     }
 
@@ -178,7 +178,7 @@ def _differences(review: ScoreReview, frame: Frame, models: Sequence[Scored]) ->
         for better, worse, difference, p in differences:
             chances = {"p": None, "adjusted": None} if p is None else {"p": p, "adjusted": next(adjusted)}
             rounded = {name: None if chance is None else round(chance, DIGITS) for name, chance in chances.items()}
-            rows.append({"measure": measure, "one": better, "other": worse, **_shown(difference), **rounded})
+            rows.append({"measure": measure, "one": better, "other": worse, **_score_fields(difference), **rounded})
     return rows
 
 
@@ -194,12 +194,12 @@ def _compared(
         yield better, worse, replace(difference, value=abs(difference.value)), p
 
 
-def _drawn(review: ScoreReview) -> Floats:
+def _drawn_counts(review: ScoreReview) -> Floats:
     drawn_by_stratum = {stratum.name: stratum.drawn for stratum in review.sample.design.strata}
     return np.array([drawn_by_stratum[name] for name in review.names], dtype=float)
 
 
-def _shown(score: CorrectedScore) -> dict[str, Json]:
+def _score_fields(score: CorrectedScore) -> dict[str, Json]:
     new_queries = None if score.new_queries is None else round(score.new_queries, DIGITS)
     return {"value": round(score.value, DIGITS), "half": round(score.half, DIGITS), "new_queries": new_queries}
 
@@ -225,7 +225,7 @@ def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
     if (read := sum(stratum["read"] for stratum in strata)) < (drawn := sum(stratum["drawn"] for stratum in strata)):
         yield (
             f"{task}: {drawn - read:,} of the {drawn:,} pairs drawn for corrected scores are not answered: if that "
-            f"depends on relevance, the intervals do not hold, and a score may be off by {_most(models)} points"
+            f"depends on relevance, the intervals do not hold, and a score may be off by {_error_range(models)} points"
         )
     if beyond := [f"{model['model']} ({100 * model['outside']:.1f} %)" for model in models if model["outside"]]:
         yield (
@@ -234,7 +234,7 @@ def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
         )
 
 
-def _most(models: Sequence[Mapping[str, Any]]) -> str:
+def _error_range(models: Sequence[Mapping[str, Any]]) -> str:
     """Return the range of errors in points if none, or all, of the missing answers were relevant."""
     bounds = [model["unanswered"] for model in models if model["unanswered"]]
     if not bounds:

@@ -86,11 +86,11 @@ def evaluate(
     old_boards = scored[len(new) :]
     with waiting(progress, StepLabel("testing differences")):
         all_figures: dict[str, Any] = {
-            "models": _made_by(models, new),
+            "models": _model_rows(models, new),
             "families": provenance.of_family([model.name for model in models], new, run),
             "tasks": [figures.of_task(board, order.seed, reviews, compared.against) for board in new_boards],
             "legacy": [
-                figures.of_legacy(_only(new_board, old_board), _only(old_board, new_board), order.seed)
+                figures.of_legacy(_restricted(new_board, old_board), _restricted(old_board, new_board), order.seed)
                 for new_board in new_boards
                 for old_board in old_boards
                 if old_board.task.kind.mteb.type == new_board.task.kind.mteb.type
@@ -106,7 +106,11 @@ def evaluate(
     speeds = passes.of_tasks(full_width, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
     all_figures["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in all_figures["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
-    all_figures["notes"] = [*_circular(models, new), *_notes(all_figures, unmatched), *corrected.unread(reviews)]
+    all_figures["notes"] = [
+        *_circular_warnings(models, new),
+        *_notes(all_figures, unmatched),
+        *corrected.unread(reviews),
+    ]
     all_figures["notes"] += [
         *averages.notes(compared, all_figures, models),
         *(note for speed in speeds.values() for note in passes.notes(speed)),
@@ -143,13 +147,13 @@ def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> 
         return replace(board, floors=floors(board.task, home() / "evaluations"), seed=order.seed)
 
 
-def _only(board: Board, other: Board) -> Board:
+def _restricted(board: Board, other: Board) -> Board:
     """Return a board with only the models that the other board has too, in the same order."""
     models = {scored.model for scored in other.scored}
     return replace(board, scored=[scored for scored in board.scored if scored.model in models], floors=())
 
 
-def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[Json]:
+def _model_rows(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[Json]:
     roles = provenance.roles([model.name for model in models], new)
     return [
         {
@@ -163,7 +167,7 @@ def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) ->
     ]
 
 
-def _circular(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
+def _circular_warnings(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
     """Return a sentence per task on contributors other than judges, which have a note of their own."""
     roles_by_task = {task.name: {model.name: provenance.circular(model.name, task) for model in models} for task in new}
     contributors = {
@@ -186,7 +190,7 @@ def _notes(all_figures: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
             "scores prove nothing"
         )
     notes += provenance.family_notes(all_figures["families"])
-    notes += [sentence for task in all_figures["tasks"] for sentence in _not_above(task)]
+    notes += [sentence for task in all_figures["tasks"] for sentence in _floor_warnings(task)]
     notes += [warning for task in all_figures["tasks"] for warning in corrected.warnings(task["name"], task["levels"])]
     notes += query_sources.notes(all_figures["tasks"])
     notes += [
@@ -204,7 +208,7 @@ def _notes(all_figures: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     return notes
 
 
-def _not_above(task: dict[str, Any]) -> Iterator[str]:
+def _floor_warnings(task: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence on the models that do not exceed the best trivial baseline of a task."""
     against = task["against_floors"]
     if against and (low := [model["model"] for model in against["models"] if not model["above"]]):

@@ -104,14 +104,14 @@ def against_floors(board: Board) -> dict[str, Any] | None:
                 "model": scored.model,
                 **difference.shown(),
                 "above": difference.low is not None and difference.low > 0,
-                "smallest": _smallest(differences, board.items),
+                "smallest": _smallest_detectable(differences, board.items),
             }
         )
     rows.sort(key=lambda row: (-row["value"], row["model"]))
     return {"best": best.name, "sort": best.sort, "score": round(board.led(best.scored), DIGITS), "models": rows}
 
 
-def _smallest(differences: Floats, items: int) -> float | None:
+def _smallest_detectable(differences: Floats, items: int) -> float | None:
     defined = differences[~np.isnan(differences)]
     return round(needed(0.0, float(defined.std()) * math.sqrt(items), items)[1], DIGITS) if len(defined) else None
 
@@ -184,7 +184,7 @@ def _rows(board: Board) -> list[Json]:
             **({} if sort is None else {"floor": sort}),
             **{reading: figures[index_by_id[id(scored)]].shown() for reading, figures in by_reading.items()},
             "beside": further_figures[index_by_id[id(scored)]],
-            **_at_ten(scored),
+            **_shares_at_ten(scored),
             "queries_a_second": scored.queries_a_second,
             "machine": scored.machine,
             "precision": scored.precision,
@@ -199,7 +199,7 @@ def _rows(board: Board) -> list[Json]:
     ]
 
 
-def _at_ten(scored: Scored) -> dict[str, Json]:
+def _shares_at_ten(scored: Scored) -> dict[str, Json]:
     at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
     return {name: round(count / scored.shown, DIGITS) if scored.shown else None for name, count in at_ten.items()}
 

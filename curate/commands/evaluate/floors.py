@@ -136,7 +136,7 @@ def pair_classification_floors(task: EvaluationTask) -> NamedPairScores:
     labels = [float(label) for label in task.data[task.made.label_column_name]]
     yield "all-equal", saved([0.0] * len(labels))
     yield from _surface(first_texts, second_texts)
-    yield from _alone(first_texts, second_texts, labels, sources(task.data))
+    yield from _single_text(first_texts, second_texts, labels, sources(task.data))
 
 
 def similarity_floors(task: EvaluationTask) -> NamedPairScores:
@@ -144,14 +144,14 @@ def similarity_floors(task: EvaluationTask) -> NamedPairScores:
     first_texts, second_texts = (list(task.data[name]) for name in task.made.column_names)
     labels = [float(label) for label in task.data["score"]]
     yield from _surface(first_texts, second_texts)
-    yield from _foreign(first_texts, second_texts, labels, sources(task.data))
+    yield from _lowest_partner(first_texts, second_texts, labels, sources(task.data))
     if len(set(labels)) == 2:
-        yield from _alone(
+        yield from _single_text(
             first_texts, second_texts, [float(label == max(labels)) for label in labels], sources(task.data)
         )
 
 
-def _foreign(
+def _lowest_partner(
     first_texts: Sequence[str], second_texts: Sequence[str], levels: Sequence[float], source: Sequence[float]
 ) -> NamedPairScores:
     """Yield the overlap of all texts of a series with its lowest-level partner, if that differs from the highest one.
@@ -193,7 +193,7 @@ def _surface(first_texts: Sequence[str], second_texts: Sequence[str]) -> NamedPa
     yield "tf-idf", saved(cosines(model.transform(first_texts), model.transform(second_texts)))
 
 
-def _alone(
+def _single_text(
     first_texts: Sequence[str], second_texts: Sequence[str], labels: Sequence[float], source: Sequence[float]
 ) -> NamedPairScores:
     """Yield baselines on one text of a pair, for a side on which a source has several texts.

@@ -36,7 +36,7 @@ class BatchSizes:
             return
         start = monotonic()
         self.sizes[role] = largest(longest, texts)
-        self._lose(role, start)
+        self._add_lost_time(role, start)
 
     def fitting(self, role: str, run: Callable[[int], Result], first: int = FIRST) -> Result:
         """Return `run(size)`; whenever memory runs out, halve the size, notify, and try again."""
@@ -47,14 +47,14 @@ class BatchSizes:
             except Exception as error:
                 if not out_of_memory(error) or size == 1:
                     raise
-            _give_back()
-            self._lose(role, start)
+            _free_memory()
+            self._add_lost_time(role, start)
             half = size // 2
             if self.sizes[role] > half:  # another thread may have halved it meanwhile
                 self.sizes[role] = half
                 self._tell(f"{self.name}: out of memory with batches of {size} texts; on with batches of {half}")
 
-    def _lose(self, role: str, start: float) -> None:
+    def _add_lost_time(self, role: str, start: float) -> None:
         self.lost[role] = self.lost.get(role, 0.0) + monotonic() - start
 
     @property
@@ -75,7 +75,7 @@ def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: 
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            _give_back()
+            _free_memory()
             if size > best:
                 return best
             if size == 1:
@@ -98,7 +98,7 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in str(error).lower() for phrase in MEMORY)
 
 
-def _give_back() -> None:
+def _free_memory() -> None:
     """Free the GPU memory of a failed batch."""
     import torch
 

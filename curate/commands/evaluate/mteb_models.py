@@ -304,14 +304,14 @@ def _model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) ->
         load = lambda: Searcher(bm25, loading.local_meta(BM25), runtime.progress)  # noqa: E731
         return EvaluatedModel(BM25, digest(bm25.identity)[:16], load, has_vectors=False)
     if name in definitions or name in {*ENCODERS.names()} - UNDEFINED:
-        return _ours(name, definitions, runtime)
+        return _own_model(name, definitions, runtime)
     if Path(name).expanduser().is_dir():
         revision = DenseEncoder(name, DenseConfig(model=name)).revision
-        return _stock(Path(name).expanduser().name, revision, loading.from_folder(name), runtime)
-    return _of_mteb(name, runtime)
+        return _stock_model(Path(name).expanduser().name, revision, loading.from_folder(name), runtime)
+    return _mteb_model(name, runtime)
 
 
-def _ours(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) -> EvaluatedModel:
+def _own_model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) -> EvaluatedModel:
     settings = dict(with_named_sides(definitions.get(name, {}), definitions))
     make = ENCODERS.load(str(settings.pop("kind", name)))
     checked = check(import_module(make.__module__).Config, settings, f"encoders.{name}")
@@ -320,7 +320,7 @@ def _ours(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) -> 
     return EvaluatedModel(name, encoder.revision, load, precision=getattr(encoder, "dtype", "float32"))
 
 
-def _of_mteb(name: str, runtime: _Runtime) -> EvaluatedModel:
+def _mteb_model(name: str, runtime: _Runtime) -> EvaluatedModel:
     """Return a model of mteb's list or the hub, with the prompts of its authors."""
     try:
         meta = imported().get_model_meta(name)
@@ -330,12 +330,12 @@ def _of_mteb(name: str, runtime: _Runtime) -> EvaluatedModel:
                 f"--models {name}: neither bm25, nor an encoder ({', '.join(ENCODERS.names())}), nor a folder, nor a "
                 f"model of mteb ({error.args[0]}); a model on the hub is named ORGANISATION/NAME"
             ) from None
-        return _stock(name, DenseEncoder(name, DenseConfig(model=name)).revision, loading.by_name(name), runtime)
+        return _stock_model(name, DenseEncoder(name, DenseConfig(model=name)).revision, loading.by_name(name), runtime)
     runtime = runtime if loading.takes_dtype(meta) else replace(runtime, dtype=OWN)
-    return _stock(name, str(meta.revision), loading.by_name(name), runtime)
+    return _stock_model(name, str(meta.revision), loading.by_name(name), runtime)
 
 
-def _stock(name: str, revision: str, load: loading.Load, runtime: _Runtime) -> EvaluatedModel:
+def _stock_model(name: str, revision: str, load: loading.Load, runtime: _Runtime) -> EvaluatedModel:
     """Return a model that mteb loads, with a copy on every device."""
     load = loading.explained(name, load)
 

@@ -211,7 +211,7 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
     task_by_name, left_out = {task.name: task for task in tasks}, list[LeftOutResult]()
     candidates: dict[tuple[str, str], _Candidate] = {}
     for file, name in (file for folder in folders for file in _files(folder) if file[0].stem in task_by_name):
-        _add(candidates, file, name, task_by_name, left_out)
+        _add_file(candidates, file, name, task_by_name, left_out)
     for task in task_by_name.values():
         with_task = [candidate for candidate in candidates.values() if task.name in candidate.results]
         _one_version(task, with_task, left_out)
@@ -255,7 +255,7 @@ def _files(folder: Path) -> list[tuple[Path, str]]:
     raise UserError(f"--results {folder}: found no results; expected {LAYOUT}")
 
 
-def _add(
+def _add_file(
     candidates: dict[tuple[str, str], _Candidate],
     file: Path,
     folder: str,
@@ -332,7 +332,7 @@ def _one_version(task: ExpectedTask, candidates: Sequence[_Candidate], left_out:
     for model in candidates:
         if model.results[task.name].version not in {most, None}:
             reason = f"another version of {task.name}'s data than most models have ({most})"
-            _leave(model, task, reason, left_out)
+            _leave_out(model, task, reason, left_out)
 
 
 def _same_subsets(task: ExpectedTask, candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> None:
@@ -346,7 +346,7 @@ def _same_subsets(task: ExpectedTask, candidates: Sequence[_Candidate], left_out
     for model in candidates:
         result = model.results[task.name]
         if missing := sorted(most - {*result.values}):
-            _leave(
+            _leave_out(
                 model, task, f"no score of {task.name} for the subset {missing[0]}, which most models have", left_out
             )
         else:
@@ -355,6 +355,6 @@ def _same_subsets(task: ExpectedTask, candidates: Sequence[_Candidate], left_out
             )
 
 
-def _leave(model: _Candidate, task: ExpectedTask, reason: str, left_out: list[LeftOutResult]) -> None:
+def _leave_out(model: _Candidate, task: ExpectedTask, reason: str, left_out: list[LeftOutResult]) -> None:
     del model.results[task.name]
     left_out.append(LeftOutResult(f"{model.name}, revision {model.revision}", reason))

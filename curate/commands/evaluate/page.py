@@ -28,7 +28,12 @@ def files(found: Figures) -> dict[str, str]:
     pictures = dict(_pictures(found))
     text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
     closing = "\n".join(
-        [*_legacy(found, pictures), *page_sections.averages_sections(found), *_missed(found["missed"]), *_notes(found)]
+        [
+            *_legacy(found, pictures),
+            *page_sections.averages_sections(found),
+            *_missed(found["missed"]),
+            *_notes(found),
+        ]
     )
     return {"README.md": f"{text}\n{closing}\n", **pictures}
 
@@ -39,17 +44,17 @@ def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
     marks_by_model = [(model["model"], "circular" if model["circular"] else "") for model in found["models"]]
     return [
         *(
-            _line(name, mark, [task["scores"] for task in found["tasks"]], found["tasks"], bold)
+            _table_line(name, mark, [task["scores"] for task in found["tasks"]], found["tasks"], bold)
             for name, mark in marks_by_model
         ),
         *(
-            _line(name, mark, [task["floors"] for task in found["tasks"]], found["tasks"], bold)
+            _table_line(name, mark, [task["floors"] for task in found["tasks"]], found["tasks"], bold)
             for name, mark in floors.items()
         ),
     ]
 
 
-def _line(
+def _table_line(
     name: str, mark: str, rows: Sequence[Sequence[Figures]], tasks: Sequence[Figures], bold: str
 ) -> dict[str, object]:
     model_rows = [next((row for row in task_rows if row["model"] == name), None) for task_rows in rows]
@@ -208,16 +213,18 @@ def _missed(missed: Figures) -> Iterator[str]:
         )
     final = missed.get("published")
     for sample in missed.get("samples", ()):
-        yield _says(f"By the sample `{sample['sample']}`, of the panel's labels", sample)
+        yield _sample_sentence(f"By the sample `{sample['sample']}`, of the panel's labels", sample)
     if final:
-        yield _says(f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final)
+        yield _sample_sentence(
+            f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final
+        )
     if capture := missed.get("capture"):
         yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more (`curate check pool`)."
     for sample in missed.get("below", ()):
         yield f"Of all relevant pairs {ranged(sample['recall'])} % are in the pool, by the sample {sample['source']}."
 
 
-def _says(subject: str, estimates: Figures) -> str:
+def _sample_sentence(subject: str, estimates: Figures) -> str:
     contested_share = ranged(estimates.get("contested_of_relevant"))
     contested_clause = f", contested ones {contested_share} %" if contested_share else ""
     missed, contested_relevant, recall = (

@@ -141,7 +141,7 @@ def inputs(task: Figures) -> Iterator[str]:
         "\nLengths are in tokens; the share cut is that of texts longer than the model reads, its prompt included, of "
         "4,096 texts at most. A prompt that a model should have and has not here costs it more than most models differ."
     )
-    yield from _unseen(task["scores"])
+    yield from _unverified(task["scores"])
     if checked := [score for score in task["scores"] if score["precision_check"]]:
         yield "\nVectors compared with those of the same weights in float32 (cosine, .999 is the least):\n"
         yield table(
@@ -158,7 +158,7 @@ def inputs(task: Figures) -> Iterator[str]:
         )
 
 
-def _unseen(scores: Sequence[Figures]) -> Iterator[str]:
+def _unverified(scores: Sequence[Figures]) -> Iterator[str]:
     """Yield the models that were not compared with float32, and those whose inputs are unknown."""
     vectors = [score for score in scores if score["inputs"]]
     model_names = {vector["model"] for vector in vectors}
@@ -167,7 +167,7 @@ def _unseen(scores: Sequence[Figures]) -> Iterator[str]:
         for vector in vectors
         if vector["precision"] != "float32"
         and not vector["precision_check"]
-        and not _cut_out(vector["model"], model_names)
+        and not _is_truncated(vector["model"], model_names)
     ]
     if unchecked:
         yield f"\nNot compared with float32: {', '.join(unchecked)}, whose own code or settings choose the precision."
@@ -179,7 +179,7 @@ def _unseen(scores: Sequence[Figures]) -> Iterator[str]:
         )
 
 
-def _cut_out(name: str, model_names: Collection[str]) -> bool:
+def _is_truncated(name: str, model_names: Collection[str]) -> bool:
     """Whether a model is a truncated one, NAME@WIDTH."""
     return name.rpartition("@")[0] in model_names
 
@@ -247,7 +247,7 @@ def levels(task: Figures) -> Iterator[str]:
         f"\nShares of the first ten documents that people find relevant, corrected by the sample "
         f"`{corrected['sample']}`: {corrected['read']:,} answers to the {corrected['pairs']:,} pairs of the top tens "
         f"({strata}). ± is half of a 95 % interval, for these queries and for new ones of the same kind; scaled DCG is "
-        f"discounted gain over that of ten relevant documents. {_over(task)}{WHY_NOT}"
+        f"discounted gain over that of ten relevant documents. {_excluded_queries(task)}{WHY_NOT}"
     )
     if corrected["pairs_of_models"]:
         yield "\n### Corrected differences\n"
@@ -281,7 +281,7 @@ def labellings(task: Figures) -> Iterator[str]:
         )
 
 
-def _over(task: Figures) -> str:
+def _excluded_queries(task: Figures) -> str:
     """Return a sentence on the queries of the mean, if some judged queries are excluded; else empty."""
     if not (lost := task["undecided"]):
         return ""
@@ -296,8 +296,8 @@ def _level(row: Figures) -> dict[str, object]:
     cells: dict[str, object] = {"model": row["model"]}
     for measure, name in MEASURES.items():
         score = row[measure]
-        cells[name] = _half(score, "half") if score else "none"
-        cells[f"{name}, for new queries"] = _half(score, "new_queries") if score else None
+        cells[name] = _half_width(score, "half") if score else "none"
+        cells[f"{name}, for new queries"] = _half_width(score, "new_queries") if score else None
     return cells | {"outside what was sampled": f"{100 * row['outside']:.1f} %" if row["outside"] else None}
 
 
@@ -310,8 +310,8 @@ def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
                 {
                     f"better in {name}": row["one"],
                     "than": row["other"],
-                    "by": _half(row, "half"),
-                    "for new queries": _half(row, "new_queries"),
+                    "by": _half_width(row, "half"),
+                    "for new queries": _half_width(row, "new_queries"),
                     "p": WHOLE if row["p"] is None else f"{row['p']:.4f}",
                     "p by Holm": None if row["adjusted"] is None else f"{row['adjusted']:.4f}",
                 }
@@ -331,7 +331,7 @@ def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
         yield f"\nThe clearest first{excerpt_note}. p is of these queries; Holm over all pairs of models.{exact}\n"
 
 
-def _half(figure: Mapping[str, float | None], half: str) -> str | None:
+def _half_width(figure: Mapping[str, float | None], half: str) -> str | None:
     center, width = figure["value"], figure[half]
     return None if center is None or width is None else f"{100 * center:.2f} ± {100 * width:.2f}"
 

@@ -56,18 +56,19 @@ def missed(run: Path | None) -> dict[str, Json]:
         return {}
     estimates: dict[str, Json] = {}
     rows = [
-        (answers, {"sample": answers.sample.design.name, **_proved(prove(answers))}) for answers in relevance_desks(run)
+        (answers, {"sample": answers.sample.design.name, **_label_shares(prove(answers))})
+        for answers in relevance_desks(run)
     ]
-    if samples := [row | _held(answers) for answers, row in rows]:
+    if samples := [row | _contested_share(answers) for answers, row in rows]:
         estimates["samples"] = samples
     if final := published.prove(run):
-        estimates["published"] = {"samples": final["samples"], **_proved(final)}
+        estimates["published"] = {"samples": final["samples"], **_label_shares(final)}
     path = run / "checks" / "pool.json"
     checked = read_json(path) if path.is_file() else {}
     return estimates | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
 
 
-def _held(answers: Desk) -> dict[str, Json]:
+def _contested_share(answers: Desk) -> dict[str, Json]:
     """Return the share of relevant pairs, by people, that the panel contests."""
     if not answers.sample.scale.relevant:
         return {"contested_of_relevant": None}
@@ -80,7 +81,7 @@ def _held(answers: Desk) -> dict[str, Json]:
     return {"contested_of_relevant": shown(recall(contested, others))}
 
 
-def _proved(proof: Mapping[str, Any]) -> dict[str, Json]:
+def _label_shares(proof: Mapping[str, Any]) -> dict[str, Json]:
     negatives = proof["confirmed"].get("not relevant")
     wrong = negatives and {
         "value": round(1 - negatives["value"], 4),

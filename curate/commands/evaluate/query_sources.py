@@ -25,7 +25,7 @@ Figures = Mapping[str, Any]
 
 def apart(board: Board, seed: int) -> dict[str, Json] | None:
     """Return the scores by source of the queries, and their rank correlation; None without synthetic queries."""
-    written = _written(board) if board.task.scorer.single else frozenset()
+    written = _synthetic_ids(board) if board.task.scorer.single else frozenset()
     queries = board.scored[0].queries
     indices_by_source = {
         REAL: [index for index, name in enumerate(queries) if name not in written],
@@ -58,7 +58,7 @@ def apart(board: Board, seed: int) -> dict[str, Json] | None:
     }
 
 
-def _written(board: Board) -> frozenset[str]:
+def _synthetic_ids(board: Board) -> frozenset[str]:
     """Return the ids of synthetic queries, from the export of the task."""
     path = board.task.folder.parent / f"{TABLE}.parquet" if board.task.folder else None
     return frozenset(pl.read_parquet(path)["query_id"]) if path is not None and path.is_file() else frozenset()

@@ -49,7 +49,7 @@ class _OfSources(Scorer):
         """Return the number of sources."""
         return int(max(values[SOURCE])) + 1
 
-    def _of_pairs(self, values: Values, score: Replicated) -> Replicated:
+    def _by_source(self, values: Values, score: Replicated) -> Replicated:
         return grouped(score, _sources(values))
 
 
@@ -60,13 +60,13 @@ class PairClassificationScorer(_OfSources):
         """Return label, source and similarities of every pair, negated distances."""
         values = {LABEL: [float(label) for label in data[task.made.label_column_name]], SOURCE: sources(data)}
         values |= {name: _similar(name, saved[name]) for name in SIMILARITIES}
-        return {"queries": _places(values), "values": values, "first": []}
+        return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
         """Return the largest average precision of any similarity, mteb's `max_ap`."""
         label = np.array(values[LABEL])
-        columns = _different([np.array(values[name]) for name in SIMILARITIES])
-        return self._of_pairs(values, best([average_precision(column, label) for column in columns]))
+        columns = _distinct_columns([np.array(values[name]) for name in SIMILARITIES])
+        return self._by_source(values, best([average_precision(column, label) for column in columns]))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
         """Return paired accuracy by cosine, ties as 0.5; empty if no source has pairs of both labels."""
@@ -80,11 +80,11 @@ class LevelScorer(_OfSources):
     def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine, the level and the source of every pair."""
         values = {LABEL: [float(level) for level in data["score"]], SOURCE: sources(data), COSINE: list(saved[COSINE])}
-        return {"queries": _places(values), "values": values, "first": []}
+        return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
         """Return Spearman's rho over all pairs."""
-        return self._of_pairs(values, spearman(np.array(values[COSINE]), np.array(values[LABEL])))
+        return self._by_source(values, spearman(np.array(values[COSINE]), np.array(values[LABEL])))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
         """Return mean rho within sources, and the share of sources in strictly rising order; each only if defined."""
@@ -119,7 +119,7 @@ def _similar(name: str, column: Sequence[float]) -> list[float]:
     return [-float(score) if name.endswith("distances") else float(score) for score in column]
 
 
-def _different(columns: Sequence[Floats]) -> list[Floats]:
+def _distinct_columns(columns: Sequence[Floats]) -> list[Floats]:
     """Return the columns without those that rank the pairs, ties included, as an earlier one does."""
     ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
     return [
@@ -133,7 +133,7 @@ def _sources(values: Values) -> Ints:
     return np.array(values[SOURCE], dtype=np.int64)
 
 
-def _places(values: Values) -> list[str]:
+def _item_ids(values: Values) -> list[str]:
     return [str(index) for index in range(len(values[LABEL]))]
 
 
@@ -174,14 +174,14 @@ class ClassificationScorer(_OfTexts):
 
     def sums(self, values: Values, _reading: str) -> Floats:
         """Return the confusion counts per text, class and draw, whose sums give precision and recall."""
-        return self._of(values, drawn(values, DRAW))
+        return self._confusions(values, drawn(values, DRAW))
 
     def counted(self, values: Values) -> Mapping[str, float]:
         """Return the standard deviation of macro-F1 over draws (population, ddof 0)."""
-        f1_by_draw = [float(macro_f1(self._of(values, [draw]).sum(axis=0))) for draw in drawn(values, DRAW)]
+        f1_by_draw = [float(macro_f1(self._confusions(values, [draw]).sum(axis=0))) for draw in drawn(values, DRAW)]
         return {"sd over draws": round(float(np.std(f1_by_draw)), DIGITS)}
 
-    def _of(self, values: Values, draws: Sequence[Sequence[float]]) -> Floats:
+    def _confusions(self, values: Values, draws: Sequence[Sequence[float]]) -> Floats:
         return confusions(codes(values[TEXT_LABEL]), [codes(draw) for draw in draws], int(values[CLASSES][0]))
 
 

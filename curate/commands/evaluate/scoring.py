@@ -163,7 +163,7 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[st
         precision=model.precision,
         batch=getattr(loaded, "size", None),
         main=float(mteb_scores[task.measure]),
-        metrics={name: metric for name, metric in mteb_scores.items() if _worth(name, metric)},
+        metrics={name: metric for name, metric in mteb_scores.items() if _is_stored(name, metric)},
         queries_a_second=round(n_texts / seconds, 3) if seconds > 0 and model.width is None else None,
         machine=str(machine.identity()["id"]),
         width=getattr(loaded, "dim", None),
@@ -171,11 +171,11 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[st
         inputs=[text_input.shown() for text_input in getattr(loaded, "seen", {}).values()],
         **item_fields,
     )
-    _agree(model_scores, task)
+    _check_score(model_scores, task)
     return model_scores, mteb_results.files_of(task_result, model, {"batch_size": model_scores.batch or BATCH})
 
 
-def _agree(model_scores: Scored, task: EvaluationTask) -> None:
+def _check_score(model_scores: Scored, task: EvaluationTask) -> None:
     ours = point(task.scorer, model_scores.values)
     if not abs(ours - model_scores.main) <= NEAR:
         raise RunFailed(
@@ -189,7 +189,7 @@ def point(scorer: Scorer, values: Values, reading: str = READINGS[0]) -> float:
     return float(scorer.score(values, reading)(np.ones((1, scorer.size(values))))[0])
 
 
-def _worth(name: str, metric: Json) -> bool:
+def _is_stored(name: str, metric: Json) -> bool:
     """Whether a measure of mteb is stored: those at 10 and 100, correlations, and `OTHERS`."""
     is_common = name.endswith(("_at_10", "_at_100", "pearson", "spearman")) and not name.startswith("nauc")
     return (is_common or name in OTHERS) and isinstance(metric, float)
@@ -242,7 +242,7 @@ def score_all(
                 task = tasks[index]
                 scores, was_stored = scored(cut_model, task, folder, checks.get(task.content))
                 tell(f"{task.name}: {cut_model.name} {scores.main:.5f}" + (" (scored before)" if was_stored else ""))
-                scored_round.by_task[index].append(_of_here(scores, scored_round))
+                scored_round.by_task[index].append(_without_foreign_speed(scores, scored_round))
                 scored_round.notes += _routes(scores, task)
         model.release()
     if scored_round.elsewhere:
@@ -296,7 +296,7 @@ def _checks(
     if model.exact is None or not to_score:
         return {}
     with waiting(progress, StepLabel(f"encoding in float32, {model.name}")):
-        exact = _exact(model, to_score)
+        exact = _float32_vectors(model, to_score)
     loading.collected()
     if not exact:
         return {}
@@ -310,7 +310,7 @@ def _checks(
         }
 
 
-def _exact(model: EvaluatedModel, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
+def _float32_vectors(model: EvaluatedModel, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
     """Return task content -> vectors of the float32 copy; on the CPU if the copy does not fit on the GPU.
 
     Empty for a model without vectors.
@@ -332,7 +332,7 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
     return {task.content: sampled_rows(copy, task) for task in tasks}
 
 
-def _of_here(scores: Scored, scored_round: ScoredRound) -> Scored:
+def _without_foreign_speed(scores: Scored, scored_round: ScoredRound) -> Scored:
     """Return a score, without queries per second if they are from another machine."""
     if scores.queries_a_second is None or scores.machine == machine.identity()["id"]:
         return scores

@@ -80,15 +80,15 @@ def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) 
     """Return a model with its encoder of these queries; loads the weights and encodes the first query."""
     if not model.has_vectors:
         return SpeedContestant(model.name, None)
-    call = _call(model.loaded, task)
+    call = _query_encoder(model.loaded, task)
     weights = _weights(model.loaded)
     parameters = list(weights.parameters()) if hasattr(weights, "parameters") else []
     return SpeedContestant(
         model.name,
-        lambda indices: _arrived(call([texts[index] for index in indices])),
-        int(_arrived(call(texts[:1])).shape[1]),
+        lambda indices: _in_memory(call([texts[index] for index in indices])),
+        int(_in_memory(call(texts[:1])).shape[1]),
         *_place(model.loaded, parameters),
-        _longest(weights),
+        _max_length(weights),
     )
 
 
@@ -119,7 +119,7 @@ def of_bm25(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -
     return SearchContestant(ask, len(index.ids), sum(getattr(array, "nbytes", 0) for array in arrays))
 
 
-def _call(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Foreign]:
+def _query_encoder(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Foreign]:
     """Return a query encoder: this package's encoders directly, others as mteb calls them, with the same prompt."""
     if (encoder := getattr(loaded, "encoder", None)) is not None:
         return lambda texts: encoder.encode(texts, "query")
@@ -138,7 +138,7 @@ def _call(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Fo
     )
 
 
-def _arrived(rows: Foreign) -> Vectors:
+def _in_memory(rows: Foreign) -> Vectors:
     """Return rows in main memory; for a GPU this waits until all queued work is done."""
     return np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
 
@@ -157,7 +157,7 @@ def _weights(loaded: Foreign) -> Foreign:
     return getattr(getattr(loaded, "plain", loaded), "model", None)
 
 
-def _longest(weights: Foreign) -> int | None:
+def _max_length(weights: Foreign) -> int | None:
     """Return the maximum input length in tokens; None if unlimited or unknown."""
     max_length = getattr(weights, "max_seq_length", None)
     return int(max_length) if isinstance(max_length, int | float) and np.isfinite(max_length) else None
@@ -231,7 +231,8 @@ def of_tasks(
         stored = {task.name: kept(task, names, folder) for task in tasks}
         return {name: measurement for name, measurement in stored.items() if measurement is not None}
     fit = {
-        task.name: [model for model in models if model.has_vectors or task.scorer.searched] for task in _to_time(tasks)
+        task.name: [model for model in models if model.has_vectors or task.scorer.searched]
+        for task in _timed_tasks(tasks)
     }
     return {
         task.name: measured(fit[task.name], task, queries, seed, folder, progress)
@@ -240,7 +241,7 @@ def of_tasks(
     }
 
 
-def _to_time(tasks: Sequence[EvaluationTask]) -> list[EvaluationTask]:
+def _timed_tasks(tasks: Sequence[EvaluationTask]) -> list[EvaluationTask]:
     """Return the retrieval tasks, else the first task: other tasks of an export have the same queries."""
     return [task for task in tasks if task.scorer.searched] or list(tasks[:1])
 

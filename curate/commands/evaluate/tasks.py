@@ -201,7 +201,7 @@ class EvaluationTask:
     @cached_property
     def _readme_facts(self) -> Mapping[str, Any]:
         """Return the block `curate` of the README, which mteb ignores."""
-        block: Mapping[str, Any] = _front(self.folder).get("curate", {}) if self.folder else {}
+        block: Mapping[str, Any] = _front_matter(self.folder).get("curate", {}) if self.folder else {}
         return block
 
     @property
@@ -223,7 +223,7 @@ def in_folder(folder: Path) -> list[EvaluationTask]:
     DataError if a file is missing, or was edited, so that it does not match the hash in its name.
     """
     for root in (folder, folder / "mteb", folder / "export" / "mteb"):
-        if task_folders := [*([root] if _front(root) else ()), *mteb_tasks.task_folders(root)]:
+        if task_folders := [*([root] if _front_matter(root) else ()), *mteb_tasks.task_folders(root)]:
             return [_task(task_folder, str(folder)) for task_folder in task_folders]
     raise UserError(
         f"{folder}: found no task; give a run folder that was exported as `mteb`, or a folder that holds "
@@ -256,7 +256,7 @@ def imported() -> Foreign:
 
 def _task(folder: Path, source: str) -> EvaluationTask:
     imported()
-    block = _front(folder)["mteb"]
+    block = _front_matter(folder)["mteb"]
     by_name = next((kind for kind in kinds() if kind.name == folder.name), None)
     kind = by_name or of_type(block["type"], str(block.get("main_score", "")))
     if kind is None or kind.mteb.type != block["type"]:
@@ -271,11 +271,11 @@ def _types() -> str:
 
 def _content(folder: Path) -> str:
     """Return a digest of the README and of every file that it lists."""
-    file_names = mteb_tasks.data_files(_front(folder))
+    file_names = mteb_tasks.data_files(_front_matter(folder))
     return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in file_names}])
 
 
-def _front(folder: Path) -> dict[str, Any]:
+def _front_matter(folder: Path) -> dict[str, Any]:
     """Return the YAML block of a task's README, empty for any other folder."""
     try:
         return mteb_tasks.front_matter(folder)

@@ -82,16 +82,16 @@ class VectorModel(ABC):
     ) -> Vectors:
         """Return a vector per text, not truncated or normalised."""
         batch = TextBatch(inputs, task_metadata, prompt_type)
-        model_input = self._noted(batch)
-        rows = self.kept_rows(batch, model_input) if batch.role == "document" else self._new(batch, model_input)
+        model_input = self._input_of(batch)
+        rows = self.kept_rows(batch, model_input) if batch.role == "document" else self._encode_new(batch, model_input)
         self.dim = int(rows.shape[1])
         return rows
 
     def kept(self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None) -> Vectors:
         """Return the same rows from memory or cache; missing ones are encoded and cached."""
         batch = TextBatch(inputs, task_metadata, prompt_type)
-        model_input = self._noted(batch)
-        remembered = self._remembered.get(_mark(batch, model_input))
+        model_input = self._input_of(batch)
+        remembered = self._remembered.get(_batch_digest(batch, model_input))
         return self.kept_rows(batch, model_input) if remembered is None else remembered
 
     @abstractmethod
@@ -118,7 +118,7 @@ class VectorModel(ABC):
         """Return the record of the inputs."""
         return seen_texts(self, given, batch.role, batch.texts)
 
-    def _noted(self, batch: TextBatch) -> ModelInput:
+    def _input_of(self, batch: TextBatch) -> ModelInput:
         start = monotonic()
         model_input = self.given(batch)
         record, earlier = self.look(model_input, batch), self.seen.get(batch.role)
@@ -127,7 +127,7 @@ class VectorModel(ABC):
             self._aside += monotonic() - start
         return model_input
 
-    def _new(self, batch: TextBatch, model_input: ModelInput) -> Vectors:
+    def _encode_new(self, batch: TextBatch, model_input: ModelInput) -> Vectors:
         rows = self.fresh_rows(batch)
         if n_not_finite := int((~np.isfinite(rows)).any(axis=1).sum()):
             raise RunFailed(
@@ -135,7 +135,7 @@ class VectorModel(ABC):
                 f"{ROLES[batch.role]} hold NaN or infinity; give --dtype float32, or bfloat16 where float16 overflows"
             )
         if self.remembers:
-            self._remembered[_mark(batch, model_input)] = rows
+            self._remembered[_batch_digest(batch, model_input)] = rows
         return rows
 
 
@@ -281,6 +281,6 @@ def cut(rows: Vectors, width: int) -> Vectors:
     return unit(rows[:, :width])
 
 
-def _mark(batch: TextBatch, model_input: ModelInput) -> str:
+def _batch_digest(batch: TextBatch, model_input: ModelInput) -> str:
     texts_digest = sha256("\0".join(batch.texts).encode()).hexdigest()
     return digest([model_input.identity, model_input.known or batch.task_metadata.name, batch.role, texts_digest])

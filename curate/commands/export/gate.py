@@ -37,7 +37,7 @@ def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFr
     for kind in kinds() if guard.looker else ():
         while kind.table and kind.present(benchmark):
             kind_table = benchmark.tables[kind.table]
-            finds = _found(kind, benchmark, guard, context).filter(~pl.col("id").is_in(may.accept))
+            finds = _found_values(kind, benchmark, guard, context).filter(~pl.col("id").is_in(may.accept))
             clean_table = kind.without(kind_table, set(finds["id"])) if finds.height else kind_table
             tables.append(finds.with_columns(published=pl.lit(clean_table.height == kind_table.height)))
             if clean_table.height == kind_table.height:
@@ -45,7 +45,7 @@ def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFr
                 break
             benchmark = replace(benchmark, tables={**benchmark.tables, kind.table: clean_table})
     if may.residual == "stop":
-        _stop(pl.concat(written).unique().sort("kind", "id", "field"), context)
+        _refuse_finds(pl.concat(written).unique().sort("kind", "id", "field"), context)
     table = pl.concat(tables).unique().sort("kind", "id", "field", "found")
     is_published = table.unique(["kind", "id", "field"])["published"]
     facts: dict[str, Json] = {
@@ -63,7 +63,7 @@ def notes(facts: Mapping[str, Json]) -> list[str]:
     return [f"{message}; see `curate show export/found`"] if out or published else []
 
 
-def _found(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData, context: Context) -> pl.DataFrame:
+def _found_values(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData, context: Context) -> pl.DataFrame:
     """Return the PII in the texts of a task type, without values that occur in a source text."""
     rows = list(_texts(kind, benchmark))
     unseen = dict.fromkeys(text for *_, text in rows if text not in guard.seen)
@@ -97,7 +97,7 @@ def _in_sources(context: Context, values: Sequence[str], *, whole: bool) -> set[
     return in_sources
 
 
-def _stop(finds: pl.DataFrame, context: Context) -> None:
+def _refuse_finds(finds: pl.DataFrame, context: Context) -> None:
     """Raise UserError if a text by a model or a rule contains PII."""
     lines = [f"- {kind} {name} ({field}): {what}" for kind, name, field, what, _ in finds.iter_rows()]
     commands = dict.fromkeys(

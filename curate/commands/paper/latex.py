@@ -57,18 +57,20 @@ class PaperTable:
 
     def csv(self) -> str:
         """Return the table as CSV, with separate columns for the bounds of intervals; undefined cells are empty."""
-        has_bounds = [any(_bounded(row[column]) for row in self.rows) for column in self._places]
+        has_bounds = [any(_bounded(row[column]) for row in self.rows) for column in self._columns]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([name for column in self._places for name in _names(self.heads[column], has_bounds[column])])
+        writer.writerow(
+            [name for column in self._columns for name in _column_heads(self.heads[column], has_bounds[column])]
+        )
         writer.writerows(
-            [field for column in self._places for field in _values(row[column], has_bounds[column])]
+            [field for column in self._columns for field in _values(row[column], has_bounds[column])]
             for row in self.rows
         )
         return out.getvalue()
 
     @property
-    def _places(self) -> range:
+    def _columns(self) -> range:
         return range(len(self.heads))
 
 
@@ -76,7 +78,7 @@ def _bounded(cell: Shown) -> bool:
     return isinstance(cell, Cell) and cell.low is not None
 
 
-def _names(head: str, wide: bool) -> Iterator[str]:
+def _column_heads(head: str, wide: bool) -> Iterator[str]:
     yield head
     if wide:
         yield from (f"{head}, low", f"{head}, high")

@@ -342,11 +342,11 @@ class SentenceWriter:
         """Write without a model: accept the first candidate that passes the rules; templates only if `templates`."""
         for task in counting(tasks, self.progress, StepLabel("writing sentences", "queries"), len(tasks)):
             for kind in kinds:
-                for way, text in self._tries(task, kind, templates=templates):
-                    if not self._take(task, kind, text, way):
+                for way, text in self._attempts(task, kind, templates=templates):
+                    if not self._accept(task, kind, text, way):
                         break
 
-    def _tries(self, task: RewritingTask, kind: Kind, *, templates: bool) -> Iterator[tuple[str, str]]:
+    def _attempts(self, task: RewritingTask, kind: Kind, *, templates: bool) -> Iterator[tuple[str, str]]:
         assert self.wording is not None  # the fingerprint refuses other languages
         pieces = self.rules.lexer.apart(task.query, task.term)
         word = self.rules.lexer.spelled[task.holds(kind)]
@@ -381,7 +381,8 @@ class SentenceWriter:
             open_ = {
                 task: broken
                 for task, kinds in open_.items()
-                if task.query_id in answers and (broken := self._read(task, kinds, answers[task.query_id], attempt))
+                if task.query_id in answers
+                and (broken := self._process_reply(task, kinds, answers[task.query_id], attempt))
             }
 
     def _ask(
@@ -401,7 +402,7 @@ class SentenceWriter:
             [Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, repeats)]
         )[0]
 
-    def _read(
+    def _process_reply(
         self, task: RewritingTask, kinds: Mapping[Kind, Sequence[str]], answer: RewritingReply, attempt: int
     ) -> dict[Kind, list[str]]:
         """Accept the sentences of a reply that pass; return kind -> broken rules of those to ask for again."""
@@ -412,10 +413,12 @@ class SentenceWriter:
         if answer.status == "unparsed":
             self.draft.broken["reply"] += 1
             return {kind: ["reply"] for kind in kinds}
-        broken_by_kind = {kind: self._take(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()}
+        broken_by_kind = {
+            kind: self._accept(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()
+        }
         return {kind: rules for kind, rules in broken_by_kind.items() if rules}
 
-    def _take(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
+    def _accept(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
         """Accept a sentence, or return the rules that it breaks; empty if accepted."""
         broken: list[str] = [*self.rules.broken(task, kind, text, self.taken)]
         if not broken and self.personal.new(text, task.query):
