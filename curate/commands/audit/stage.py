@@ -30,7 +30,6 @@ from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
 from curate.stats import rank_correlation
 from curate.stats.bootstrap import FEW
-from curate.stats.tally import Floats
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
 from curate.tables.exporters import EXPORTERS, manifest
@@ -114,7 +113,9 @@ def _system_effect(
     system: str, ranked: Mapping[str, Sequence[str]], old: Labels, new: Labels, seen: Labels, depth: int, seed: int
 ) -> Effect:
     """Return the effect on one system, without its ranks."""
-    old_scores, new_scores = (_ndcg(ranked, labels) for labels in (old, new))
+    old_scores, new_scores = (
+        np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()]) for labels in (old, new)
+    )
     change, low, high = mean(new_scores - old_scores, seed)
     is_judged = [doc in seen.get(query, ()) for query, docs in ranked.items() for doc in docs[:TOP]]
     return Effect(
@@ -128,11 +129,6 @@ def _system_effect(
         recall_new=_rounded(np.mean([recall(docs, new[query], depth) for query, docs in ranked.items()])),
         judged=_rounded(np.mean(is_judged)) if is_judged else None,
     )
-
-
-def _ndcg(ranked: Mapping[str, Sequence[str]], labels: Labels) -> Floats:
-    """Return the nDCG@10 of every query."""
-    return np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()])
 
 
 def recall(docs: Sequence[str], relevant: Collection[str], depth: int) -> float:

@@ -92,17 +92,16 @@ def _sample_prompts(table: PanelState, judge: LlmState, prompts: int) -> list[Wo
     """Return a random sample of the prompts whose passages a judge has all rated."""
     standing = table.standing(judge).filter(pl.col("status") == "rated")
     rated = set(standing.select(TEXTS).iter_rows())
-    complete = [prompt for prompt in table.cut(judge, table.pool.pairs) if set(_shown_digests(prompt)) <= rated]
+    complete = [
+        prompt
+        for prompt in table.cut(judge, table.pool.pairs)
+        if {(shown_digest(prompt.query.text), shown_digest(passage.shown())) for passage in prompt.passages} <= rated
+    ]
     if not complete:
         raise UserError(
             f"judges.{judge.name}: no prompt was rated in whole yet, so none can be asked again; judge first"
         )
     return generator(table.seed, "checks", judge.name).sample(complete, min(prompts, len(complete)))
-
-
-def _shown_digests(work: Work) -> list[tuple[str, str]]:
-    query = shown_digest(work.query.text)
-    return [(query, shown_digest(passage.shown())) for passage in work.passages]
 
 
 def _pairs(rows: Sequence[tuple[Work, Sequence[Document]]]) -> pl.DataFrame:

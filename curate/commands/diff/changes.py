@@ -72,7 +72,8 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     `ndcg_after` and `change` are over the queries that have a relevant document in both; `own_before` and `own_after`
     over all that have one in that version. A system ranked in one version only has the same ranking in both.
     """
-    sides = [_lists(version.rankings, files) for version in (before, after)]
+    rankings = (version.rankings for version in (before, after))
+    sides = [coverage.lists(files if table is None else pl.concat([table, files])) for table in rankings]
     names = sorted(sides[0].keys() | sides[1].keys())
     if not names:
         return None
@@ -88,7 +89,7 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
         _ranks([figure.value for figure in figures_of_side])
         for figures_of_side in (figures[:count], figures[count : 2 * count])
     ]
-    judged = [_pairs(version) for version in (before, after)]
+    judged = [set(version.verdicts.select(PAIR).iter_rows()) for version in (before, after)]
     rows: list[Json] = [
         {
             "system": name,
@@ -120,10 +121,6 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     }
 
 
-def _lists(rankings: pl.DataFrame | None, files: pl.DataFrame) -> dict[str, dict[str, list[str]]]:
-    return coverage.lists(files if rankings is None else pl.concat([rankings, files]))
-
-
 def _presence(name: str, sides: Sequence[Mapping[str, object]]) -> str:
     """Return which version has a ranking of a system, and whether both have the same."""
     if name not in sides[0]:
@@ -146,10 +143,6 @@ def _mean(ranked: Mapping[str, Sequence[str]], relevant: Relevant) -> float | No
         return None
     system: Rankings = {"": ranked}
     return round(float(np.mean(coverage.scores(system, relevant, relevant))), 6)
-
-
-def _pairs(version: LabelVersion) -> set[Any]:
-    return set(version.verdicts.select(PAIR).iter_rows())
 
 
 def _holes(ranked: Mapping[str, Sequence[str]], queries: Collection[str], judged: set[Any]) -> int:

@@ -78,14 +78,11 @@ def evaluate(
     every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
     result = score_all(wanted_models, every, order.dims, home() / "evaluations", tell, progress)
     models = result.models
-    scored = [
-        Board(task, model_scores, lead=lead(task, [scored_model.model for scored_model in model_scores]))
-        for task, model_scores in result.on(every)
-    ]
+    scored = [Board(task, rows, lead=lead(task, [row.model for row in rows])) for task, rows in result.on(every)]
     new_boards = [_with_floors(board, order, progress) for board in scored[: len(new)] if board.scored]
     old_boards = scored[len(new) :]
     with waiting(progress, StepLabel("testing differences")):
-        all_figures: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "models": _model_rows(models, new),
             "families": provenance.of_family([model.name for model in models], new, run),
             "tasks": [figures.of_task(board, order.seed, reviews, compared.against) for board in new_boards],
@@ -99,27 +96,22 @@ def evaluate(
         }
         kind_of = {task.name: task.kind.mteb.type for task in new}
         boards = [*new_boards, *(board for board in old_boards if board.scored)]
-        all_figures |= averages.figures(compared, names, boards, kind_of, order.seed)
-    full_width = [
-        model for model in models if model.width is None
-    ]  # truncated models have no speed of their own: their vectors are cut from stored ones
+        summary |= averages.figures(compared, names, boards, kind_of, order.seed)
+    # Truncated models have no speed of their own: their vectors are cut from stored ones.
+    full_width = [model for model in models if model.width is None]
     speeds = passes.of_tasks(full_width, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
-    all_figures["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in all_figures["tasks"]]
+    summary["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in summary["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
-    all_figures["notes"] = [
-        *_circular_warnings(models, new),
-        *_notes(all_figures, unmatched),
-        *corrected.unread(reviews),
-    ]
-    all_figures["notes"] += [
-        *averages.notes(compared, all_figures, models),
+    summary["notes"] = [*_circular_warnings(models, new), *_notes(summary, unmatched), *corrected.unread(reviews)]
+    summary["notes"] += [
+        *averages.notes(compared, summary, models),
         *(note for speed in speeds.values() for note in passes.notes(speed)),
         *result.notes,
     ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
-    all_figures["notes"] += mteb_results.write(out, result.results(every, home() / "evaluations"))
-    _write(out, all_figures, new_boards)
-    return {**all_figures, "folder": str(out)}
+    summary["notes"] += mteb_results.write(out, result.results(every, home() / "evaluations"))
+    _write(out, summary, new_boards)
+    return {**summary, "folder": str(out)}
 
 
 def _write(out: Path, all_figures: dict[str, Any], boards: Sequence[Board]) -> None:

@@ -56,7 +56,10 @@ def orders(board: Board) -> list[Json]:
     readings = [name for name in ORDERED if name in board.task.readings]
     if not board.task.verdicts or board.task.gains or len(board.scored) < 2:
         return []
-    scores = {name: _reading_scores(board, name) for name in readings}
+    scores = {
+        name: {scored.model: round(point(board.task.scorer, scored.values, name), DIGITS) for scored in board.scored}
+        for name in readings
+    }
     return [
         _reading_correlation(first, second, scores[first], scores[second])
         for first, second in combinations(readings, 2)
@@ -75,10 +78,6 @@ def _reading_correlation(
         "tau_b": _round_estimate(kendall),
         "tau_ap": _round_estimate(ap_correlation),
     }
-
-
-def _reading_scores(board: Board, reading: str) -> Mapping[str, float]:
-    return {scored.model: round(point(board.task.scorer, scored.values, reading), DIGITS) for scored in board.scored}
 
 
 # Models against the strongest trivial baseline of a task.

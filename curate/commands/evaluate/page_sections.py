@@ -1,6 +1,6 @@
 """Sections of an evaluation's page: averages, model inputs, corrected scores, contested pairs, speed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from curate.commands.evaluate.mteb_models import OWN
 from curate.view import charts
@@ -167,7 +167,7 @@ def _unverified(scores: Sequence[Figures]) -> Iterator[str]:
         for vector in vectors
         if vector["precision"] != "float32"
         and not vector["precision_check"]
-        and not _is_truncated(vector["model"], model_names)
+        and vector["model"].rpartition("@")[0] not in model_names  # NAME@WIDTH is a truncated model
     ]
     if unchecked:
         yield f"\nNot compared with float32: {', '.join(unchecked)}, whose own code or settings choose the precision."
@@ -177,11 +177,6 @@ def _unverified(scores: Sequence[Figures]) -> Iterator[str]:
             f"\n{', '.join(unknown)}: loaded by code of the model's makers: prompts and lengths cannot be seen; "
             "vectors of documents are kept per task, and a document of two tasks is encoded twice."
         )
-
-
-def _is_truncated(name: str, model_names: Collection[str]) -> bool:
-    """Whether a model is a truncated one, NAME@WIDTH."""
-    return name.rpartition("@")[0] in model_names
 
 
 def _rows(score: Figures) -> Iterator[dict[str, object]]:

@@ -136,7 +136,9 @@ def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
                     "model": row["model"],
                     "is of the family": row["family"],
                     "of the judge": row["judge"],
-                    "which by judging itself gains": _gain(row["favour"]),
+                    "which by judging itself gains": (
+                        f"{ranged(row['favour']['effect'])} points of nDCG@10" if row["favour"] else UNCHECKED
+                    ),
                 }
                 for row in rows
             ]
@@ -152,7 +154,3 @@ def family_notes(rows: Sequence[FamilyFigures]) -> Iterator[str]:
                 f"which gains {ranged(row['favour']['effect'])} points of nDCG@10 by judging itself: its scores may "
                 "be too high"
             )
-
-
-def _gain(favour: FamilyFigures | None) -> str:
-    return f"{ranged(favour['effect'])} points of nDCG@10" if favour else UNCHECKED

@@ -59,7 +59,8 @@ class PairClassificationScorer(_OfSources):
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return label, source and similarities of every pair, negated distances."""
         values = {LABEL: [float(label) for label in data[task.made.label_column_name]], SOURCE: sources(data)}
-        values |= {name: _similar(name, saved[name]) for name in SIMILARITIES}
+        signs = {name: -1.0 if name.endswith("distances") else 1.0 for name in SIMILARITIES}
+        values |= {name: [sign * float(score) for score in saved[name]] for name, sign in signs.items()}
         return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
@@ -113,10 +114,6 @@ def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
             if 1 < len(number_by_source) < len(column):
                 return numbers
     return [float(index) for index in range(len(data))]
-
-
-def _similar(name: str, column: Sequence[float]) -> list[float]:
-    return [-float(score) if name.endswith("distances") else float(score) for score in column]
 
 
 def _distinct_columns(columns: Sequence[Floats]) -> list[Floats]:

@@ -81,7 +81,7 @@ def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) 
     if not model.has_vectors:
         return SpeedContestant(model.name, None)
     call = _query_encoder(model.loaded, task)
-    weights = _weights(model.loaded)
+    weights: Foreign = getattr(getattr(model.loaded, "plain", model.loaded), "model", None)
     parameters = list(weights.parameters()) if hasattr(weights, "parameters") else []
     return SpeedContestant(
         model.name,
@@ -151,10 +151,6 @@ def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[st
         )
     side = getattr(loaded, "of_queries", None)
     return ("cpu", ["float32"]) if side is None or egress.declared(side) == "local" else (REMOTE, [])
-
-
-def _weights(loaded: Foreign) -> Foreign:
-    return getattr(getattr(loaded, "plain", loaded), "model", None)
 
 
 def _max_length(weights: Foreign) -> int | None:

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
@@ -149,7 +149,8 @@ def in_turn(
     names, answered = list(asks), 0
     for repeat in range(repeats):
         for index, chunk in enumerate(chunks):
-            order = _rotated(names, repeat + index)
+            start = (repeat + index) % len(names)
+            order = [*names[start:], *names[:start]]
             for name in order:
                 timings[name].batched[repeat, index] = _seconds(asks[name], chunk, timed)
             for name in order:
@@ -164,11 +165,6 @@ def _seconds(ask: Ask, indices: range, timed: Clock) -> Floats:
     start = timed()
     ask(indices)
     return np.maximum(np.subtract(timed(), start), 1e-9)  # not 0: a coarse clock may show no difference
-
-
-def _rotated(names: Sequence[str], by: int) -> list[str]:
-    start = by % len(names)
-    return [*names[start:], *names[:start]]
 
 
 def _rounded(seconds: float) -> float:

@@ -33,7 +33,11 @@ Tables = Mapping[str, pl.DataFrame]
 
 def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[dict[str, Json], list[str]]:
     """Return shortcut scores by task type, and notes; DataError for a share above the limit if `strict`."""
-    tables = {kind.name: (kind, _tables(kind, benchmark)) for kind in kinds() if _scored(kind, benchmark)}
+    tables = {
+        kind.name: (kind, _tables(kind, benchmark))
+        for kind in kinds()
+        if kind.table and kind.mteb.type in COLUMNS and kind.present(benchmark)
+    }
     if not tables:
         return {}, []
     encoders = _encoders(config, context)
@@ -58,10 +62,6 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
     if warnings and config.strict:
         raise DataError("\n".join([*warnings, "next: change the task, or set export.shortcuts.strict: false"]))
     return facts, [*notes, *(f"WARNING: {sentence}" for sentence in warnings)]
-
-
-def _scored(kind: BenchmarkKind, benchmark: Benchmark) -> bool:
-    return bool(kind.table) and kind.mteb.type in COLUMNS and kind.present(benchmark)
 
 
 def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:
@@ -92,7 +92,8 @@ def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
     if config.models:
         return [build.encoder(context, name) for name in config.models]
     names = build.encoder_names(context)
-    for name in _pooled(context):
+    retrievers = core.check(PoolConfig, context.settings.get("pool") or {}, "pool").retrievers
+    for name in sorted(retrievers, key=lambda name: name not in FAST):
         settings = context.definitions.get("retrievers", {}).get(name, {})
         encoder_name = str(settings.get("encoder") or settings.get("kind", name))
         if encoder_name in names and not isinstance((encoder := build.encoder(context, encoder_name)).encoder, Guarded):
@@ -105,12 +106,6 @@ def refuse_sending(config: Shortcuts, context: Context) -> None:
     for name in config.models:
         if isinstance(build.encoder(context, name).encoder, Guarded):
             raise ConfigError(f"export.shortcuts.models: {name} sends texts away; name encoders that send nothing")
-
-
-def _pooled(context: Context) -> list[str]:
-    """Return the run's retrievers, USE first."""
-    names = core.check(PoolConfig, context.settings.get("pool") or {}, "pool").retrievers
-    return sorted(names, key=lambda name: name not in FAST)
 
 
 def _encode(encoder: Encoder) -> Encode:

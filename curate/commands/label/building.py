@@ -69,14 +69,10 @@ def draw(rows: pl.DataFrame, share: float, seed: int, purpose: str) -> frozenset
     remaining = {label: ceil(share * count) for label, count in Counter(rows["label"]).items()}
     groups: list[str] = []
     for group in shuffled(sorted(labels_by_group), seed, "label", purpose):
-        if _fits(labels_by_group[group], remaining):
+        if all(count <= remaining[label] for label, count in labels_by_group[group].items()):
             groups.append(group)
             remaining = {label: count_left - labels_by_group[group][label] for label, count_left in remaining.items()}
     return frozenset(groups)
-
-
-def _fits(group: Mapping[str, int], remaining: Mapping[str, int]) -> bool:
-    return all(count <= remaining[label] for label, count in group.items())
 
 
 # Words that reveal a class: its name, and its best keyword on the training split, if it is informative.
@@ -125,7 +121,10 @@ def learned(rows: pl.DataFrame) -> LeakWords:
     train = rows.filter(pl.col("split") == "train")
     names = sorted(rows["label"].unique())
     codes = [names.index(label) for label in train["label"]]
-    text_grams = [_lettered(gram) for gram in grams(train["text"].to_list())]
+    text_grams = [  # without punctuation: masking it would hide nothing of a class
+        frozenset(gram for gram in text if any(sign.isalnum() for sign in gram))
+        for text in grams(train["text"].to_list())
+    ]
     rule = keyword_rule(text_grams, codes, commonest(codes))
     best = {names[code]: word for word, code in rule.keywords if _improves_f1(word, code, text_grams, codes)}
     return LeakWords({name: tuple(dict.fromkeys([name, *([best[name]] if name in best else [])])) for name in names})
@@ -136,11 +135,6 @@ def _improves_f1(word: str, code: int, text_grams: Sequence[frozenset[str]], cod
     n_class = codes.count(code)
     codes_with_word = [label for label, words in zip(codes, text_grams, strict=True) if word in words]
     return 2 * codes_with_word.count(code) / (len(codes_with_word) + n_class) > 2 * n_class / (len(codes) + n_class)
-
-
-def _lettered(text_grams: frozenset[str]) -> frozenset[str]:
-    """Return the n-grams with a letter or digit: masking punctuation would hide nothing of a class."""
-    return frozenset(gram for gram in text_grams if any(sign.isalnum() for sign in gram))
 
 
 def figures(rows: pl.DataFrame, words: LeakWords) -> dict[str, Json]:

@@ -184,7 +184,9 @@ def fragment(table: PaperTable, language: str) -> str:
 
 
 def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
-    kinds = "".join("l" if _is_text(table, column) else "r" for column in columns)
+    # The first column and columns of texts are aligned left.
+    is_left = {column: column == 0 or all(isinstance(row[column], str) for row in table.rows) for column in columns}
+    kinds = "".join("l" if is_left[column] else "r" for column in columns)
     rows = [" & ".join(_cell(row[column], language) for column in columns) + r" \\" for row in table.rows]
     head = " & ".join(escaped(table.heads[column], language) for column in columns) + r" \\"
     lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
@@ -263,11 +265,6 @@ def _cell(cell: Shown, language: str) -> str:
     if cell is None:
         return "--"
     return escaped(f"{cell:,}" if isinstance(cell, int) else cell, language)
-
-
-def _is_text(table: PaperTable, column: int) -> bool:
-    """Whether a column has texts only, and is aligned left; the first column always is."""
-    return column == 0 or all(isinstance(row[column], str) for row in table.rows)
 
 
 def _widths(table: PaperTable) -> list[int]:

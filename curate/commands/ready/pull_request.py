@@ -207,13 +207,13 @@ def _task_files(
 def _recorded_files(out: Path) -> dict[str, str]:
     """Return path -> digest of the files written before; UserError for a folder with other files."""
     if (out / RECORD).is_file():
-        return {path: digest for path, digest in read_json(out / RECORD).items() if _is_relative(path)}
+        return {
+            path: digest
+            for path, digest in read_json(out / RECORD).items()
+            if not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+        }
     free_place(out)
     return {}
-
-
-def _is_relative(path: str) -> bool:
-    return not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
 
 
 def _digest(text: str, hub: HubPlace | None) -> str:

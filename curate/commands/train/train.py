@@ -62,7 +62,7 @@ def plan(recipe: RecipeData) -> dict[str, Json]:
         "seeds": settings.seeds,
         "weights": _weights(query),
         "trained_weights": _trained(query, settings),
-        "memory_bytes": _memory(query, settings),
+        "memory_bytes": WEIGHT * _weights(query) + TRAINED * _trained(query, settings),  # without activations
         "seconds": round(fixed + seeds, 1),
     }
 
@@ -97,11 +97,6 @@ def _trained(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
         return sum(settings.lora.rank * sum(layer.shape) for layer in layers)
     sides = 2 if settings.recipe == "joint" and not settings.frozen else 1
     return sides * _weights(model)
-
-
-def _memory(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
-    """Return bytes of weights, gradients and moments, without activations, which grow with the batch."""
-    return WEIGHT * _weights(model) + TRAINED * _trained(model, settings)
 
 
 # One seed of a training: fit, verify that the best step's weights were restored, and write the model.
