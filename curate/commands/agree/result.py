@@ -39,7 +39,7 @@ class AgreementResult:
     """Level -> its figures; a run has `grades` and `cut`, ratings of your own `all ratings` and `cut`."""
     about: str
     notes: Sequence[str] = ()
-    """What was taken for granted, and what must be known before a figure is used; a sentence each."""
+    """Assumptions and caveats, a sentence each."""
 
     def measure(self, name: str, level: str | None = None) -> MeasuredValue:
         """Return a measure such as fleiss, alpha_ordinal, ac1 or percent, at a level; by default at the first one."""
@@ -87,7 +87,7 @@ class AgreementResult:
 
     @property
     def policies(self) -> pl.DataFrame:
-        """Return what each consensus policy makes of a run's ratings; empty for ratings that are no run's."""
+        """Return figures of a run's labels by consensus policy; empty for ratings from elsewhere."""
         rows = [
             {name: cell for name, cell in row.items() if name != "intervals" and name not in row["intervals"]}
             | _flat_figures(row)

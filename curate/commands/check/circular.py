@@ -30,7 +30,7 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class CircularityOptions:
-    """Judges beside the panel."""
+    """Judges from outside the panel."""
 
     fourth: str | None = None
     """Takes each judge's place in turn; without it that judge is left out."""

@@ -38,7 +38,7 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What to ask the judges; nothing by default."""
+    """Checks to ask the judges for; none by default."""
 
     controls: bool = False
     """Ask for the controls."""
@@ -128,7 +128,7 @@ def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
 
 
 def check(run: Run, order: JudgeOptions) -> dict[str, Any]:
-    """Ask what is ordered, within the run's consent, and return and write all figures (checks/judge.json)."""
+    """Ask the judges for `order` within the run's consent, write checks/judge.json, and return the figures."""
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
         _ask(bench)
         figures = _figures(bench)

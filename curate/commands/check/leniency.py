@@ -32,7 +32,7 @@ class Leniency:
     precision: Mapping[str, Estimate | None]
     """Grade of the judge -> share of its pairs that the reference finds relevant."""
     sensitivity: Estimate | None
-    """Share of what the reference finds relevant that the judge finds relevant too."""
+    """Share of the reference's relevant pairs that the judge finds relevant too."""
     specificity: Estimate | None
 
 

@@ -65,7 +65,7 @@ class Read:
 
     @property
     def masked(self) -> bool:
-        """Say whether something was masked in its texts."""
+        """Return whether its stratum contains masked texts."""
         return self.stratum.endswith(MASKED)
 
 

@@ -166,9 +166,9 @@ def chapman(first: Floats, second: Floats, both: Floats) -> Floats:
 
 
 def chao(once: float, twice: float, nets: int) -> float:
-    """Return Chao's lower bound (1987) on what was caught by no net, bias-corrected: (m-1)/m f1 (f1-1) / (2 (f2+1)).
+    """Return Chao's lower bound (1987) on pairs in no net, bias-corrected: (m-1)/m f1 (f1-1) / (2 (f2+1)).
 
-    A bound for nets of equal reach alone: with unequal ones it can lie above the truth.
+    It assumes nets of equal reach; with unequal ones it can exceed the true number.
     """
     return (nets - 1) / nets * once * max(once - 1, 0) / (2 * (twice + 1))
 

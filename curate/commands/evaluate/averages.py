@@ -352,7 +352,7 @@ def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | No
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """Comparisons besides those of models on single tasks."""
+    """Further comparisons, beyond models on single tasks."""
 
     average: Sequence[str] = ()
     """Groups of tasks, each as NAME=TASK,TASK."""

@@ -160,7 +160,7 @@ def _model_rows(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask])
 
 
 def _circular_warnings(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
-    """Return a sentence per task on contributors other than judges, which have a note of their own."""
+    """Return a sentence per task on contributors other than judges, which have a separate note."""
     roles_by_task = {task.name: {model.name: provenance.circular(model.name, task) for model in models} for task in new}
     contributors = {
         task: [f"{name} ({' and '.join(roles)})" for name, roles in roles_by_model.items() if set(roles) - {"judge"}]

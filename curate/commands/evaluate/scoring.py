@@ -42,7 +42,7 @@ ASKED = {
 }
 """mteb's names of the phases that encode queries, sentences, or texts to be labelled."""
 OTHERS = {"accuracy", "f1", "f1_weighted", "v_measure", "ami", "max_ap", "max_f1", "max_accuracy", "cosine_ap"}
-"""Measures that are stored besides those at 10 and 100 and the correlations."""
+"""Stored measures, in addition to those at 10 and 100 and correlations."""
 
 
 @dataclass(frozen=True)

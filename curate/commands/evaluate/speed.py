@@ -27,7 +27,7 @@ DEPTH = 10
 REMOTE = "elsewhere"
 """Device of a remote encoder."""
 LARGEST = 1 << 29
-"""Maximum bytes of vectors in a timed search; of a larger index, only so many rows are searched, with a note."""
+"""Most bytes of vectors in a timed search; a larger index is truncated, with a note."""
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,10 @@ def overlap_alone(pairs: Sequence[CandidatePair]) -> float | None:
 
 
 def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
-    """Return the average precision of every shortcut, None where it is not defined.
+    """Return the average precision of every shortcut, None if undefined.
 
-    `overlap` of characters; `length`, how alike it is; `sentence2`, the words of the second sentence alone; `edits`,
-    the words that stand in one sentence of the pair only. Words vote by naive Bayes, learnt on the pairs of other
-    queries.
+    `overlap` of characters; `length` similarity; `sentence2`, the words of the second sentence; `edits`, the words
+    in only one sentence of the pair. Words are scored by naive Bayes, trained on the pairs of other queries.
     """
     first_grams, second_grams = (grams([getattr(pair, name) for pair in pairs]) for name in ("sentence1", "sentence2"))
     changed = [
@@ -80,7 +79,7 @@ def _bayes_precision(marks: Marks, pairs: Sequence[CandidatePair]) -> float | No
 
 
 def _bayes(examples: Sequence[tuple[frozenset[str], int]]) -> Callable[[frozenset[str]], float]:
-    """Return the log odds of label 1 by the marks that are there: naive Bayes with add-one smoothing."""
+    """Return a scorer of log odds of label 1 from the marks present: naive Bayes with add-one smoothing."""
     sizes = Counter(label for _, label in examples)
     label_counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for marks, label in examples:

@@ -58,7 +58,7 @@ class ReadyEvidence:
 
     @cached_property
     def folders(self) -> list[Path]:
-        """Return the folders of the exported tasks; UserError unless the export is there and up to date."""
+        """Return the folders of the exported tasks; UserError unless the export is current."""
         state, _ = self.run.states().get("export", ("missing", None))
         folders = mteb_tasks.task_folders(self.run.folder / "export" / "mteb") if state == "done" else []
         if not folders:

@@ -229,7 +229,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> None:
-    """Raise ConfigError unless the panel can judge what the generator writes."""
+    """Raise ConfigError unless the panel can judge the generator's sentences."""
     templates = config.generator == TEMPLATES
     refuse_one_family("sts.panel", models if templates else models[1:], None if templates else models[0])
     if config.confirm_dictionary and not config.panel:

@@ -120,7 +120,7 @@ class RewritingPrompt(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside the texts."""
+        """Return the SHA-256 of the prompt without the texts."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
     def request(

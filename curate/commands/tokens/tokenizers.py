@@ -23,7 +23,7 @@ from curate.stats.tally import Floats, Ints
 from curate.system.extras import require
 
 CHARACTERS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
-"""Han and kana: each is a unit of its own."""
+"""Han and kana, each a separate unit."""
 LENGTHS = (128, 256, 512)
 """Lengths in tokens, special tokens included; texts that exceed each of them are counted."""
 COLUMNS = ("texts", "units", "tokens", "pieces", "split", "saved", "unknown", "over_own", *map(str, LENGTHS))
