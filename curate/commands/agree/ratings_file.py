@@ -32,10 +32,10 @@ Counts = Mapping[str, Counter[str]]
 """Rater -> rating -> count."""
 
 
-def warnings(counts: Counts, order: Sequence[str], places: Mapping[str, str]) -> list[str]:
+def warnings(counts: Counts, order: Sequence[str], first_cells: Mapping[str, str]) -> list[str]:
     """Return a sentence per rare rating of a rater, and one for numbers beyond a gap in the scale.
 
-    `order` has all ratings in their order; `places` maps a rating to its first cell.
+    `order` has all ratings in their order; `first_cells` maps a rating to its first cell.
     """
     rare = [
         (rater, rating, number, count.total())
@@ -49,11 +49,11 @@ def warnings(counts: Counts, order: Sequence[str], places: Mapping[str, str]) ->
         f"--order {','.join(plausible)} refuses what is not on the scale, --order {','.join(order)} says that all is"
     )
     sentences = [
-        f"WARNING: {rater} rates {number:,} of {total:,} items {rating}, first at {places[rating]}; {remedy}"
+        f"WARNING: {rater} rates {number:,} of {total:,} items {rating}, first at {first_cells[rating]}; {remedy}"
         for rater, rating, number, total in rare
     ]
     if beyond:
-        outliers = ", ".join(f"{rating} (first at {places[rating]})" for rating in beyond)
+        outliers = ", ".join(f"{rating} (first at {first_cells[rating]})" for rating in beyond)
         sentences.append(f"WARNING: the ratings {', '.join(order)} leave a gap, with {outliers} beyond it; {remedy}")
     return sentences
 

@@ -134,16 +134,16 @@ def _count_table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
-def corrected_counts(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
+def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
     """Return the corrected means as plain mappings: false_negatives, false_positives, positives, and precision.
 
     `precision` is the share of the claimed false negatives that people confirm. `pairs` are the current ones of
     `audit.strata`; a sample drawn from others is `outdated` and corrects nothing.
     """
-    design = desk.sample.design
-    if _outdated(desk, pairs):
+    design = sample_answers.sample.design
+    if _outdated(sample_answers, pairs):
         return {"sample": design.name, "outdated": True}
-    answers = [(row.ids[0], row.stratum, row.relevant) for row in checked(desk) if row.settled]
+    answers = [(row.ids[0], row.stratum, row.relevant) for row in checked(sample_answers) if row.settled]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
     return {

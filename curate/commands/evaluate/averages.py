@@ -177,9 +177,9 @@ class TaskScores:
     drawn: dict[str, Floats] = field(default_factory=dict)
 
 
-def parsed(given: Sequence[str], known: Sequence[str]) -> list[TaskGroup]:
+def parsed(options: Sequence[str], known_tasks: Sequence[str]) -> list[TaskGroup]:
     """Return the groups of `--average NAME=TASK,TASK`; ConfigError for an invalid one."""
-    groups = [_parsed_group(option, known) for option in given]
+    groups = [_parsed_group(option, known_tasks) for option in options]
     names = [group.name for group in groups]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"--average: found several groups named {', '.join(repeated)}; give each a name of its own")
@@ -270,10 +270,10 @@ def of_orders(
     ]
 
 
-def averages(parts: Sequence[TaskScores]) -> dict[str, float]:
+def averages(tasks: Sequence[TaskScores]) -> dict[str, float]:
     """Return model -> mean of its scores, for models that have a score on every task."""
-    names = [name for name in parts[0].points if all(name in task.points for task in parts)]
-    return {name: float(np.mean([task.points[name] for task in parts])) for name in names}
+    names = [name for name in tasks[0].points if all(name in task.points for task in tasks)]
+    return {name: float(np.mean([task.points[name] for task in tasks])) for name in names}
 
 
 def _missing(tasks: Sequence[TaskScores]) -> list[Json]:

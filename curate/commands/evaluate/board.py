@@ -54,9 +54,9 @@ class Board:
         """Return the number of resamples."""
         return EXCHANGED if self.task.scorer.exchanged else RESAMPLED
 
-    def scores(self, some: Sequence[Scored], reading: str = READINGS[0]) -> list[Replicated]:
+    def scores(self, scored_models: Sequence[Scored], reading: str = READINGS[0]) -> list[Replicated]:
         """Return the scores on resampled items, as functions of weights, of models or baselines."""
-        return [self.task.scorer.score(scored.values, reading) for scored in some]
+        return [self.task.scorer.score(scored.values, reading) for scored in scored_models]
 
     @cached_property
     def drawn(self) -> Floats:

@@ -44,17 +44,20 @@ class ScoreReview:
     """Answered pair -> 1 if relevant, else 0."""
 
     @classmethod
-    def read(cls, desk: Desk) -> "ScoreReview":
+    def read(cls, sample_answers: Desk) -> "ScoreReview":
         """Return the review of a sample; DataError if its frame has changed since it was drawn."""
-        table, frame_facts = read_table(desk.sample.folder, "frame"), desk.sample.design.facts["frame"]
+        table, frame_facts = (
+            read_table(sample_answers.sample.folder, "frame"),
+            sample_answers.sample.design.facts["frame"],
+        )
         if not isinstance(frame_facts, dict) or frame_facts["digest"] != state(table):
             raise DataError(
-                f"{desk.sample.folder}/frame.parquet: found other pairs than the sample was drawn from, expected those "
-                "that its design names; put a copy of the file back"
+                f"{sample_answers.sample.folder}/frame.parquet: found other pairs than the sample was drawn from, "
+                "expected those that its design names; put a copy of the file back"
             )
         strata = {(query, doc): name for query, doc, name in table.iter_rows()}
-        rows = [row for row in checked(desk) if row.settled]
-        return cls(desk.sample, strata, {(row.ids[0], row.ids[1]): int(bool(row.relevant)) for row in rows})
+        rows = [row for row in checked(sample_answers) if row.settled]
+        return cls(sample_answers.sample, strata, {(row.ids[0], row.ids[1]): int(bool(row.relevant)) for row in rows})
 
     @cached_property
     def names(self) -> list[str]:
@@ -214,11 +217,11 @@ def unread(reviews: Sequence[ScoreReview]) -> Iterator[str]:
             )
 
 
-def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
+def warnings(task: str, summary: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield warnings on a task's corrected scores: few answers, missing answers, models outside the frame."""
-    if found is None:
+    if summary is None:
         return
-    strata, models = found["strata"], found["models"]
+    strata, models = summary["strata"], summary["models"]
     if short := [str(stratum["stratum"]) for stratum in strata if stratum["read"] < min(FEW, stratum["pairs"])]:
         names = ", ".join(short)
         yield f"{task}: fewer than {FEW} answers of {names}: the intervals of corrected scores are too narrow"

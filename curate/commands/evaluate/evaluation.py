@@ -139,9 +139,9 @@ def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> 
         return replace(board, floors=floors(board.task, home() / "evaluations"), seed=order.seed)
 
 
-def _restricted(board: Board, other: Board) -> Board:
-    """Return a board with only the models that the other board has too, in the same order."""
-    models = {scored.model for scored in other.scored}
+def _restricted(board: Board, reference: Board) -> Board:
+    """Return a board with only the models that the reference board has too, in the same order."""
+    models = {scored.model for scored in reference.scored}
     return replace(board, scored=[scored for scored in board.scored if scored.model in models], floors=())
 
 

@@ -34,7 +34,7 @@ def random_vectors(texts: Sequence[str], dim: int = DIM) -> Floats:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float64)
 
 
-def tfidf(known: Sequence[str]) -> Foreign:
+def tfidf(texts: Sequence[str]) -> Foreign:
     """Return a tf-idf vectorizer fitted on texts: unit rows, sublinear counts.
 
     1- and 2-grams of characters if most letters are Chinese or Japanese, else of words; n-grams that occur in one text
@@ -42,11 +42,11 @@ def tfidf(known: Sequence[str]) -> Foreign:
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    settings = {"analyzer": "char" if unspaced(known) else "word", "ngram_range": (1, 2), "sublinear_tf": True}
+    settings = {"analyzer": "char" if unspaced(texts) else "word", "ngram_range": (1, 2), "sublinear_tf": True}
     try:
-        return TfidfVectorizer(min_df=2, **settings).fit(known)
+        return TfidfVectorizer(min_df=2, **settings).fit(texts)
     except ValueError:  # no n-gram is in two texts
-        return TfidfVectorizer(**{**settings, "analyzer": "char"}).fit(known)
+        return TfidfVectorizer(**{**settings, "analyzer": "char"}).fit(texts)
 
 
 def reduced(texts: Sequence[str]) -> Floats:
@@ -60,9 +60,9 @@ def reduced(texts: Sequence[str]) -> Floats:
     return np.asarray(TruncatedSVD(size, random_state=SEED).fit_transform(rows), dtype=np.float64)
 
 
-def cosines(one: Foreign, other: Foreign) -> list[float]:
+def cosines(first: Foreign, second: Foreign) -> list[float]:
     """Return the inner products of rows of unit length, dense or sparse."""
-    return [float(product) for product in np.asarray(one.multiply(other).sum(axis=1)).ravel()]
+    return [float(product) for product in np.asarray(first.multiply(second).sum(axis=1)).ravel()]
 
 
 # Labelled texts: the commonest class, one keyword per class, length, random vectors, tf-idf.

@@ -23,12 +23,12 @@ Gains = Mapping[str, float]
 """Document -> gain; 0 for a missing one."""
 
 
-def ordered(found: Mapping[str, float]) -> list[str]:
+def ordered(scores: Mapping[str, float]) -> list[str]:
     """Return documents by score, best first; ties by id, descending, as in trec_eval and pytrec_eval.
 
     Scores are compared as 32-bit floats, as in trec_eval.
     """
-    return sorted(found, key=lambda doc: (np.float32(found[doc]), doc), reverse=True)
+    return sorted(scores, key=lambda doc: (np.float32(scores[doc]), doc), reverse=True)
 
 
 def ndcg(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:

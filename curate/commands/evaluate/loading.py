@@ -141,7 +141,7 @@ def _available(device: str, option: str) -> str:
     return device
 
 
-def dtype_for(dtype: str, places: Sequence[str | None]) -> str:
+def dtype_for(dtype: str, devices: Sequence[str | None]) -> str:
     """Return the precision of the weights: `auto` is bfloat16 if every device supports it, else float32.
 
     float16 is never chosen: models trained in bfloat16 (Gemma 3, EmbeddingGemma) overflow in it.
@@ -150,7 +150,7 @@ def dtype_for(dtype: str, places: Sequence[str | None]) -> str:
         raise ConfigError(f"--dtype {dtype}: expected one of {', '.join(DTYPES)}", DTYPES)
     if dtype != "auto":
         return dtype
-    return "bfloat16" if all(map(_has_bfloat16, places)) else "float32"
+    return "bfloat16" if all(map(_has_bfloat16, devices)) else "float32"
 
 
 def _has_bfloat16(device: str | None) -> bool:
@@ -167,11 +167,11 @@ def sampled_rows(model: Foreign, task: EvaluationTask) -> dict[str, Vectors]:
     return {role: _rows(model, task, role, texts) for role, texts in _texts(task).items()}
 
 
-def compared(model: str, precision: str, task: str, found: Rows, exact: Rows) -> PrecisionCheck:
+def compared(model: str, precision: str, task: str, vectors: Rows, exact: Rows) -> PrecisionCheck:
     """Compare vectors with those in float32; RunFailed for a similarity below 0.999, or a NaN."""
     label = f"{task}, {model}: in {precision}"
     remedy = "give --dtype float32, or bfloat16 where float16 overflows"
-    return nearness(label, remedy, [found[role] for role in exact], [*exact.values()])
+    return nearness(label, remedy, [vectors[role] for role in exact], [*exact.values()])
 
 
 def _texts(task: EvaluationTask) -> dict[str, list[str]]:

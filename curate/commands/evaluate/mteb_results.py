@@ -75,13 +75,13 @@ def keep(files: Mapping[str, str], scores: Path) -> None:
     write_json(KeptResult("", "", scores).file, dict(files))
 
 
-def write(out: Path, kept: Iterable[KeptResult]) -> list[str]:
+def write(out: Path, results: Iterable[KeptResult]) -> list[str]:
     """Write stored results below `out`, and return a note on scores from before version 0.2, which stored none.
 
     Existing results of other models and tasks are not changed, as in mteb's cache.
     """
     lacking = []
-    for result in kept:
+    for result in results:
         if not result.file.is_file():
             lacking.append(result)
             continue
@@ -230,10 +230,10 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
     return models, left_out
 
 
-def notes(left: Sequence[LeftOutResult]) -> Iterator[str]:
+def notes(unused: Sequence[LeftOutResult]) -> Iterator[str]:
     """Yield a sentence per reason, with the number of unused files and the first of them."""
-    for reason, count in Counter(result.reason for result in left).items():
-        first = next(result.file for result in left if result.reason == reason)
+    for reason, count in Counter(result.reason for result in unused).items():
+        first = next(result.file for result in unused if result.reason == reason)
         yield f"--results: left out {first}{f' and {count - 1} more' if count > 1 else ''}: {reason}"
 
 

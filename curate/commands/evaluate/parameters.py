@@ -155,5 +155,5 @@ def _number(number: object) -> int | None:
     return int(number) if isinstance(number, int | float) and not isinstance(number, bool) else None
 
 
-def _sum(left: int | None, right: int | None) -> int | None:
-    return None if left is None or right is None else left + right
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second

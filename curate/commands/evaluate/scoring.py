@@ -118,10 +118,10 @@ def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> 
     return restored(stored)
 
 
-def restored(kept: Mapping[str, Any]) -> Scored:
+def restored(stored: Mapping[str, Any]) -> Scored:
     """Return stored scores; fields that an older version did not store have their default."""
     return Scored(
-        **{score_field.name: kept[score_field.name] for score_field in fields(Scored) if score_field.name in kept}
+        **{score_field.name: stored[score_field.name] for score_field in fields(Scored) if score_field.name in stored}
     )
 
 

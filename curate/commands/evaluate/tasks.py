@@ -23,12 +23,12 @@ from curate.tables.kinds import kinds, of_type
 from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 
-def scale_of(said: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:
+def scale_of(facts: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:
     """Return the scale of the votes: from the README, else the five grades if all votes are among them.
 
     None for an unknown scale, a scale without gains, no votes, and a cascade, whose votes are incomplete.
     """
-    scale = Scale.from_json(said["scale"]) if "scale" in said else FIVE
+    scale = Scale.from_json(facts["scale"]) if "scale" in facts else FIVE
     used_grades = grades.select(pl.col("votes").list.explode().struct.field("grade"))["grade"].drop_nulls().unique()
     is_covered = not used_grades.is_empty() and set(used_grades) <= set(scale.labels)
     return scale if is_covered and scale.gains and "not positive" not in set(grades["verdict"]) else None

@@ -82,13 +82,13 @@ def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> Model
     if weights is None:
         return ModelInput(known=False)
 
-    def seen(inputs: Sequence[str], **named: Any) -> None:  # noqa: ANN401 - a model's own arguments
-        raise _ProbeText(str(inputs[0]), named)
+    def seen(inputs: Sequence[str], **arguments: Any) -> None:  # noqa: ANN401 - a model's own arguments
+        raise _ProbeText(str(inputs[0]), arguments)
 
     weights.encode = seen
     try:
-        named = {"batch_size": 1, "show_progress_bar": False, "hf_split": "test", "hf_subset": "default"}
-        model.encode(_one_text(), task_metadata=task_metadata, prompt_type=prompt_type, **named)
+        arguments = {"batch_size": 1, "show_progress_bar": False, "hf_split": "test", "hf_subset": "default"}
+        model.encode(_one_text(), task_metadata=task_metadata, prompt_type=prompt_type, **arguments)
     except _ProbeText as found:
         return _input(weights, found.text, found.named)
     finally:
@@ -96,12 +96,21 @@ def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> Model
     return ModelInput(known=False)
 
 
-def seen_texts(model: Foreign, given: ModelInput, role: str, texts: Sequence[str]) -> SeenTexts:
+def seen_texts(model: Foreign, model_input: ModelInput, role: str, texts: Sequence[str]) -> SeenTexts:
     """Return the row of a role's texts, with the share of truncated ones."""
     weights = _weights(model)
-    looked, cut = (0, None) if weights is None else _cut(_side(weights, given.route), given, texts)
-    route = given.encoder_side or given.route
-    return SeenTexts(ROLES.get(role, role), given.prompt, given.max_length, route, given.known, len(texts), looked, cut)
+    looked, cut = (0, None) if weights is None else _cut(_side(weights, model_input.route), model_input, texts)
+    route = model_input.encoder_side or model_input.route
+    return SeenTexts(
+        ROLES.get(role, role),
+        model_input.prompt,
+        model_input.max_length,
+        route,
+        model_input.known,
+        len(texts),
+        looked,
+        cut,
+    )
 
 
 def input_of(weights: Foreign, task: str | None, prompt: str | None) -> ModelInput:

@@ -67,10 +67,10 @@ def _found_values(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData
     """Return the PII in the texts of a task type, without values that occur in a source text."""
     rows = list(_texts(kind, benchmark))
     unseen = dict.fromkeys(text for *_, text in rows if text not in guard.seen)
-    guard.seen |= dict.fromkeys(_in_sources(context, list(unseen), whole=True), ())
+    guard.seen |= dict.fromkeys(_in_sources(context, list(unseen), exact=True), ())
     finds_by_text = zip(rows, guard.found(text for *_, text in rows), strict=True)
     finds = [(kind.name, name, field, *find) for (name, field, _), text_finds in finds_by_text for find in text_finds]
-    masked = _in_sources(context, list({text_value for *_, text_value in finds}), whole=False)
+    masked = _in_sources(context, list({text_value for *_, text_value in finds}), exact=False)
     columns = ("kind", "id", "field", "found")
     return frame(TABLE, [dict(zip(columns, find[:-1], strict=True)) for find in finds if find[-1] not in masked])
 
@@ -84,12 +84,12 @@ def _texts(kind: BenchmarkKind, benchmark: Benchmark) -> Iterator[tuple[str, str
                 yield from ((row, name, text) for row, text in rows.select(key, name).drop_nulls().iter_rows())
 
 
-def _in_sources(context: Context, values: Sequence[str], *, whole: bool) -> set[str]:
-    """Return the values that equal a text scanned by `mask`, or, if not `whole`, occur within one."""
+def _in_sources(context: Context, values: Sequence[str], *, exact: bool) -> set[str]:
+    """Return the values that equal a text scanned by `mask`, or, if not `exact`, occur within one."""
     in_sources = set[str]()
     for table, column in SOURCES if values else ():
         texts = pl.scan_parquet(context.folder("mask") / f"{table}.parquet").select(text=column)
-        if whole:
+        if exact:
             in_sources.update(texts.join(pl.LazyFrame({"text": values}), on="text", how="semi").collect()["text"])
         else:
             matches = texts.filter(pl.col("text").str.contains_any(list(values))).collect()["text"]

@@ -24,12 +24,10 @@ class Fates:
     """Table of these ids."""
 
 
-def documents(context: Context, wanted: set[str]) -> dict[str, Document]:
-    """Return id -> document of the corpus, for the wanted ids that exist."""
+def documents(context: Context, ids: set[str]) -> dict[str, Document]:
+    """Return id -> document of the corpus, for the `ids` that exist."""
     corpus = TableCorpus(context.folder("diversify"))
-    return {
-        document.doc_id: document for document in chain.from_iterable(corpus.batches()) if document.doc_id in wanted
-    }
+    return {document.doc_id: document for document in chain.from_iterable(corpus.batches()) if document.doc_id in ids}
 
 
 def pairs(config: Config, context: Context, queries: Mapping[str, str]) -> tuple[dict[str, MixPair], Fates]:

@@ -43,7 +43,11 @@ def _similar_pairs(rows: pl.DataFrame, near: float) -> list[tuple[int, int]]:
     forms = [form(text) for text in rows["text"]]
     run = max(RUNS[side] for side in rows["side"].unique()) if forms else QUERY_RUN
     first, second, _ = overlapping(forms, forms, near, run)
-    return [(left, right) for left, right in zip(first.tolist(), second.tolist(), strict=True) if left < right]
+    return [
+        (first_index, second_index)
+        for first_index, second_index in zip(first.tolist(), second.tolist(), strict=True)
+        if first_index < second_index
+    ]
 
 
 def _components(size: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -185,10 +189,10 @@ class LabelledTexts:
     left_out: dict[str, dict[str, Json]] = field(default_factory=dict)
     """Excluded class -> reason: `told` in English; `rule` and its numbers for other languages."""
 
-    def keep(self, kept: pl.Expr, reason: str) -> None:
+    def keep(self, condition: pl.Expr, reason: str) -> None:
         """Keep the rows of an expression; record the reason for the others."""
-        self.dropped |= dict.fromkeys(self.rows.filter(~kept)["item_id"], reason)
-        self.rows = self.rows.filter(kept)
+        self.dropped |= dict.fromkeys(self.rows.filter(~condition)["item_id"], reason)
+        self.rows = self.rows.filter(condition)
 
     def unequal(self) -> None:
         """Drop short texts, all equal texts with different labels, and all but the first of other equal texts."""

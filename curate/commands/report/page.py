@@ -211,12 +211,12 @@ class Body:
     html: str
 
 
-def page(contents: Shown, language: str, other: str | None = None) -> str:
+def page(contents: Shown, language: str, second_language: str | None = None) -> str:
     """Return the page as HTML; the same figures give the same text.
 
     With a second language, a button switches to it: parts with words are included twice, queries and pairs once.
     """
-    tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
+    tags = {name: "zh-CN" if name == "zh" else name for name in (language, second_language) if name is not None}
     words = {name: with_kinds(scale_words.fitted(strings(name), contents.scale), contents, name) for name in tags}
     script = resources.template("view/report.js")
     return (

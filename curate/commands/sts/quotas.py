@@ -25,12 +25,12 @@ def quotas(number: int, shares: Mapping[str, float]) -> dict[str, int]:
     return counts
 
 
-def most(options: Options, wanted: int, shares: Mapping[str, float]) -> int:
-    """Return the largest total, up to `wanted`, whose quotas these queries can meet."""
+def most(options: Options, target: int, shares: Mapping[str, float]) -> int:
+    """Return the largest total, up to `target`, whose quotas these queries can meet."""
     available = Counter(frozenset(kinds) & frozenset(shares) for kinds in options.values())
     available.pop(frozenset(), None)
     return next(
-        (n for n in range(min(wanted, available.total()), 0, -1) if _is_possible(available, quotas(n, shares))), 0
+        (n for n in range(min(target, available.total()), 0, -1) if _is_possible(available, quotas(n, shares))), 0
     )
 
 
@@ -64,16 +64,16 @@ def draw(options: Options, number: int, shares: Mapping[str, float], seed: int, 
     return kind_by_query
 
 
-def split(sizes: Mapping[str, int], wanted: Mapping[str, int], seed: int) -> dict[str, str]:
+def split(sizes: Mapping[str, int], targets: Mapping[str, int], seed: int) -> dict[str, str]:
     """Return group -> split: whole groups, the largest first, each to the split with the smallest share of its size.
 
     Splits of size 0 get none; groups of equal size are in random order.
     """
-    filled = dict.fromkeys((name for name, number in wanted.items() if number), 0)
+    filled = dict.fromkeys((name for name, number in targets.items() if number), 0)
     split_by_group: dict[str, str] = {}
     for group in sorted(shuffled(sorted(sizes), seed, "split"), key=lambda candidate: -sizes[candidate]):
         if filled:
-            name = min(filled, key=lambda name: (filled[name] / wanted[name], list(filled).index(name)))
+            name = min(filled, key=lambda name: (filled[name] / targets[name], list(filled).index(name)))
             filled[name] += sizes[group]
             split_by_group[group] = name
     return split_by_group

@@ -145,9 +145,9 @@ class RewritingPrompt(PromptTemplate):
         return Request(self.turns(blocks), ANSWER_TOKENS + thinking_tokens, schema)
 
 
-def prompt(data: Mapping[str, Json], where: str) -> RewritingPrompt:
+def prompt(mapping: Mapping[str, Json], where: str) -> RewritingPrompt:
     """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(RewritingPrompt, data, where)
+    return check(RewritingPrompt, mapping, where)
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,16 @@ class RewritingReply:
     sentences: Mapping[Kind, str] = field(default_factory=dict)
 
 
-def read(wanted: Sequence[Kind], reply: Reply) -> RewritingReply:
+def read(kinds: Sequence[Kind], reply: Reply) -> RewritingReply:
     """Parse a reply: a JSON object of exactly the wanted kinds, each with one line of text, else unparsed."""
     if reply.finish == "refusal":
         return RewritingReply("refused")
     entries = parse.items(reply.text or "")
-    if reply.finish == "length" or entries is None or sorted(key for key, _ in entries) != sorted(wanted):
+    if reply.finish == "length" or entries is None or sorted(key for key, _ in entries) != sorted(kinds):
         return RewritingReply("unparsed")
     text_by_kind = dict(entries)
     sentences: dict[Kind, str] = {}
-    for kind in wanted:
+    for kind in kinds:
         text = text_by_kind[kind]
         if not isinstance(text, str) or not bare(text) or "\n" in text.strip() or len(text) > LONGEST:
             return RewritingReply("unparsed")
