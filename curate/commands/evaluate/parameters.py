@@ -91,7 +91,9 @@ def in_folder(folder: Path) -> ModelParameters:
     None if weights are in other files, quantised, or an adapter for a base model.
     """
     sides = dict.fromkeys(SIDES, SideParameters(0, 0))
-    for module in _modules(folder):
+    path = folder / "modules.json"
+    modules = [folder / module["path"] for module in _json(path)] if path.is_file() else [folder]
+    for module in modules:
         for side, route in _routes(module).items():
             for module_folder in route:
                 sides[side] += weights(module_folder)
@@ -118,11 +120,6 @@ def weights(folder: Path) -> SideParameters:
         total += size
         table += size if name == STATIC or name.endswith(EMBEDDINGS) else 0
     return SideParameters(total, total - table)
-
-
-def _modules(folder: Path) -> list[Path]:
-    path = folder / "modules.json"
-    return [folder / module["path"] for module in _json(path)] if path.is_file() else [folder]
 
 
 def _routes(module: Path) -> dict[str, list[Path]]:

@@ -226,20 +226,14 @@ def of_tasks(
     if queries is None:
         stored = {task.name: kept(task, names, folder) for task in tasks}
         return {name: measurement for name, measurement in stored.items() if measurement is not None}
-    fit = {
-        task.name: [model for model in models if model.has_vectors or task.scorer.searched]
-        for task in _timed_tasks(tasks)
-    }
+    # Without a retrieval task, one task is enough: all tasks of an export have the same queries.
+    timed_tasks = [task for task in tasks if task.scorer.searched] or list(tasks[:1])
+    fit = {task.name: [model for model in models if model.has_vectors or task.scorer.searched] for task in timed_tasks}
     return {
         task.name: measured(fit[task.name], task, queries, seed, folder, progress)
         for task in tasks
         if fit.get(task.name)
     }
-
-
-def _timed_tasks(tasks: Sequence[EvaluationTask]) -> list[EvaluationTask]:
-    """Return the retrieval tasks, else the first task: other tasks of an export have the same queries."""
-    return [task for task in tasks if task.scorer.searched] or list(tasks[:1])
 
 
 def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> dict[str, Any] | None:

@@ -47,9 +47,11 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
             raise DataError(message)
         return {}, [message]
     models = {encoder.name: _encode(encoder) for encoder in encoders}
+    columns = {column for names, _ in COLUMNS.values() for column in names}
     facts, notes, warnings = dict[str, Json](), list[str](), list[str]()
     for name, (kind, splits) in tables.items():
-        if len(texts := _texts(splits)) > config.texts:
+        texts = {text for rows in splits.values() for column in columns & set(rows.columns) for text in rows[column]}
+        if len(texts) > config.texts:
             notes.append(f"shortcuts: {name} not checked, for it has {len(texts):,} texts; see export.shortcuts.texts")
             continue
         if lacking := sorted({TEST, *((TRAIN,) if kind.mteb.type == "Classification" else ())} - splits.keys()):
@@ -68,11 +70,6 @@ def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:
     """Return split -> rows to be written, as mteb reads them."""
     written = kind.content(benchmark).tables
     return {table.split: pl.concat(table.frames) for table in written if table.config == kind.default}
-
-
-def _texts(splits: Tables) -> set[str]:
-    columns = {column for texts, _ in COLUMNS.values() for column in texts}
-    return {text for rows in splits.values() for name in columns & set(rows.columns) for text in rows[name]}
 
 
 def _scores(kind: BenchmarkKind, splits: Tables, models: Mapping[str, Encode]) -> ShortcutScores:

@@ -159,7 +159,9 @@ def run(config: Config, context: Context) -> Report:
         "generator": config.generator if EDIT in config.kind else None,
         "panel": list(config.panel),
         "models": models,
-        "prompts": _prompts(config, context),
+        "prompts": [f"{question.name} ({question.digest[:12]})" for question in questions(context).values()]
+        if config.panel and EDIT in config.kind
+        else [],
         **_facts(rows, dropped, context.seed),
         "edited": _edited(edited.pairs),
         "agreement": agreement(edited.pairs, config.panel, context.seed),
@@ -288,13 +290,6 @@ def _edited(pairs: Sequence[EditPair]) -> dict[str, Json]:
 def _panel(config: Config, context: Context) -> list[AskedModel]:
     names = config.panel if EDIT in config.kind else ()
     return [AskedModel.named(context, name, "gradient.panel", PURPOSE) for name in names]
-
-
-def _prompts(config: Config, context: Context) -> list[Json]:
-    """Return name and short digest of every question for the panel."""
-    if not config.panel or EDIT not in config.kind:
-        return []
-    return [f"{question.name} ({question.digest[:12]})" for question in questions(context).values()]
 
 
 def _notes(config: Config, context: Context, rows: Mapping[str, Sequence[Mapping[str, object]]]) -> list[str]:

@@ -228,7 +228,8 @@ def pilot_lines(summary: Row, *, accepted: bool = False) -> Iterator[str]:
 
 def _proposal(summary: Row) -> Iterator[str]:
     chosen = summary["proposal"]
-    cost = _cost(chosen, summary)
+    price = "" if chosen["price"] is None else f", {chosen['price']:.2g} {summary['currency'] or ''}".rstrip()
+    cost = f"{chosen['calls']} calls{price} per pair"
     yield f"proposed: {chosen['rule']}, the cheapest within 0.05 of the best: {_kappa(chosen)}, {cost}"
     yield (
         f"its kappa is too high, for it was chosen among {len(summary['rules'])} rules on these pairs; expect less on "
@@ -256,8 +257,3 @@ def _kappa(row: Row) -> str:
         return "kappa is not defined"
     bounds = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
     return f"kappa {row['kappa']:.3f}{bounds}"
-
-
-def _cost(rule: Row, summary: Row) -> str:
-    price = "" if rule["price"] is None else f", {rule['price']:.2g} {summary['currency'] or ''}".rstrip()
-    return f"{rule['calls']} calls{price} per pair"
