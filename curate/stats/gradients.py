@@ -1,7 +1,7 @@
-"""Figures of a measure on gradients: items of one group whose level says how much is right about them.
+"""Figures of a measure on gradients: groups of items with levels of correctness.
 
-Pooled is Spearman's rho over all items, as Soffer et al. report it; within is the mean rho of groups, where it is
-defined; strict is the share of groups in which every item scores above all of a lower level. Groups are resampled.
+Pooled is Spearman's rho over all items, as in Soffer et al.; within is the mean rho of groups, where defined; strict is
+the share of groups in which every item scores above all of lower levels. Groups are resampled.
 """
 
 import math
@@ -19,7 +19,7 @@ from curate.stats.within import correct, rising, within_rho
 
 @dataclass(frozen=True)
 class GradientFigures:
-    """How well scores follow levels."""
+    """Agreement of scores with levels."""
 
     pooled: Figure
     within: Figure
@@ -60,8 +60,8 @@ def paired_accuracy(
     right = correct(scores, levels, group)
     names = np.array(kinds)
     columns = {"": right, **{kind: np.where(names == kind, right, np.nan) for kind in sorted(set(kinds))}}
-    found = figures([mean_value(column) for column in columns.values()], len(kinds), seed, replicates)
-    return dict(zip(columns, found, strict=True))
+    accuracies = figures([mean_value(column) for column in columns.values()], len(kinds), seed, replicates)
+    return dict(zip(columns, accuracies, strict=True))
 
 
 def ceiling(levels: Sequence[float]) -> float | None:
@@ -76,5 +76,5 @@ def ceiling(levels: Sequence[float]) -> float | None:
     return math.sqrt(1 - tied / (count**3 - count))
 
 
-def _defined(value: Floats) -> float | None:
-    return None if math.isnan(float(value[0])) else float(value[0])
+def _defined(figure: Floats) -> float | None:
+    return None if math.isnan(float(figure[0])) else float(figure[0])
