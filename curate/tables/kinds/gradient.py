@@ -1,4 +1,4 @@
-"""Gradients: items of one source whose score says how much is right about them; edits and mixes are a task each."""
+"""Gradients: items of one source, scored by how much of each is right; edits and mixes are separate tasks."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ def _mteb(highest: int) -> MtebClass:
 
 
 class _Gradient(BenchmarkKind):
-    """What both tasks have in common: two texts, and a level as score."""
+    """Common part of both tasks: two texts, and a level as score."""
 
     default = "items"
     items = ("items",)
@@ -102,9 +102,9 @@ class _Gradient(BenchmarkKind):
 
     def _broken(self, rows: pl.DataFrame) -> list[str]:
         """Return the pairs whose levels are not those of the kind."""
-        wanted = [float(each) for each in self.levels()]
+        expected = [float(rung) for rung in self.levels()]
         held = rows.sort("pair_id", "level").group_by("pair_id", maintain_order=True).agg("level")
-        return [name for name, levels in held.iter_rows() if levels != wanted]
+        return [name for name, levels in held.iter_rows() if levels != expected]
 
     @abstractmethod
     def levels(self) -> tuple[int, ...]:
@@ -118,8 +118,8 @@ class _Gradient(BenchmarkKind):
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for both texts."""
-        said = words.of(language)
-        return said["description"][self.name], said["similar"]
+        texts = words.of(language)
+        return texts["description"][self.name], texts["similar"]
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the items under the names of the stage's columns, levels as decimals."""
@@ -130,15 +130,15 @@ class _Gradient(BenchmarkKind):
         """Compare levels with what follows from the texts, or from the panel's answers in the ledger."""
         broken = self._broken(table)
         differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
-        found = [*(differences if broken else []), *self._differences(table, made, ledger)]
-        return KindCheck(found, list(self._unchecked(table, made)), table.height)
+        all_differences = [*(differences if broken else []), *self._differences(table, made, ledger)]
+        return KindCheck(all_differences, list(self._unchecked(table, made)), table.height)
 
     @abstractmethod
     def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
-        """Yield what is otherwise."""
+        """Yield one sentence per difference."""
 
     def _unchecked(self, _table: pl.DataFrame, _made: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what cannot be derived again."""
+        """Yield one sentence per kind of label that cannot be verified."""
         yield from ()
 
 
@@ -174,9 +174,9 @@ class GradientEdit(_Gradient):
         if odd:
             yield f"{self.name}: {len(odd):,} pairs have two sources, for example {listed(odd)}"
         asked = made.get("asked", {})
-        for question, wanted in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
-            rows = table.filter(pl.col("level") == wanted).select("pair_id", "source", "destination").iter_rows()
-            items = {name: PublishedItem((one, other), "yes") for name, one, other in rows}
+        for question, score in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
+            rows = table.filter(pl.col("level") == score).select("pair_id", "source", "destination").iter_rows()
+            items = {name: PublishedItem((source, destination), "yes") for name, source, destination in rows}
             if question in asked:
                 yield from otherwise(self.name, asked[question], items, ledger)
 
@@ -199,17 +199,17 @@ class GradientMix(_Gradient):
         return LEVELS
 
     def without(self, table: pl.DataFrame, ids: Collection[str]) -> pl.DataFrame:
-        """Return the gradients with the other pairs mixed anew, for each completes another one."""
-        own = pl.col("kind") == MIX
-        kept = table.filter(own, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
-        columns = kept.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
+        """Return the gradients without some pairs; the others are mixed anew, as each pair completes another."""
+        is_mix = pl.col("kind") == MIX
+        originals = table.filter(is_mix, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
+        columns = originals.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
         pairs = {name: MixPair(*values) for name, *values in columns.iter_rows()}
         mixes = frame(self.table, rows(pairs) if len(pairs) >= FEWEST else ())
-        return pl.concat([table.filter(~own), mixes]).sort("kind", "pair_id", "level", "item_id")
+        return pl.concat([table.filter(~is_mix), mixes]).sort("kind", "pair_id", "level", "item_id")
 
     def _differences(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
-        whole = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")
-        pairs = {name: (source, destination) for name, source, destination in whole.iter_rows()}
+        originals = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")
+        pairs = {name: (source, destination) for name, source, destination in originals.iter_rows()}
         z, y = partners(pairs)
         odd = [
             f"{name}, level {share:g}"
@@ -228,10 +228,10 @@ def _counts(rows: pl.DataFrame) -> list[dict[str, Json]]:
     return [
         {
             "kind": variant,
-            "pairs": part["pair_id"].n_unique(),
-            "items": part.height,
-            "tokens of sentence1": rounded(lengths.mean_of(part["source"].to_list())),
-            "tokens of sentence2": rounded(lengths.mean_of(part["destination"].to_list())),
+            "pairs": group["pair_id"].n_unique(),
+            "items": group.height,
+            "tokens of sentence1": rounded(lengths.mean_of(group["source"].to_list())),
+            "tokens of sentence2": rounded(lengths.mean_of(group["destination"].to_list())),
         }
-        for (variant,), part in rows.sort("variant").group_by("variant", maintain_order=True)
+        for (variant,), group in rows.sort("variant").group_by("variant", maintain_order=True)
     ]

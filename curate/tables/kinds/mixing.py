@@ -1,8 +1,8 @@
-"""Mixes of two texts by the recipe of integrity gradients: the first part of one, completed from another.
+"""Mixes of two texts after integrity gradients (Soffer et al.).
 
-Soffer et al.: of a pair (source X, destination) the source is kept by 100, 75, 50 or 25 %, and completed with the end
-of another source Z; at level 0 the source is whole and the destination that of another pair Y. Which pairs are Z and Y
-follows from the texts alone, so that `curate verify` derives every level again.
+Of a pair (source X, destination) the first 100, 75, 50 or 25 % of the source are kept and completed with the end of
+another source Z; at level 0 the source is complete and the destination is that of another pair Y. Z and Y depend only
+on the texts, so that `curate verify` can derive every level again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from curate.core.sampling import shuffled
 
 MIX = "mix"
 FEWEST = 3
-"""Pairs that are needed for a foreign source and another destination."""
+"""Minimum number of pairs: X, and different pairs Y and Z."""
 LEVELS = (0, 25, 50, 75, 100)
 _SEED = 0
-"""Orders depend on the texts, not on the run's seed."""
+"""Fixed, so that the order depends on the texts and not on the run's seed."""
 
 
 @dataclass(frozen=True)
 class MixPair:
-    """A source and the destination that belongs to it."""
+    """A source and its destination."""
 
     source: str
     destination: str
@@ -34,12 +34,12 @@ def mixed(text: str, other: str, share: float) -> str:
 
 
 def successors(order: Sequence[str]) -> dict[str, str]:
-    """Return each one's next in an order, the first after the last."""
+    """Return name -> next name in a cyclic order."""
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
 
 def partners(pairs: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return for every pair (name -> source, destination) the pair Z that completes it, and Y of level 0, by name."""
+    """Return name -> Z and name -> Y of all pairs (name -> source, destination)."""
     order = sorted(pairs, key=lambda name: pairs[name])
     texts = [list(pairs[name]) for name in order]
     z, y = (shuffled(order, _SEED, "gradient", purpose, texts) for purpose in ("Z", "Y"))
@@ -58,17 +58,17 @@ def level(
     return mixed(source, pairs[z[name]][0], share / 100), destination, z[name]
 
 
-def rows(made: Mapping[str, MixPair]) -> list[dict[str, object]]:
+def rows(pairs: Mapping[str, MixPair]) -> list[dict[str, object]]:
     """Return the rows of all levels of all pairs."""
-    if not made:
+    if not pairs:
         return []
-    texts = {name: (pair.source, pair.destination) for name, pair in made.items()}
+    texts = {name: (pair.source, pair.destination) for name, pair in pairs.items()}
     z, y = partners(texts)
-    found: list[dict[str, object]] = []
-    for name, pair in made.items():
+    records: list[dict[str, object]] = []
+    for name, pair in pairs.items():
         for share in LEVELS:
-            source, destination, other = level(name, share, texts, z, y)
+            source, destination, alternate = level(name, share, texts, z, y)
             row = {"item_id": f"{name}-{share}", "kind": MIX, "variant": MIX, "level": share, "source": source}
             row |= {"destination": destination, "query_id": pair.query_id or None, "source_id": pair.source_id}
-            found.append({**row, "alternate_id": other, "pair_id": name, "verdict": "unconfirmed", "votes": []})
-    return found
+            records.append({**row, "alternate_id": alternate, "pair_id": name, "verdict": "unconfirmed", "votes": []})
+    return records

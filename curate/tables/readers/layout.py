@@ -13,22 +13,22 @@ from curate.tables.readers.file import ENDINGS
 from curate.tables.readers.splits import DEFAULT_SPLIT, USUAL, choose, choose_texts, unread
 
 _FIRST: dict[Table, tuple[str, ...]] = {"qrels": (".tsv", ".csv")}
-"""Endings that go before others where a table is there in several formats."""
+"""Preferred endings of a table that is present in several formats."""
 _LABELS = ("default", "data")
 """Folders of qrels beside those of queries and corpus, as the hub stores them."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of a folder, a list per table; a table that is not there has none."""
+    """Files of a folder, a list per table; empty for an absent table."""
 
     queries: list[Path] = field(default_factory=list)
     corpus: list[Path] = field(default_factory=list)
     qrels: list[Path] = field(default_factory=list)
     other_qrels: list[Path] = field(default_factory=list)
-    """Qrels of the splits that were not asked for: their queries are no part of this one."""
+    """Qrels of the other splits, whose queries are left out."""
     notes: list[str] = field(default_factory=list)
-    """What was chosen among several, a sentence each."""
+    """One sentence per choice among several candidates."""
 
     def of(self, table: Table) -> list[Path]:
         """Return the files of one table."""
@@ -54,22 +54,22 @@ def _named(folder: Path, split: str | None) -> Parts:
     notes = unread("qrels", chosen, labels)
     texts: dict[Table, list[Path]] = {}
     for table in cast("tuple[Table, ...]", ("queries", "corpus")):
-        found = _texts(folder, table, {*USUAL, *labels})
-        name, texts[table] = choose_texts(found, table, chosen, str(folder / table)) if found else ("", [])
-        notes += unread(table, name, found)
+        by_split = _texts(folder, table, {*USUAL, *labels})
+        name, texts[table] = choose_texts(by_split, table, chosen, str(folder / table)) if by_split else ("", [])
+        notes += unread(table, name, by_split)
     return Parts(texts["queries"], texts["corpus"], labels.get(chosen or "", []), others, notes)
 
 
 def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
     """Return split -> files of the qrels: those of a folder, else one file, which has no split."""
-    place = _folder(folder, "qrels") or _beside(folder)
-    found = shards.splits(place, None) if place else _of_older_repository(folder)
+    qrels_folder = _folder(folder, "qrels") or _label_folder(folder)
+    by_split = shards.splits(qrels_folder, None) if qrels_folder else _of_older_repository(folder)
     single = _file(folder, "qrels")
-    return {DEFAULT_SPLIT: single} if not found and single and split is None else found
+    return {DEFAULT_SPLIT: single} if not by_split and single and split is None else by_split
 
 
-def _beside(folder: Path) -> Path | None:
-    """Return the folder of qrels beside folders of queries and corpus, if it has another name."""
+def _label_folder(folder: Path) -> Path | None:
+    """Return the qrels folder beside those of queries and corpus if it is named otherwise; None if there is none."""
     if not (_folder(folder, "queries") and _folder(folder, "corpus")):
         return None
     return next((path for name in _LABELS if (path := folder / name).is_dir()), None)
@@ -80,36 +80,36 @@ def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
     if not _shards(folder, "corpus"):
         return {}
     inside = _shards(folder, "qrels")
-    beside = folder.resolve().with_name(f"{folder.resolve().name}-qrels")
-    data = beside / "data" if (beside / "data").is_dir() else beside
-    return {DEFAULT_SPLIT: inside} if inside else shards.splits(data, None) if data.is_dir() else {}
+    sibling = folder.resolve().with_name(f"{folder.resolve().name}-qrels")
+    data_folder = sibling / "data" if (sibling / "data").is_dir() else sibling
+    return {DEFAULT_SPLIT: inside} if inside else shards.splits(data_folder, None) if data_folder.is_dir() else {}
 
 
 def _shards(folder: Path, table: Table) -> list[Path]:
     """Return the files `data/NAME-*` of a table, as C-MTEB's repositories had them."""
-    data = folder / "data"
-    files = sorted(data.iterdir()) if data.is_dir() else []
-    named = {path: path.name.lower().split("-")[0] for path in files if shards.is_data(path) and "-" in path.name}
-    return [path for path, name in named.items() if name in _names()[table]]
+    data_folder = folder / "data"
+    files = sorted(data_folder.iterdir()) if data_folder.is_dir() else []
+    prefixes = {path: path.name.lower().split("-")[0] for path in files if shards.is_data(path) and "-" in path.name}
+    return [path for path, name in prefixes.items() if name in _names()[table]]
 
 
-def _texts(folder: Path, table: Table, known: set[str]) -> dict[str, list[Path]]:
-    place = _folder(folder, table)
-    single = _file(folder, table) or ([] if place else _shards(folder, table))
-    return {DEFAULT_SPLIT: single} if single else shards.splits(place, known) if place else {}
+def _texts(folder: Path, table: Table, splits: set[str]) -> dict[str, list[Path]]:
+    texts_folder = _folder(folder, table)
+    single = _file(folder, table) or ([] if texts_folder else _shards(folder, table))
+    return {DEFAULT_SPLIT: single} if single else shards.splits(texts_folder, splits) if texts_folder else {}
 
 
 def _file(folder: Path, table: Table) -> list[Path]:
     """Return the file of a table: by the first of its names, in the first of the formats; empty if there is none."""
     endings = dict.fromkeys((*_FIRST.get(table, ()), *ENDINGS))
-    there = {path.name.lower(): path for path in _sorted(folder) if path.is_file() and shards.is_data(path)}
+    files = {path.name.lower(): path for path in _sorted(folder) if path.is_file() and shards.is_data(path)}
     names = (f"{name}{end}{packing}" for name in _names()[table] for end in endings for packing in ("", *packed.CODECS))
-    return [there[name] for name in names if name in there][:1]
+    return [files[name] for name in names if name in files][:1]
 
 
 def _folder(folder: Path, table: Table) -> Path | None:
-    there = {path.name.lower(): path for path in _sorted(folder) if path.is_dir()}
-    return next((there[name] for name in _names()[table] if name in there), None)
+    folders = {path.name.lower(): path for path in _sorted(folder) if path.is_dir()}
+    return next((folders[name] for name in _names()[table] if name in folders), None)
 
 
 def _sorted(folder: Path) -> Iterable[Path]:

@@ -1,4 +1,4 @@
-"""Packed text files, `.gz`, `.zst` and `.bz2`, read as they are unpacked; nothing is written beside them."""
+"""Compressed text files, `.gz`, `.zst` and `.bz2`, decompressed as a stream without temporary files."""
 
 import io
 from collections.abc import Iterator
@@ -39,18 +39,18 @@ class _Archive(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, which has no type before Python 3.12
         view = memoryview(buffer)
         try:
-            part: bytes = self._bytes.read(len(view))
+            chunk: bytes = self._bytes.read(len(view))
         except OSError as error:
             raise DataError(
                 f"{self._path}: found a {self._codec} archive that is damaged or cut off ({error}), expected a whole "
                 "one; copy it again, or unpack it and give the file inside"
             ) from error
-        view[: len(part)] = part
-        return len(part)
+        view[: len(chunk)] = chunk
+        return len(chunk)
 
 
 class Unpacked(io.BufferedReader):
-    """The unpacked bytes of a file, which knows how much of the packed file was read."""
+    """Decompressed bytes of a file; `consumed` counts the compressed bytes read."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         super().__init__(_Archive(path, stream), _CHUNK)

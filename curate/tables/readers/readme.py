@@ -29,14 +29,14 @@ def configs(readme: Path) -> Configs:
     try:
         head = safe_yaml.parse("\n".join(lines[1:end]), _HEAD)
     except yaml.YAMLError as error:
-        said = f"found a head that is not valid YAML ({safe_yaml.problem(error)}), expected `configs:`; correct it"
-        raise DataError(f"{readme}:1: {said}") from error
+        problem = f"found a head that is not valid YAML ({safe_yaml.problem(error)}), expected `configs:`; correct it"
+        raise DataError(f"{readme}:1: {problem}") from error
     entries = head.get("configs") if isinstance(head, dict) else None
-    found = {}
+    splits_of = {}
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("config_name"), str):
-            found[entry["config_name"]] = _splits(entry.get("data_files"))
-    return found
+            splits_of[entry["config_name"]] = _splits(entry.get("data_files"))
+    return splits_of
 
 
 def _splits(data_files: object) -> dict[str, list[str]]:
@@ -61,36 +61,36 @@ def files(
     folder: Path, configs: Configs, split: str | None
 ) -> tuple[list[Path], list[Path], list[Path], list[Path], list[str]]:
     """Return the files of queries, corpus and qrels, those of the qrels of other splits, and notes on what is left."""
-    place = str(folder / "README.md")
+    readme = str(folder / "README.md")
     qrels = configs.get("qrels") or configs.get("default") or {}
     if {"queries", "corpus"} & set(qrels):  # the older layout: texts and qrels in two repositories
         qrels = {}
-    chosen = choose(qrels, split, place) if qrels else None
+    chosen = choose(qrels, split, readme) if qrels else None
     others = [pattern for name, patterns in qrels.items() if name != chosen for pattern in patterns]
-    queries = _matches(folder, _text_patterns(configs, "queries", chosen or split, place), place)
-    corpus = _matches(folder, _text_patterns(configs, "corpus", chosen or split, place), place)
-    wanted = _matches(folder, qrels[chosen], place) if chosen else []
-    return (queries, corpus, wanted, _matches(folder, others, place), unread("qrels", chosen, qrels))
+    queries = _matches(folder, _text_patterns(configs, "queries", chosen or split, readme), readme)
+    corpus = _matches(folder, _text_patterns(configs, "corpus", chosen or split, readme), readme)
+    qrels_files = _matches(folder, qrels[chosen], readme) if chosen else []
+    return (queries, corpus, qrels_files, _matches(folder, others, readme), unread("qrels", chosen, qrels))
 
 
-def _text_patterns(configs: Configs, table: Table, split: str | None, place: str) -> list[str]:
+def _text_patterns(configs: Configs, table: Table, split: str | None, readme: str) -> list[str]:
     splits = configs.get(table)
     if splits is None:
         return list(configs.get("default", {}).get(table, []))
-    return choose_texts(splits, table, split, place)[1]
+    return choose_texts(splits, table, split, readme)[1]
 
 
-def _matches(folder: Path, patterns: list[str], place: str) -> list[Path]:
-    found: list[Path] = []
+def _matches(folder: Path, patterns: list[str], readme: str) -> list[Path]:
+    matches: list[Path] = []
     for pattern in patterns:
         pure = PurePosixPath(pattern)
         if pure.is_absolute() or ".." in pure.parts:
-            raise DataError(f"{place}: found the path {pattern!r}, expected one in the folder; correct `data_files`")
+            raise DataError(f"{readme}: found the path {pattern!r}, expected one in the folder; correct `data_files`")
         try:
             paths = sorted(path for path in folder.glob(pattern) if path.is_file())
         except ValueError:  # such as an empty one
             paths = []
         if not paths:
-            raise DataError(f"{place}: found no file that matches {pattern!r}, expected one; correct `data_files`")
-        found.extend(path for path in paths if path not in found)
-    return found
+            raise DataError(f"{readme}: found no file that matches {pattern!r}, expected one; correct `data_files`")
+        matches.extend(path for path in paths if path not in matches)
+    return matches

@@ -14,7 +14,7 @@ from curate.tables.readers.file import BINARY, ENDINGS
 from curate.tables.readers.splits import DEFAULT_SPLIT, USUAL, choose, choose_texts, unread
 
 SAVED, SAVED_SPLITS = "state.json", "dataset_dict.json"
-"""What `save_to_disk` writes beside the Arrow files of a data set, and into the folder of several splits."""
+"""Files that `save_to_disk` writes beside the Arrow files of a data set, and into the folder of several splits."""
 _SHARD = re.compile(r"[-_.]?\d{4,}(-of-\d+)?([-.].*)?$")
 _PROSE = {"readme", "license", "licence", "citation", "notice"}
 _WHOLE = {"", "part", "data", "qrels", "default"}
@@ -22,18 +22,18 @@ _WHOLE = {"", "part", "data", "qrels", "default"}
 
 
 def is_data(path: Path) -> bool:
-    """Say whether a file can hold a table, by its name."""
+    """Return whether a file can hold a table, by its name."""
     ending, packing = packed.ending(path)
-    known = ending in ENDINGS and not (packing and ENDINGS[ending] in BINARY)
+    supported = ending in ENDINGS and not (packing and ENDINGS[ending] in BINARY)
     hidden = path.name.startswith((".", "_"))
-    return known and not hidden and packed.stem(path).lower() not in _PROSE and path.name not in _BESIDE
+    return supported and not hidden and packed.stem(path).lower() not in _PROSE and path.name not in _BESIDE
 
 
 _BESIDE = {SAVED, SAVED_SPLITS, "dataset_info.json", "dataset_infos.json"}
 
 
 def holds_data(folder: Path) -> bool:
-    """Say whether a folder, or one below it, holds a file that can be one of a table."""
+    """Return whether a folder, or one below it, holds a file that can be one of a table."""
     return any(is_data(path) and path.is_file() for path in folder.rglob("*"))
 
 
@@ -42,15 +42,15 @@ def files(folder: Path, table: Table, split: str | None) -> tuple[list[Path], li
 
     DataError if there is none, ConfigError if there are several splits and nobody has said which.
     """
-    found = splits(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
-    if not found:
+    by_split = splits(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
+    if not by_split:
         raise DataError(f"{folder}: found no file of {table}, expected one of {', '.join(ENDINGS)}; check the folder")
     if table == "qrels":
-        chosen = choose(found, split, str(folder)) or DEFAULT_SPLIT
-        paths = found[chosen]
+        chosen = choose(by_split, split, str(folder)) or DEFAULT_SPLIT
+        paths = by_split[chosen]
     else:
-        chosen, paths = choose_texts(found, table, split, str(folder))
-    return paths, unread(table, chosen, found)
+        chosen, paths = choose_texts(by_split, table, split, str(folder))
+    return paths, unread(table, chosen, by_split)
 
 
 def splits(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]:
@@ -59,12 +59,12 @@ def splits(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]
         return {path.name: _saved(path) for path in sorted(folder.iterdir()) if (path / SAVED).is_file()}
     if (folder / SAVED).is_file():
         return {DEFAULT_SPLIT: _saved(folder)}
-    found: dict[str, list[Path]] = {}
+    by_split: dict[str, list[Path]] = {}
     for path in sorted(path for path in folder.iterdir() if is_data(path) and path.is_file()):
         name = _SHARD.sub("", packed.stem(path))
-        whole = name.lower() in _WHOLE if known is None else name not in known
-        found.setdefault(DEFAULT_SPLIT if whole else name, []).append(path)
-    return found or _nested(folder, known)
+        unsplit = name.lower() in _WHOLE if known is None else name not in known
+        by_split.setdefault(DEFAULT_SPLIT if unsplit else name, []).append(path)
+    return by_split or _nested(folder, known)
 
 
 def _nested(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]:
@@ -78,15 +78,15 @@ def _nested(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]
 
 def _saved(folder: Path) -> list[Path]:
     """Return the Arrow files of a folder that `save_to_disk` wrote; DataError if one is missing."""
-    place = folder / SAVED
+    state_path = folder / SAVED
     try:
-        state = json.loads(place.read_text(encoding="utf-8"))
-        paths = [folder / str(each["filename"]) for each in state["_data_files"]]
+        state = json.loads(state_path.read_text(encoding="utf-8"))
+        paths = [folder / str(entry["filename"]) for entry in state["_data_files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{place}: found no state of a data set, expected `_data_files`; save it again") from error
+        raise DataError(f"{state_path}: found no state of a data set, expected `_data_files`; save it again") from error
     if state.get("_indices_data_files"):
         raise DataError(
-            f"{place}: found rows chosen by an index, expected a plain data set; save it again with "
+            f"{state_path}: found rows chosen by an index, expected a plain data set; save it again with "
             "dataset.flatten_indices().save_to_disk(FOLDER)"
         )
     lost = next((path for path in paths if not path.is_file()), None)

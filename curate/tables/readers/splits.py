@@ -8,15 +8,15 @@ from curate.tables.readers import Table
 
 DEFAULT_SPLIT = "test"
 USUAL = ("test", "dev", "validation", "valid", "val", "eval", "train")
-"""Names of splits in the names of files of texts."""
+"""Split names that may occur in the file names of texts."""
 Files = TypeVar("Files")
 
 
 def choose(splits: Collection[str], split: str | None, place: str) -> str | None:
     """Return the split to read: the one asked for, else `test`, else the only one; None if there is none at all."""
     if split is not None and split not in splits:
-        known = ", ".join(splits) or "none"
-        raise ConfigError(f"{place}: found the splits {known}, expected {split!r}; set ingest.split to one of them")
+        available = ", ".join(splits) or "none"
+        raise ConfigError(f"{place}: found the splits {available}, expected {split!r}; set ingest.split to one of them")
     if split is not None or not splits:
         return split
     if DEFAULT_SPLIT in splits or len(splits) == 1:

@@ -15,7 +15,7 @@ _BLANK = 100
 
 
 def is_qrels(path: Path, encoding: Encoding) -> bool:
-    """Say whether the first line of a file is one of TREC qrels: four words, the last a whole number, perhaps `1.0`."""
+    """Return whether the first line is one of TREC qrels: four words, the last a whole number, also as `1.0`."""
     with opened(path) as stream:
         words = ((line.text or "").split() for line in islice(lines(stream, encoding), _BLANK))
         first = next(filter(None, words), [])
@@ -25,10 +25,10 @@ def is_qrels(path: Path, encoding: Encoding) -> bool:
 def rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     """Yield the lines that are not blank."""
 
-    def made(number: int, text: str, at: int) -> Row | Problem:
+    def converted(number: int, text: str, position: int) -> Row | Problem:
         words = text.split()
         if len(words) == len(COLUMNS):
-            return Row(number, dict(zip(COLUMNS, words, strict=True)), at)
+            return Row(number, dict(zip(COLUMNS, words, strict=True)), position)
         return Problem(number, f"{len(words)} words", "four as in TREC qrels: query 0 document grade", FIX)
 
-    return each(path, encoding, made)
+    return each(path, encoding, converted)

@@ -1,4 +1,4 @@
-"""Marks of queries that a model wrote: an export keeps them in a table beside its files, for no format has a place."""
+"""Marks of queries that a model wrote, kept in a separate table of an export because no format has a field for them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -22,6 +22,6 @@ def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Proble
     """Yield queries with their mark in the column `source`, where the export has one."""
     marks = dict(read_table(export, Path(FILE).stem).select("query_id", "source").iter_rows())
     for row in rows:
-        found = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
-        mark = next((marks[value] for values in found for value in values if value in marks), None)
+        cells = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
+        mark = next((marks[query_id] for values in cells for query_id in values if query_id in marks), None)
         yield replace(row, values={**row.values, "source": mark}) if mark and isinstance(row, Row) else row
