@@ -1,4 +1,4 @@
-"""What an acceptance review proves, in sentences: of the facts that `accepted.judged` gives."""
+"""Sentences on the result of an acceptance review, from the facts of `accepted.judged`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,12 +10,12 @@ PLACE = "consensus.accept"
 
 
 def sentences(facts: Facts) -> list[str]:
-    """Return the threshold, or why there is none, with what to do, and a warning where answers lack."""
+    """Return the threshold, or why there is none and what to do, with a warning if answers are missing."""
     if facts["answered"] == 0:
-        said = (
+        warning = (
             f"WARNING: {PLACE}: nobody has answered the sample {facts['sample']!r} yet, so the labels are the policy's"
         )
-        return [f"{said}; `curate review export --target accept --size N` draws it"]
+        return [f"{warning}; `curate review export --target accept --size N` draws it"]
     if unproved := facts.get("unproved"):
         return [f"WARNING: {unproved}. Until then the labels are the policy's"]
     return [*_proved(facts), *_silent(facts)]
@@ -75,10 +75,10 @@ def _errors(odds: Facts) -> str:
 
 
 def _silent(facts: Facts) -> Iterator[str]:
-    """Yield a warning where many drawn pairs have no answer, with the answers by sum."""
+    """Yield a warning, with the answers by sum, if many drawn pairs have no answer."""
     if (silent := facts["silent"]) is None:
         return
-    rates = ", ".join(f"{each['sum']}: {each['answered']}/{each['drawn']}" for each in silent["sums"])
+    rates = ", ".join(f"{entry['sum']}: {entry['answered']}/{entry['drawn']}" for entry in silent["sums"])
     worst = silent["worst"]
     most = "no threshold would hold" if worst is None else f"the threshold would be {worst}"
     yield (

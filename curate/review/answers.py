@@ -1,7 +1,7 @@
-"""What people said of a sample: a file per person, a line per answer, appended and never rewritten.
+"""Answers to a sample: one file per person, one line per answer, append-only.
 
-The last line about a row counts; an empty answer takes back what was said. A line is on the disk before `append`
-returns, so nothing that was acknowledged is lost in a crash. A crash may leave the beginning of a line, which was not.
+The last line about a row counts; an empty answer withdraws an earlier one. A line is on the disk before `append`
+returns, so no acknowledged answer is lost in a crash. A crash may leave an incomplete line, which was not acknowledged.
 """
 
 import json
@@ -18,20 +18,20 @@ from curate.core.errors import ConfigError, DataError
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'
-"""How every line begins, as `append` writes it."""
+"""Start of every line, as `append` writes it."""
 _TAIL = 256
-"""Bytes by which a file that was read before is known again; its last row and time are among them."""
+"""Number of last bytes by which a file is recognised on the next read; they include the last row and its time."""
 ADJUDICATED = "adjudicated"
-"""The name under which final answers are kept; no person may have it."""
+"""Reserved name under which final answers are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one person said of one row."""
+    """Answer of one person to one row."""
 
     row_id: str
     answer: str | None
-    """One of the form's answers; None for nothing, or nothing any more."""
+    """One of the form's answers; None if there is none or it was withdrawn."""
     note: str = ""
     time: str = ""
     """When it was given, ISO 8601 in UTC."""
@@ -54,7 +54,7 @@ def path(folder: Path, person: str) -> Path:
 
 
 def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
-    """Write answers behind those that a person gave before; they are on the disk when this returns."""
+    """Append answers to a person's file; they are on the disk when this returns."""
     file = path(folder, person)
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in answers)
@@ -67,7 +67,7 @@ def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
 
 
 class Heard:
-    """What one person said; a look reads only what was appended since the look before. Threads may share it."""
+    """Reader of one person's answers that reads only lines appended since the last call; thread-safe."""
 
     def __init__(self, folder: Path, person: str) -> None:
         self._file, self._lock = path(folder, person), Lock()
@@ -78,9 +78,9 @@ class Heard:
         self._forget()
 
     def said(self) -> dict[str, Answer]:
-        """Return row -> the last answer, without rows whose answer was taken back and that have no note.
+        """Return row -> last answer, without rows whose answer was withdrawn and that have no note.
 
-        What was said last stands last. The file is read as it stands now; DataError for a line that is no answer.
+        Sorted by time, the latest answer last. DataError for an invalid line.
         """
         with self._lock:
             for answer in self._new():
@@ -101,10 +101,12 @@ class Heard:
                 self._inode = os.fstat(stream.fileno()).st_ino
                 stream.seek(0)
                 raw = stream.read()
-        whole = raw[len(self._tail) : raw.rfind(b"\n") + 1]  # the rest is being written, or never was acknowledged
-        new = list(_answers(self._file, whole, self._lines))
-        self._place, self._lines = self._place + len(whole), self._lines + whole.count(b"\n")
-        self._tail = (self._tail + whole)[-_TAIL:]
+        complete = raw[
+            len(self._tail) : raw.rfind(b"\n") + 1
+        ]  # an incomplete last line is still being written, or was never acknowledged
+        new = list(_answers(self._file, complete, self._lines))
+        self._place, self._lines = self._place + len(complete), self._lines + complete.count(b"\n")
+        self._tail = (self._tail + complete)[-_TAIL:]
         return new
 
     def _forget(self) -> None:
@@ -119,9 +121,9 @@ def history(folder: Path, person: str) -> Iterator[Answer]:
         yield from _answers(file, file.read_bytes(), 0)
 
 
-def _answers(file: Path, raw: bytes, before: int) -> Iterator[Answer]:
-    """Yield the answers in a part of a file that so many lines come before."""
-    for number, line in enumerate(raw.split(b"\n"), start=before + 1):
+def _answers(file: Path, raw: bytes, lines_before: int) -> Iterator[Answer]:
+    """Yield the answers in a part of a file that starts after `lines_before` lines."""
+    for number, line in enumerate(raw.split(b"\n"), start=lines_before + 1):
         if not line.strip():
             continue
         try:
@@ -135,12 +137,12 @@ def _answers(file: Path, raw: bytes, before: int) -> Iterator[Answer]:
             ) from error
 
 
-def _fields(value: object) -> Mapping[str, str]:
-    if not isinstance(value, dict):
+def _fields(record: object) -> Mapping[str, str]:
+    if not isinstance(record, dict):
         raise TypeError("an answer is a JSON object")
-    return value
+    return record
 
 
 def _torn(line: bytes) -> bool:
-    """Say whether a line is the beginning of one: it was cut off before it was acknowledged."""
+    """Return whether a line is the start of an answer that a crash cut off before it was acknowledged."""
     return line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.endswith(b'"}')

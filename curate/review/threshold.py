@@ -1,4 +1,4 @@
-"""The threshold on the sum of grades that `consensus.accept` asks for, as far as its review proves one."""
+"""The threshold on the sum of grades for `consensus.accept`, if its review proves one."""
 
 from pathlib import Path
 
@@ -11,17 +11,17 @@ from curate.review.accepted import HalfAnsweredError, ProvedThreshold
 
 
 def wanted(context: Context) -> AcceptConfig | None:
-    """Return what `consensus.accept` asks for; None if it is not set."""
+    """Return the setting `consensus.accept`; None if it is not set."""
     return check(ConsensusConfig, context.settings.get("consensus") or {}, "consensus").accept
 
 
-def desk_of(context: Context, asked: AcceptConfig) -> Desk | None:
-    """Return the sample that is to prove it; None before one is drawn, ConfigError if others were."""
+def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
+    """Return the sample of the threshold; None before one is drawn, ConfigError if only others were."""
     folder = context.run / "reviews"
-    if (folder / asked.sample / "design.json").is_file():
-        return Desk(Sample.load(folder / asked.sample))
+    if (folder / config.sample / "design.json").is_file():
+        return Desk(Sample.load(folder / config.sample))
     if drawn := _drawn(folder):
-        raise ConfigError(f"consensus.accept.sample: no sample {asked.sample!r} in {folder}; {suggestion('', drawn)}")
+        raise ConfigError(f"consensus.accept.sample: no sample {config.sample!r} in {folder}; {suggestion('', drawn)}")
     return None
 
 
@@ -32,22 +32,22 @@ def _drawn(folder: Path) -> list[str]:
 
 
 def proved(context: Context) -> ProvedThreshold | None:
-    """Return what the review proves for the pool as it is now; None if nothing is asked for.
+    """Return the threshold that the review proves for the current pool; None if `consensus.accept` is not set.
 
-    ConfigError or DataError where nothing can be promised. Before the first answer there is no threshold, and none
-    while the review is half answered: other samples may be whole, so that is a sentence and stops nothing.
+    ConfigError or DataError if no guarantee is possible. Before the first answer, and while the review is incomplete,
+    there is no threshold; an incomplete review is only reported, since other samples may be complete.
     """
-    asked = wanted(context)
-    if asked is None:
+    config = wanted(context)
+    if config is None:
         return None
-    desk = desk_of(context, asked)
-    facts: dict[str, Json] = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
-    if desk is None or not any(answer for _, _, answer in desk.answered()):
+    review = desk_of(context, config)
+    facts: dict[str, Json] = {"sample": config.sample, "wrong": config.wrong, "confidence": config.confidence}
+    if review is None or not any(answer for _, _, answer in review.answered()):
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
     frame = acceptance_plan.frame_of(context.folder("judge"), context.folder("consensus"))
-    old = frozenset(drawing.outdated(desk.sample, context.folder("diversify")))
+    old = frozenset(drawing.outdated(review.sample, context.folder("diversify")))
     try:
-        return accepted.judged(desk, frame, asked.wrong, asked.confidence, context.scale, old)
+        return accepted.judged(review, frame, config.wrong, config.confidence, context.scale, old)
     except HalfAnsweredError as lacking:
-        answered = sum(bool(answer) for _, _, answer in desk.answered())
+        answered = sum(bool(answer) for _, _, answer in review.answered())
         return ProvedThreshold(None, {**facts, "answered": answered, "threshold": None, "unproved": str(lacking)})
