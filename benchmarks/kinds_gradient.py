@@ -1,7 +1,7 @@
 """The figures of gradients that were published, and those that this package measures, side by side.
 
 Mixes: 2,000 pairs of the Chinese set (the patient's text as source, its title as destination) and of the English one
-(the first 60 words of an answer, its question), by the recipe of `curate/tables/kinds/mixing.py`, with partners drawn
+(the first 60 words of an answer, its question), by the recipe of `curate/tables/kinds/gradient.py`, with partners drawn
 by Random(14) and Random(15) as they were published. Edits: the rules of `kinds_gradient.yaml`, which stay as they were.
 Consensus: the median grades of a real panel. Rows without an encoder take seconds; `--encoders` adds USE, e5 and
 MiniLM, which takes a quarter of an hour on two cores. Intervals resample pairs, or queries of the panel.
@@ -26,15 +26,14 @@ import yaml
 from curate.ask.edits.changes import swaps
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read
-from curate.commands.gradient.editing import counterpart
-from curate.commands.gradient.grades import grade_level
+from curate.commands.gradient.editing import counterpart, grade_level
 from curate.core.records import Role
 from curate.core.scale import FIVE
 from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources
-from curate.tables.kinds.mixing import LEVELS, level, successors
+from curate.tables.kinds.gradient import LEVELS, level, successors
 
 Pair = tuple[str, str]
 Similar = Callable[[Sequence[str], Sequence[str]], Floats]

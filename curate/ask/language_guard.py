@@ -5,16 +5,17 @@ from pathlib import Path
 
 from curate.core.config import check
 from curate.core.errors import ConfigError, CurateError
+from curate.core.languages import base_language
 from curate.llm.prompts import Rubric
 from curate.pipeline.stage import Context
 from curate.system import resources
-from curate.tables.readers.settings import OTHER, Input, Spoken, base, spoken
+from curate.tables.readers.settings import OTHER, Input, Spoken, spoken
 
 
 def rubric_name(language: str) -> str:
     """Return the name of the rubric of a language; of the English one where there is none."""
     rubrics = resources.names("prompts")
-    candidates = (f"rubric-{language}", f"rubric-{base(language)}")
+    candidates = (f"rubric-{language}", f"rubric-{base_language(language)}")
     return next((name for name in candidates if name in rubrics), f"rubric-{OTHER}")
 
 
@@ -31,7 +32,7 @@ def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> N
     The language of the texts is the one that a user `said`, else the detected one. Texts of a language without a rubric
     are judged by an English one. Heuristics read no rubric (None). Harmless differences are notes.
     """
-    detected, of_run = Spoken(base(said), {}) if said else _detected_language(context), context.language
+    detected, of_run = Spoken(base_language(said), {}) if said else _detected_language(context), context.language
     if asked is None:
         if detected is not None and not detected.fits(of_run):
             context.tell(
@@ -40,8 +41,10 @@ def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> N
         return
     # without a rubric of the language an English one is right too
     unserved = detected is not None and rubric_name(detected.language) == f"rubric-{OTHER}"
-    if detected is not None and not (detected.fits(asked.language) or (unserved and base(asked.language) == OTHER)):
-        rubric_language, better = base(asked.language), rubric_name(detected.language)
+    if detected is not None and not (
+        detected.fits(asked.language) or (unserved and base_language(asked.language) == OTHER)
+    ):
+        rubric_language, better = base_language(asked.language), rubric_name(detected.language)
         by_language = asked.name == rubric_name(of_run)
         # texts that are masked already must be masked again in the new language, so the whole run is needed
         masked = context.report("mask") is not None
@@ -52,7 +55,7 @@ def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> N
             f"{remedy} for the rubric {better!r}, or --language {rubric_language} to have them judged by this one all "
             "the same"
         )
-    if base(asked.language) != base(of_run):
+    if base_language(asked.language) != base_language(of_run):
         context.tell(
             f"judge: note: the language of the run is {of_run}, and the rubric {asked.name!r} {asked.language}"
         )

@@ -15,11 +15,10 @@ from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from curate.pipeline import stages
 from curate.pipeline.stage import Context
+from curate.system import resources
 
 PERSONAL: Literal["personal"] = "personal"
 """Name of the rule in counts of broken rules."""
-TOLD = {"zh": "上一次写进了个人信息，请去掉。", "en": "The last text held personal data; leave that out."}
-"""Feedback to a writer that broke it; here, so that custom prompts need not hold it."""
 
 
 @dataclass
@@ -57,5 +56,6 @@ class PersonalData:
 
 
 def told(broken: Mapping[Any, str], rules: Sequence[str], language: str) -> str:
-    """Return the feedback on broken rules, a line each: the prompt's own texts, else TOLD."""
-    return "\n".join(broken.get(rule, TOLD["zh" if language.startswith("zh") else "en"]).strip() for rule in rules)
+    """Return the feedback on broken rules, a line each: the prompt's own texts, else those of feedback.yaml."""
+    personal: str = resources.words("ask/feedback.yaml", language)[PERSONAL]
+    return "\n".join(broken.get(rule, personal).strip() for rule in rules)

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError
+from curate.core.languages import base_language
 
 Script = Literal["zh", "latin", "other"]
 DEFAULT: Script = "zh"
@@ -18,13 +19,13 @@ Threshold = TypeVar("Threshold")
 def script_of(language: str) -> Script:
     """Return the script of a language tag: `zh-CN` and `zh` are zh, `en` is latin, `ru` is other."""
     scripts: Mapping[Script, Sequence[str]] = _known()["scripts"]
-    return next((script for script, tags in scripts.items() if _base(language) in tags), "other")
+    return next((script for script, tags in scripts.items() if base_language(language).lower() in tags), "other")
 
 
 def guess(thresholds: str, language: str) -> str:
     """Return a sentence where packaged thresholds were calibrated on texts of other languages; else nothing."""
     languages: Sequence[str] = _known()["calibrated"]
-    if _base(language) in languages:
+    if base_language(language).lower() in languages:
         return ""
     return f"{thresholds} were calibrated on {' and '.join(languages)} texts; on {language} they are a guess"
 
@@ -45,10 +46,6 @@ class ThresholdsByScript(Generic[Threshold]):
                 f"{language!r}; add one for {script}, or give one number for all"
             )
         return threshold
-
-
-def _base(language: str) -> str:
-    return language.partition("-")[0].lower()
 
 
 @cache

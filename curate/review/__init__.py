@@ -7,8 +7,7 @@ A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
     answers/PERSON.jsonl what a person said, a line per answer; lines are only appended
 """
 
-from curate.review.answers import ADJUDICATED, Answer
-from curate.review.desk import Desk, relevance_desks
+from curate.review.desk import ADJUDICATED, Answer, Desk, relevance_desks
 from curate.review.sample import Design, Sample, SampleRow
 
 __all__ = ["ADJUDICATED", "Answer", "Design", "Desk", "Sample", "SampleRow", "relevance_desks"]

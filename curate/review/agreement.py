@@ -17,8 +17,7 @@ from curate.panel import judge_dependence, sampling_design, voting
 from curate.panel.agreement_figures import kind_of
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import PAIR
-from curate.review.answers import ADJUDICATED
-from curate.review.desk import Desk, settled
+from curate.review.desk import ADJUDICATED, Desk, settled
 from curate.stats import agreement, bootstrap, sample_estimates
 from curate.stats.agreement import Scheme
 from curate.stats.ratios import numbered

@@ -15,8 +15,7 @@ from curate.core.scale import FIVE, Scale
 from curate.panel import audit_design, sampling_design
 from curate.panel.voting import PAIR
 from curate.review import planning
-from curate.review.answers import ADJUDICATED, checked
-from curate.review.desk import relevance_desks
+from curate.review.desk import ADJUDICATED, checked, relevance_desks
 from curate.review.planning import of_scores, wanted
 from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
 from curate.review.sheets.files import fold

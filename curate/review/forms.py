@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, suggestion
+from curate.core.languages import FALLBACK, base_language
 from curate.core.scale import FIVE, Scale
 from curate.system.resources import template
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _SIGNS = re.compile(r"[!-/:-@\[-`{-~]")
-_HEADS = {"zh": "中文", "en": "meaning"}
-"""Language -> header of the meanings column in the guide's table."""
 
 
 def html(text: str) -> "Markup":
@@ -38,7 +37,7 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
 
     Without a cut the paragraph on relevant grades is left out.
     """
-    heads = [_HEADS.get(language, language) for language in meanings]
+    heads = [_head(language) for language in meanings]
     rows = [[head, *heads], ["---"] * (1 + len(heads))]
     rows += [
         [f"**{_plain(label)}**", *(_plain(meaning.get(label, "")) for meaning in meanings.values())]
@@ -48,6 +47,12 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
     paragraphs = [paragraph for paragraph in text.split("\n\n") if scale.positives or "{relevant}" not in paragraph]
     relevant = " / ".join(f"**{_plain(label)}**" for label in scale.positives)
     return "\n\n".join(paragraphs).replace("{relevant}", relevant).replace("{grades}", table)
+
+
+def _head(language: str) -> str:
+    """Return the head of the column in which the guide's table says what an answer means; the tag without one."""
+    heads: Mapping[str, str] = parse_yaml(template("review/guide_heads.yaml"))
+    return heads.get(language, language)
 
 
 def _plain(text: str) -> str:
@@ -60,8 +65,8 @@ def meanings(text: str, language: str) -> Mapping[str, str]:
     rows = [
         [cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if line.startswith("|")
     ]
-    head = _HEADS.get(language, _HEADS["en"])
-    if not rows or head not in rows[0]:
+    head = next((head for head in (_head(language), _head(FALLBACK)) if rows and head in rows[0]), None)
+    if head is None:
         return {}
     column = rows[0].index(head)
     return {row[0].strip("*"): row[column] for row in rows[2:]}
@@ -131,8 +136,8 @@ def form(name: str, language: str, scale: Scale = FIVE) -> Form:
         raise ConfigError(f"unknown form {name!r}: {suggestion(name, forms)}")
     definition = forms[name]
     languages = [key for key, section in definition.items() if isinstance(section, dict) and "title" in section]
-    tag = language.partition("-")[0]
-    chosen = tag if tag in languages else "en"
+    tag = base_language(language)
+    chosen = tag if tag in languages else FALLBACK
     columns = (*FIXED, *definition["texts"])
     return Form(
         name=name,

@@ -11,8 +11,7 @@ from typing import Any
 from curate.core.config import Json
 from curate.review import agreement
 from curate.review.agreement import CheckedRow, checked, part, shown
-from curate.review.answers import ADJUDICATED
-from curate.review.desk import Desk
+from curate.review.desk import ADJUDICATED, Desk
 from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import between_people, disagreements, people, with_panel
 from curate.review.showing import row as shown_row

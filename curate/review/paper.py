@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from curate.core.errors import ConfigError, DataError, UserError, suggestion
-from curate.review import answers
-from curate.review.answers import ADJUDICATED, Answer
-from curate.review.desk import Desk
+from curate.review import desk as answers
+from curate.review.desk import ADJUDICATED, Answer, Desk
 from curate.review.forms import html
 from curate.review.proof import disagreements
 from curate.review.sample import Sample

@@ -13,8 +13,7 @@ from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
 from curate.review import agreement
 from curate.review.agreement import CheckedRow, checked, part, shown
-from curate.review.answers import ADJUDICATED
-from curate.review.desk import Desk
+from curate.review.desk import ADJUDICATED, Desk
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
 

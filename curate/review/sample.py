@@ -11,6 +11,7 @@ import polars as pl
 
 from curate.core.config import Json, canonical
 from curate.core.errors import DataError, NotFound, UserError, suggestion
+from curate.core.languages import in_language
 from curate.core.scale import FIVE, Scale
 from curate.review import forms as guide
 from curate.review.forms import Form, explained, form
@@ -146,8 +147,7 @@ class Sample:
 
     def question(self, language: str) -> str:
         """Return the question about an item: in the language, else in English, else in any language."""
-        by_language = cast("Mapping[str, str]", self.design.facts["question"])
-        return by_language.get(language) or by_language.get("en") or next(iter(by_language.values()))
+        return in_language(cast("Mapping[str, str]", self.design.facts["question"]), language)
 
     @cached_property
     def scale(self) -> Scale:

@@ -11,13 +11,13 @@ from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.pipeline import circularity, legacy, looked_up, synthetic_queries
 from curate.pipeline.stage import Context
-from curate.review import accepted_wording, agreement, item_proof, items, relevance_desks
+from curate.review import acceptance, agreement, item_proof, items, relevance_desks
 from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.system.files import read_json
 from curate.tables import kinds
 from curate.tables.exporters.labels import parts
-from curate.view import run_figures, scale_words
+from curate.view import charts, run_figures
 from curate.view.run_figures import lead_rows
 from curate.view.words import strings
 
@@ -80,7 +80,7 @@ def synthetic_in_manifest(context: Context) -> dict[str, Json]:
 
 def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> list[Json]:
     """Return `leading` as rows of a title and a text."""
-    words = scale_words.fitted(strings("en"), context.scale)
+    words = charts.fitted(strings("en"), context.scale)
     rows = lead_rows(leading(context, agreed, common), words)
     return [{"": row.title, "here": ". ".join(line[:1].upper() + line[1:] for line in row.lines)} for row in rows]
 
@@ -143,7 +143,7 @@ def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
     if brought := resolved.get("legacy"):
         facts["known positives that the data came with, and joined the pools"] = legacy.sentence(brought)
     if accepted := resolved.get("accept"):
-        facts["relevant by a reviewed threshold"] = accepted_wording.headline(accepted)
+        facts["relevant by a reviewed threshold"] = acceptance.headline(accepted)
     if settled := resolved.get("settle"):
         facts[f"contested pairs decided by one judge, {settled['judge']}"] = (
             f"{settled['pairs']:,}: {settled['relevant']:,} relevant, {settled['not relevant']:,} not; "

@@ -1,8 +1,13 @@
 """Find prompts, pipelines, guides and demo data: working directory first, then the package, then the checkout."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, suggestion
+from curate.core.languages import FALLBACK, base_language, in_language
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_annotations"}
@@ -16,6 +21,24 @@ def find(kind: str, name: str) -> Path:
             return path
     stem = Path(name).stem
     raise ConfigError(f"no {kind[:-1]} named {stem!r}: {suggestion(stem, names(kind))}")
+
+
+def prompt(name: str, language: str) -> Path:
+    """Return the prompt `name-LANGUAGE.yaml`; the one in English where there is none in the language."""
+    tag = base_language(language)
+    return find("prompts", f"{name}-{tag if f'{name}-{tag}' in names('prompts') else FALLBACK}.yaml")
+
+
+def words(name: str, language: str) -> Any:  # noqa: ANN401 - as the file has it
+    """Return the words of a packaged YAML file in a language, see `in_language`."""
+    return in_language(translations(name), language)
+
+
+@cache
+def translations(name: str) -> Mapping[str, Any]:
+    """Return language -> words of a packaged YAML file."""
+    by_language: dict[str, Any] = parse_yaml(template(name))
+    return by_language
 
 
 def names(kind: str) -> list[str]:

@@ -1,17 +1,201 @@
-"""Charts as strings of inline SVG: no script, no file, and text that stays readable at any width.
+"""Marks of charts as strings of SVG: bars, dots, rules and texts, all of them escaped.
 
-Widths are percentages and heights pixels, so a chart fills its column and its letters never shrink.
-Colours are classes (`g-S`, `v-relevant`, `bar`, ...), which the page's style sheet fills for light, dark and print.
-Charts and their marks have titles, for screen readers and as hints. Labels are escaped.
+Widths are shares of the page and heights pixels, so a chart fills its column and letters never shrink. Colours are
+classes, which a page's style sheet fills for light, dark and print.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
+from typing import Any
 from unicodedata import east_asian_width
 
-from curate.view.marks import ROW, bar, dot, heading, letters, percent, rule, share_of, short, svg
+from curate.core.scale import FIVE, Scale
+
+FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
+ROW, BAR = 50, 22
+"""Pixels of a row with its label, and of the bar in it."""
+
+
+def svg(title: str, height: int, marks: Sequence[str]) -> str:
+    """Return a chart: its marks, read aloud and shown by its title."""
+    name = escape(title)
+    head = f'<svg role="img" aria-label="{name}" width="100%" height="{height}"'
+    return "\n".join([f'{head} font-family="{FONTS}" font-size="13">', f"<title>{name}</title>", *marks, "</svg>"])
+
+
+def bar(start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR) -> str:
+    """Return a bar with a hint."""
+    geometry = f'x="{percent(start)}" y="{top:g}" width="{percent(width)}" height="{height:g}"'
+    return f'<rect class="{escape(style)}" {geometry}><title>{escape(hint)}</title></rect>'
+
+
+def dot(middle: float, top: float, style: str, hint: str) -> str:
+    """Return a dot with its hint, if any."""
+    title = f"<title>{escape(hint)}</title>" if hint else ""
+    return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{title}</circle>'
+
+
+def rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
+    """Return a straight line between two points."""
+    ends = f'x1="{percent(x1)}" y1="{y1:g}" x2="{percent(x2)}" y2="{y2:g}"'
+    return f'<line class="{style}" {ends} stroke="currentColor"/>'
+
+
+def heading(label: str, number: str, top: int) -> str:
+    """Return the line above a bar: its label on the left, its number on the right."""
+    name = letters(0, top + 14, short(label, 36), "label", "start", hint=label)
+    return name + letters(1, top + 14, number, "number", "end")
+
+
+def letters(start: float, top: float, text: str, style: str, anchor: str, *, hint: str = "") -> str:
+    """Return a text; `hint` is the full text of a shortened one."""
+    full = f"<title>{escape(hint)}</title>" if hint and hint != text else ""
+    geometry = f'x="{percent(start)}" y="{top:g}" text-anchor="{anchor}"'
+    return f'<text class="{escape(style)}" {geometry} fill="currentColor">{full}{escape(text)}</text>' if text else ""
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with at most two digits, the same on every machine."""
+    return f"{round(100 * share, 2):g}%"
+
+
+def share_of(part: float, whole: float) -> float:
+    """Return part / whole, 0 for an empty whole."""
+    return part / whole if whole else 0.0
+
+
+def short(text: str, size: int = 12) -> str:
+    """Return a label of at most `size` half-width letters (a Chinese one counts twice), with … if it was cut."""
+    width = 0
+    for index, letter in enumerate(text):
+        width += 2 if east_asian_width(letter) in "WF" else 1
+        if width > size:
+            return text[: max(index - 1, 1)] + "…"
+    return text
+
+
+# Colours of grades: the five grades have those of the style sheet, any other scale has its own.
+
+STATUSES = ("refused", "unparsed", "failed", "stopped")
+NOT_ASKED = "-"
+"""Key of a judge without grade and status; no label of a scale."""
+_Colour = tuple[float, float, float]
+"""Lightness, chroma and hue as in CSS oklch()."""
+_RELEVANT: Sequence[tuple[_Colour, _Colour]] = (
+    ((0.36, 0.065, 195), (0.55, 0.095, 215)),
+    ((0.84, 0.085, 195), (0.66, 0.1, 225)),
+)
+"""From the best grade to the lowest relevant one, on a light page and on a dark one."""
+_OTHERS: Sequence[tuple[_Colour, _Colour]] = (
+    ((0.93, 0.09, 95), (0.7, 0.045, 60)),
+    ((0.53, 0.095, 75), (0.36, 0.02, 60)),
+)
+"""From the grade below the cut to the worst."""
+_LIGHT, _DARK = "#ffffff", "#14191d"
+_CATEGORIES: Mapping[str, str] = {
+    "#e69f00": _DARK,
+    "#56b4e9": _DARK,
+    "#009e73": _DARK,
+    "#f0e442": _DARK,
+    "#0072b2": _LIGHT,
+    "#d55e00": _DARK,
+    "#cc79a7": _DARK,
+    "#bbbbbb": _DARK,
+    "#aa3377": _LIGHT,
+    "#663333": _LIGHT,
+}
+"""Colour -> colour of text on it."""
+
+
+def classes(scale: Scale) -> dict[str, str]:
+    """Return label, status or `-` (not asked) -> CSS class."""
+    by_label = {label: f"g-{label if scale == FIVE else f'x{index}'}" for index, label in enumerate(scale.labels)}
+    return by_label | {status: f"g-{status}" for status in STATUSES} | {NOT_ASKED: "g-none"}
+
+
+def styles(scale: Scale) -> str:
+    """Return the rules of a style sheet for grades that are not the five; empty for those."""
+    return "" if scale == FIVE else "\n".join(_rule(f"g-x{index}", *pair) for index, pair in enumerate(colours(scale)))
+
+
+def colours(scale: Scale) -> list[tuple[str, str]]:
+    """Return the CSS colours of every label of a scale and of text on it."""
+    if scale.order == "nominal":
+        pairs = list(_CATEGORIES.items())
+        return [pairs[index % len(pairs)] for index in range(len(scale.labels))]
+    above = len(scale.positives)
+    below = len(scale.labels) - above
+    best = [(index / max(above - 1, 1), _RELEVANT, (_LIGHT, _DARK)) for index in range(above)]
+    worse = [(index / (below - 1) if below > 1 else 1.0, _OTHERS, (_DARK, _LIGHT)) for index in range(below)]
+    return [
+        (f"light-dark({', '.join(_mixed(*ends, share) for ends in ramp)})", f"light-dark({', '.join(text)})")
+        for share, ramp, text in best + worse
+    ]
+
+
+def _mixed(first: _Colour, last: _Colour, share: float) -> str:
+    components = (f"{one + share * (two - one):.3f}" for one, two in zip(first, last, strict=True))
+    return f"oklch({' '.join(components)})"
+
+
+def _rule(name: str, colour: str, text: str) -> str:
+    return (
+        f"rect.{name} {{ fill: {colour}; }} i.{name}, b.{name} {{ background: {colour}; color: {text}; }} "
+        f"text.{name} {{ fill: {text}; }}"
+    )
+
+
+# The words of the report page that depend on the grades: their number and names, the cut, the gains.
+
+
+def fitted(words: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+    """Return the words of a language for an ordinal scale: texts with {grades}, {low} and {below} filled in.
+
+    A label is its own name among `grades`; `grades_note` says which are relevant, and `agreement_note` names the gains
+    where they are not equally far apart.
+    """
+    above = len(scale.positives)
+    placeholders = {
+        "grades": words["sizes"][len(scale.labels) - 2],
+        "low": scale.relevant_from,
+        "below": scale.labels[above],
+    }
+    texts = {f"{{{name}}}": text for name, text in placeholders.items()}
+    filled: dict[str, Any] = {key: _filled(text_or_table, texts) for key, text_or_table in words.items()}
+    filled["grades"] = {**{label: label for label in scale.labels}, **words["grades"]}
+    filled["grades_note"] = words["grades_note"].format(
+        relevant=_listed(scale.labels[:above], words),
+        others=_listed(scale.labels[above:], words),
+        counts=words["counts"][above > 1],
+        does=words["does"][len(scale.labels) - above > 1],
+    )
+    if len({one - two for one, two in pairwise(scale.gains)}) > 1:
+        gains = words["gains_note"].format(gains=words["comma"].join(map(str, scale.gains)))
+        filled["agreement_note"] += f"{words['gap']}{gains}"
+    return filled
+
+
+def _filled(content: object, texts: Mapping[str, str]) -> object:
+    """Return texts, also in mappings and lists, with placeholders filled in; other braces stay."""
+    if isinstance(content, str):
+        for name, text in texts.items():
+            content = content.replace(name, text)
+        return content
+    if isinstance(content, Mapping):
+        return {key: _filled(entry, texts) for key, entry in content.items()}
+    return [_filled(entry, texts) for entry in content] if isinstance(content, list) else content
+
+
+def _listed(labels: Sequence[str], words: Mapping[str, Any]) -> str:
+    """Return labels in words: S and A, or B, C and D."""
+    head = words["comma"].join(labels[:-1])
+    return f"{head}{words['and']}{labels[-1]}" if head else labels[-1]
+
+
+# Charts as strings of inline SVG: no script, no file, and text that stays readable at any width.
 
 PLOT = 150
 """Pixels of a histogram's tallest bar."""
@@ -176,10 +360,10 @@ def scatter(
     return svg(title, bottom + 50, [*marks, *_labels([label for label, _, _ in points], centres)])
 
 
-def alone(svg: str, style: str, width: int = 820) -> str:
+def alone(picture: str, style: str, width: int = 820) -> str:
     """Return a chart as an SVG file: `width` pixels wide, with a background and the style sheet `style`."""
-    height = int(svg.split('height="', 1)[1].split('"', 1)[0])
-    inner = svg.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
+    height = int(picture.split('height="', 1)[1].split('"', 1)[0])
+    inner = picture.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
         'width="100%"', f'width="{width - 2 * MARGIN}"', 1
     )
     size = f'width="{width}" height="{height + 2 * MARGIN}"'

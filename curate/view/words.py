@@ -1,10 +1,8 @@
 """Words of pages in a language, and the template engine that shows figures in them."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from curate.core.config import parse_yaml
 from curate.system import resources
 from curate.view import run_figures
 
@@ -38,11 +36,5 @@ def environment(words: Mapping[str, Any]) -> "Environment":
 
 def strings(language: str, kind: str = "report") -> dict[str, Any]:
     """Return the words of a kind of page, report or audit, in a language; English where there are none of it."""
-    by_language = _words(kind)
-    return by_language.get(language.partition("-")[0], by_language["en"])
-
-
-@cache
-def _words(kind: str) -> dict[str, dict[str, Any]]:
-    words: dict[str, dict[str, Any]] = parse_yaml(resources.template(f"commands/{kind}/words.yaml"))
+    words: dict[str, Any] = resources.words(f"commands/{kind}/words.yaml", language)
     return words

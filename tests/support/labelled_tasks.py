@@ -20,25 +20,25 @@ class Labelled(Fever):
     """Classification, as the toy kind has it."""
 
     name = title = "labelled"
-    scorer = f"{SCORERS}.scorers_labels:ClassificationScorer"
+    scorer = f"{SCORERS}.scorers_by_type:ClassificationScorer"
 
 
 class Clustered(Fever):
     name = title = "clustered"
     mteb = MtebClass("Clustering", "clustering.AbsTaskClustering", "v_measure", "V", "text-clustering")
-    scorer = f"{SCORERS}.scorers_labels:ClusteringScorer"
+    scorer = f"{SCORERS}.scorers_by_type:ClusteringScorer"
 
 
 class Paired(Fever):
     name = title = "paired"
     mteb = MtebClass("PairClassification", "pair_classification.AbsTaskPairClassification", "max_ap", "AP", "x")
-    scorer = f"{SCORERS}.scorers_pairs:PairClassificationScorer"
+    scorer = f"{SCORERS}.scorers_by_type:PairClassificationScorer"
 
 
 class Levelled(Fever):
     name = title = "levelled"
     mteb = MtebClass("STS", "sts.AbsTaskSTS", "cosine_spearman", "Spearman", "sentence-similarity")
-    scorer = f"{SCORERS}.scorers_pairs:LevelScorer"
+    scorer = f"{SCORERS}.scorers_by_type:LevelScorer"
 
 
 KINDS = {each.name: f"{__name__}:{each.__name__}" for each in (Labelled, Clustered, Paired, Levelled)}

@@ -6,7 +6,6 @@ that an implausible edit is paid for once.
 
 from collections.abc import Mapping, Sequence
 
-from curate.ask.edits.dictionary import base_language
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ask_panel
 from curate.core.config import read_yaml
@@ -19,7 +18,6 @@ PLAUSIBLE, DIFFERENT = "edit-plausible", "edit-different"
 """Names of the questions."""
 CHANGED, SAME, IMPLAUSIBLE, SENSIBLE = "different", "same", "implausible", "plausible"
 """Votes of a judge on an edit; `plausible`: it found the edit so, another did not, so the second was not asked."""
-_LANGUAGES = ("zh", "en")
 
 
 def edit_questions(context: Context) -> dict[str, Question]:
@@ -29,8 +27,7 @@ def edit_questions(context: Context) -> dict[str, Question]:
 
 def packaged_question(context: Context, name: str) -> Question:
     """Return the question `name` in the language of the texts, in English where there is none in it."""
-    language = base_language(context)
-    path = resources.find("prompts", f"{name}-{language if language in _LANGUAGES else 'en'}.yaml")
+    path = resources.prompt(name, context.language)
     return question(read_yaml(path), str(path))
 
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from curate.ask.edits import synonyms
 from curate.ask.edits.synonyms import Entry, Fault
+from curate.core.languages import base_language
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -45,13 +46,13 @@ def dictionary(config: DictionarySettings, context: Context, stage: str) -> Book
 
 def path(config: DictionarySettings, context: Context) -> Path:
     """Return the file of the dictionary; ConfigError names the nearest one there is."""
-    name = config.dictionary or f"synonyms-{base_language(context)}.tsv"
+    name = config.dictionary or f"synonyms-{base_language(context.language)}.tsv"
     return Path(name) if Path(name).is_file() else resources.find("annotations", name)
 
 
 def longer(context: Context) -> Path | None:
     """Return the packaged list of words that contain shorter, unrelated ones; None for a language without one."""
-    name = f"longer-{base_language(context)}.txt"
+    name = f"longer-{base_language(context.language)}.txt"
     paths = (folder / name for folder in resources.folders("annotations"))
     return next((path for path in paths if path.is_file()), None)
 
@@ -66,14 +67,9 @@ def _lines(path: Path | None) -> list[str]:
 def _lexicon(config: DictionarySettings, context: Context) -> Collection[str] | None:
     """Return the words of the settings' lexicon, for Chinese with those of jieba; None if empty."""
     words = {synonyms.plain(line) for line in _lines(config.lexicon)}
-    if base_language(context) == "zh":
+    if base_language(context.language) == "zh":
         import jieba
 
         text = Path(jieba.__file__).with_name("dict.txt").read_text(encoding="utf-8")
         words |= {line.partition(" ")[0].lower() for line in text.splitlines()}
     return words or None
-
-
-def base_language(context: Context) -> str:
-    """Return the language of the texts without its region: en of en-GB."""
-    return context.language.split("-")[0]

@@ -11,8 +11,8 @@ from itertools import accumulate
 from re import Pattern
 
 from curate.ask.edits.changes import BROADER, KINDS, edits
-from curate.ask.edits.dictionary import base_language
 from curate.core.config import Section, check, parse_yaml
+from curate.core.languages import base_language
 from curate.core.sampling import generator, shuffled
 from curate.pipeline.stage import Context
 from curate.system import resources
@@ -78,8 +78,9 @@ class Wording(Section):
 def wording(context: Context) -> Wording | None:
     """Return the templates of the language of the texts; None for a language without any."""
     wordings: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
-    words = wordings.get(base_language(context))
-    return None if words is None else check(Wording, words, f"question_templates.yaml: {base_language(context)}")
+    tag = base_language(context.language)
+    words = wordings.get(tag)
+    return None if words is None else check(Wording, words, f"question_templates.yaml: {tag}")
 
 
 def _rewritten(pieces: Sequence[str], word: str, rewrites: Sequence[Rewrite]) -> Iterator[str]:

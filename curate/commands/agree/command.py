@@ -1,4 +1,4 @@
-"""`curate agree`: agreement of raters with intervals, in a run or any file of ratings, and policies compared."""
+"""`curate agree`: agreement of raters with intervals, in a run or any file of ratings, and consensus rules compared."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

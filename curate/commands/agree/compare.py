@@ -1,4 +1,4 @@
-"""Agreement in a finished run, and consensus policies compared, from its tables."""
+"""Agreement in a judged run, and its consensus rules compared."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from curate.commands.agree import policies, system_orders
+from curate.commands.agree import policies
+from curate.commands.agree import policies as system_orders
 from curate.commands.agree.ratings_file import checked_rows
 from curate.core.config import Json
 from curate.core.errors import DataError
@@ -26,13 +27,13 @@ from curate.tables.exporters.labels import Gain, gains
 from curate.view.run_figures import only_heuristics
 
 GRADED = "graded, lower median"
-"""Labels that are the gain of the lower median of the judges' grades, contested pairs among them."""
+"""Name of graded labels: the gain of the lower median grade, for contested pairs too."""
 
 
 def compared(
     work: Run, seed: int | None, truth: Path | None, run_files: Sequence[Path] = (), progress: Progress = quiet
 ) -> dict[str, Json]:
-    """Return what `compare` does of a run under its own settings; `run_files` are rankings of further systems."""
+    """Return the figures of `compare` under the run's settings; `run_files` are rankings of further systems."""
     head, policy = work.pipeline.head, cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
     others = rankings(work.beside("consensus"), run_files) if run_files else None
     return compare(work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others, progress)
@@ -47,13 +48,13 @@ def compare(
     others: pl.DataFrame | None = None,
     progress: Progress = quiet,
 ) -> dict[str, Json]:
-    """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
+    """Return the agreement in a finished `judge` stage, and the figures of each consensus rule.
 
-    `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
-    of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
-    cascade; None without one. Labels that experts' answers made are a policy more, the last. `definitions` are the
-    pipeline's own judges; `policy` is its own, which is compared with the named ones if it is a rule; `others` are
-    rankings of further systems. DataError if the run is not judged.
+    `truth` is a file of assessors' grades (query_id, doc_id, grade); without it, the answers to the run's newest
+    relevance sample are used, weighted by stratum. `sampled` is the number of pairs with agreement after a cascade;
+    None without one. Published labels with expert answers are an additional, last rule. `definitions` are the judges of
+    the pipeline; `policy` is the pipeline's, included if it is a declared rule; `others` are rankings of further
+    systems. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -78,9 +79,9 @@ def compare(
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
         "policies": rows,
         "removed": policies.removed(decided, pool, queries, scale),
-        "systems": system_orders.compared(
+        "systems": system_orders.compare_orders(
             {
-                **{name: system_orders.relevant(table) for name, table in {**decided, **final}.items()},
+                **{name: system_orders.relevant_pairs(table) for name, table in {**decided, **final}.items()},
                 GRADED: gains(decided["unanimous"], scale, Gain()),
             },
             pl.concat([read_table(run / "pool", "rankings"), *([] if others is None else [others])]),
@@ -90,14 +91,14 @@ def compare(
 
 
 def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
-    """Return precision and recall of published labels with their intervals, for a row of policies.
+    """Return precision and recall of published labels with intervals, from the estimates of `review`.
 
-    Of pairs that people read the label is their answer: to weigh those alone, as for a policy, would find no error.
+    The published label of a pair that people read is their answer: computed on these alone, there would be no error.
     """
-    found = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
-    bounds = {name: each and [each["low"], each["high"]] for name, each in found.items()}
+    estimates = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
+    bounds = {name: estimate and [estimate["low"], estimate["high"]] for name, estimate in estimates.items()}
     return {
-        **{name: each and each["value"] for name, each in found.items()},
+        **{name: estimate and estimate["value"] for name, estimate in estimates.items()},
         "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
     }
 
@@ -108,7 +109,7 @@ def _heuristics(run: Path) -> Sequence[str]:
 
 
 def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:
-    """Return what people found of some pairs, and where that stands."""
+    """Return people's relevance labels and their source; None without any."""
     if truth is not None:
         return _graded(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
@@ -116,28 +117,28 @@ def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame |
         fits = (
             sample.design.form == "relevance" and sample.scale == scale and not sample.of_some and not sample.of_pilot
         )
-        found = _sampled(Desk(sample)) if fits else None
-        if found is not None and len(found):
-            return found, f"sample {sample.design.name}"
+        answers = _sampled(Desk(sample)) if fits else None
+        if answers is not None and len(answers):
+            return answers, f"sample {sample.design.name}"
     return None, None
 
 
-def _sampled(desk: Desk) -> pl.DataFrame:
-    """Return the answers that count; each stands for as many pairs of its stratum as there are to one that was read."""
-    read = [row for row in checked(desk) if row.settled]
-    answered = Counter(row.stratum for row in read)
-    sizes = {stratum.name: stratum.size for stratum in desk.sample.design.strata}
-    rows = [(*row.ids, row.relevant, sizes[row.stratum] / answered[row.stratum]) for row in read]
+def _sampled(sample_answers: Desk) -> pl.DataFrame:
+    """Return the settled answers, each weighted by the pairs per answer of its stratum."""
+    answers = [row for row in checked(sample_answers) if row.settled]
+    answered = Counter(row.stratum for row in answers)
+    sizes = {stratum.name: stratum.size for stratum in sample_answers.sample.design.strata}
+    rows = [(*row.ids, row.relevant, sizes[row.stratum] / answered[row.stratum]) for row in answers]
     return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")
 
 
 def _graded(path: Path, scale: Scale) -> pl.DataFrame:
-    """Return the pairs of a file of grades, one each; DataError names the line that is wrong."""
+    """Read a file of grades, one row per pair; DataError names the line of an error."""
     seen: dict[tuple[str, str], bool] = {}
     for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
         if grade not in scale.labels:
-            known = ", ".join(scale.labels)
-            raise DataError(f"{path}:{line}: found the grade {grade!r}, expected one of {known}; correct it")
+            labels = ", ".join(scale.labels)
+            raise DataError(f"{path}:{line}: found the grade {grade!r}, expected one of {labels}; correct it")
         if (query_id, doc_id) in seen:
             raise DataError(f"{path}:{line}: found a pair for the second time, expected a row per pair; leave one out")
         seen[query_id, doc_id] = grade in scale.relevant

@@ -1,4 +1,4 @@
-"""The levels that agreement is measured at, by the words that people read: all ratings, and the cut of the scale."""
+"""Printed lines of `curate agree`, and the levels of agreement: all ratings, and binary labels (the cut)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,18 +16,18 @@ class MeasuredLevels(NamedTuple):
     figures: dict[str, Figures]
     """Level -> `agreement_figures.figures`."""
     labels: dict[str, Sequence[str]]
-    """Level -> what its categories stand for, in the order of the scale."""
+    """Level -> names of its categories, in the order of the scale."""
 
 
-def of_ratings(found: Figures, positive: Sequence[str]) -> MeasuredLevels:
-    """Return the levels of `ratings_file.measure`: all ratings, and the cut if ratings were named as positive."""
-    levels = {"all ratings": found["ratings"], **({"cut": found["cut"]} if found["cut"] else {})}
-    return MeasuredLevels(levels, {"all ratings": found["labels"], "cut": [" ".join(positive), "others"]})
+def of_ratings(figures: Figures, positive: Sequence[str]) -> MeasuredLevels:
+    """Return the levels of `ratings_file.measure`: all ratings, and the cut if positive ratings are given."""
+    levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
+    return MeasuredLevels(levels, {"all ratings": figures["labels"], "cut": [" ".join(positive), "others"]})
 
 
-def of_comparison(found: Figures, scale: Scale) -> MeasuredLevels:
-    """Return the levels of `compare`: grades and cut, of all pairs, and of the top 50 where pools are deeper."""
-    agreed, sides = found["agreement"], {"all_grades": "grades", "cut": "cut"}
+def of_comparison(figures: Figures, scale: Scale) -> MeasuredLevels:
+    """Return the levels of `compare`: grades and cut, for all pairs, and for the top 50 of deeper pools."""
+    agreed, sides = figures["agreement"], {"all_grades": "grades", "cut": "cut"}
     levels = {name: agreed[side] for side, name in sides.items()}
     for side, name in sides.items() if agreed["top_50"] else ():
         levels[f"{name}, top 50"] = agreed["top_50"][side]
@@ -35,7 +35,7 @@ def of_comparison(found: Figures, scale: Scale) -> MeasuredLevels:
     return MeasuredLevels(levels, {"grades": scale.labels, "cut": cut})
 
 
-# What `curate agree` prints of its figures, to people.
+# Printed lines.
 
 if TYPE_CHECKING:
     from curate.tables.readers.ratings import Layout
@@ -50,11 +50,11 @@ COUNTS = {
 HEURISTICS = "every judge is a heuristic: these figures show that the program runs, and are no evidence"
 
 MANY = 190
-"""Of more pairs, those of over twenty raters, only the near-identical ones are printed; `--json` has all."""
+"""Maximum pairs of raters printed (20 raters); of more, only near-identical ones are, and `--json` has all."""
 
 
 def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was measured on a file of ratings."""
+    """Yield the figures of a file of ratings."""
     from curate.commands.agree.lines import of_ratings
 
     who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
@@ -67,7 +67,7 @@ def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterato
 
 
 def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was measured in a run folder."""
+    """Yield the figures of a run."""
     from curate.commands.agree.lines import of_comparison
     from curate.system.files import read_scale
 
@@ -92,14 +92,14 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
     words, first = strings("en"), next(iter(levels.values()))
     titles = words["measures"] | words["further_measures"]
     rows = [
-        {"measure": titles[name], **{level: stated(found, name, words) for level, found in levels.items()}}
+        {"measure": titles[name], **{level: stated(figures, name, words) for level, figures in levels.items()}}
         for name in first["intervals"]
     ]
     counts = [
-        {"measure": word, **{level: f"{found[name]:,}" for level, found in levels.items()}}
+        {"measure": word, **{level: f"{figures[name]:,}" for level, figures in levels.items()}}
         for name, word in COUNTS.items()
     ]
-    estimators = {level: words["estimators"][found["estimator"]] for level, found in levels.items()}
+    estimators = {level: words["estimators"][figures["estimator"]] for level, figures in levels.items()}
     yield from _table("Agreement, with 95 % intervals", [*rows, *counts, {"measure": words["estimator"], **estimators}])
     yield from _table(
         "Ratings: how common each is, and how often another rating of the item is the same",
@@ -114,51 +114,53 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
         "Cohen's kappa of every pair",
         [
             {"raters": " / ".join(pair["raters"]), "level": level, "items": pair["items"]}
-            | {scheme: _with(pair, scheme) for scheme in pair["intervals"]}
-            for level, found in levels.items()
-            for pair in found["pairs_of_raters"] or ()
+            | {scheme: _with_interval(pair, scheme) for scheme in pair["intervals"]}
+            for level, figures in levels.items()
+            for pair in figures["pairs_of_raters"] or ()
         ],
     )
     yield from (f"\n{line}" for line in too_few(first["clusters"], "clusters"))
 
 
-def _dependence(found: Mapping[str, Any], who: str) -> Iterator[str]:
-    """Yield what raters have in common, and the warnings that follow from it."""
+def _dependence(figures: Mapping[str, Any], who: str) -> Iterator[str]:
+    """Yield the dependence between raters, warnings, and the effective number of raters."""
     from curate.panel import judge_dependence
     from curate.view.words import strings
 
-    words, pairs = strings("en")["dependence"], found["together"]
+    words, pairs = strings("en")["dependence"], figures["together"]
     if len(pairs) > MANY:
         pairs = [pair for pair in pairs if pair["near"]]
     yield from _table(f"What every two {who} have in common", [judge_dependence.row(pair) for pair in pairs])
-    yield from judge_dependence.warnings(found, words, who)
-    yield judge_dependence.worth(found, words, who)
+    yield from judge_dependence.warnings(figures, words, who)
+    yield judge_dependence.worth(figures, words, who)
 
 
 def caveats(agreed: Mapping[str, Any], dependence: Mapping[str, Any] | None, who: str) -> list[str]:
-    """Return what must be said of these figures, wherever they go."""
+    """Return the warnings on these figures: few clusters, dependent raters."""
     from curate.panel import judge_dependence
     from curate.view.words import strings
 
-    few = too_few(agreed["clusters"], "clusters")
-    return few + list(judge_dependence.warnings(dependence, strings("en")["dependence"], who) if dependence else ())
+    warnings = too_few(agreed["clusters"], "clusters")
+    return warnings + list(
+        judge_dependence.warnings(dependence, strings("en")["dependence"], who) if dependence else ()
+    )
 
 
 def _policies(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what every policy makes of the ratings, what unanimity removes, and the order of the retrievers."""
-    known = figures["truth"]
+    """Yield the figures of every consensus rule, the pairs that unanimity removes, and the rankings of the systems."""
+    truth = figures["truth"]
     yield from _table(
         "Policies",
         [
             {name: row[name] for name in ("policy", "kept", "relevant", "not relevant", "contested", "incomplete")}
             | ({"not positive": row["not positive"]} if figures["policies"][0]["not positive"] else {})
-            | {name.replace("_", " "): _with(row, name) for name in row["intervals"]}
+            | {name.replace("_", " "): _with_interval(row, name) for name in row["intervals"]}
             for row in figures["policies"]
         ],
     )
     yield (
-        f"precision and recall by {known['source']}: {known['judged']:,} of {known['pairs']:,} graded pairs were judged"
-        if known
+        f"precision and recall by {truth['source']}: {truth['judged']:,} of {truth['pairs']:,} graded pairs were judged"
+        if truth
         else "no assessors' grades, so no precision and recall: `curate review export` has people check a sample"
     )
     if figures["policies"][-1]["policy"].startswith("published"):
@@ -186,12 +188,12 @@ def _policies(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(
         "How like the order by unanimous labels the order of the systems is, with 95 % intervals over queries",
         [
-            {"policy": policy, "tau-b": _with(_bounded(found["tau_b"]), "tau_b")}
+            {"policy": policy, "tau-b": _with_interval(_bounded(order["tau_b"]), "tau_b")}
             | {
-                words: _figure(found[name])
+                words: _figure(order[name])
                 for words, name in (("tau_AP", "tau_ap"), ("rank-biased overlap", "rank_biased_overlap"))
             }
-            for policy, found in against.items()
+            for policy, order in against.items()
         ],
     )
 
@@ -201,10 +203,10 @@ def _table(title: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
         yield f"\n{title}\n{as_table(rows, digits=3)}"
 
 
-def _with(found: Mapping[str, Any], name: str) -> str:
+def _with_interval(figures: Mapping[str, Any], name: str) -> str:
     from curate.view.run_figures import stated
 
-    return stated(found, name, {"undefined": "not defined"})
+    return stated(figures, name, {"undefined": "not defined"})
 
 
 def _bounded(figure: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,5 +214,5 @@ def _bounded(figure: Mapping[str, Any]) -> dict[str, Any]:
     return {"tau_b": figure["value"], "intervals": {"tau_b": bounds}}
 
 
-def _figure(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:.3f}"
+def _figure(figure: float | None) -> str:
+    return "not defined" if figure is None else f"{figure:.3f}"

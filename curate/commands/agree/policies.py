@@ -1,4 +1,4 @@
-"""Consensus policies compared on the same ratings: how right each is, and what unanimity removes."""
+"""Consensus rules compared on the same ratings: precision and recall, and the pairs that unanimity removes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,15 @@ from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import PAIR, Policy
-from curate.stats import bootstrap
+from curate.stats import bootstrap, rank_correlation
 from curate.stats.agreement import scalar
+from curate.stats.bootstrap import Figure, divided, measured
 from curate.stats.tally import Floats
 
 BANDS = (10, 20, 50, 100)
-"""Last positions of the rank bands of a pool; what lies deeper is one more."""
+"""Last positions of the rank bands of a pool; deeper pairs are one more band."""
 TRUTH = {**dict.fromkeys(PAIR, pl.String), "relevant": pl.Boolean, "weight": pl.Float64}
-"""Columns of what people found of some pairs; weight is how many pairs of the pool one stands for."""
+"""Columns of people's labels; weight is the number of pairs in the pool that a row represents."""
 Decided = Mapping[str, pl.DataFrame]
 """Policy, or another source of labels -> its `verdicts` table."""
 
@@ -30,10 +31,12 @@ Decided = Mapping[str, pl.DataFrame]
 def decide(
     ratings: pl.DataFrame, panel: Sequence[str], scale: Scale, declared: Policy | ConsensusRule = "unanimous"
 ) -> dict[str, pl.DataFrame]:
-    """Return the `verdicts` table of every policy, and of a declared rule; without those that want a larger panel."""
-    fit: list[Policy | ConsensusRule] = [each for each in voting.POLICIES if len(panel) >= voting.FITTED.get(each, 1)]
-    every = [*fit, declared] if isinstance(declared, ConsensusRule) else fit
-    return {voting.name_of(policy): voting.decide(ratings, panel, policy, scale) for policy in every}
+    """Return the `verdicts` table of every policy, and of a declared rule, without those that need a larger panel."""
+    fitting: list[Policy | ConsensusRule] = [
+        policy for policy in voting.POLICIES if len(panel) >= voting.FITTED.get(policy, 1)
+    ]
+    rules = [*fitting, declared] if isinstance(declared, ConsensusRule) else fitting
+    return {voting.name_of(rule): voting.decide(ratings, panel, rule, scale) for rule in rules}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class _Counts:
         return type(self)(np.asarray(np.tensordot(weights, self.table, axes=1)))
 
     def ratio(self, top: int, bottom: int) -> Floats:
-        """Return one sum over another; NaN where the divisor is 0."""
+        """Return the ratio of two sums; NaN if the divisor is 0."""
         above, below = self.table[..., top], self.table[..., bottom]
         share: Floats = np.divide(above, below, out=np.full(np.shape(below), np.nan), where=np.asarray(below != 0))
         return share
@@ -63,10 +66,10 @@ def compare(
 ) -> list[dict[str, Json]]:
     """Return a row per policy: pairs kept, pairs by verdict, positives per query, and precision and recall by `truth`.
 
-    `queries` are all that were asked: one without a positive counts as 0. `truth` holds query_id, doc_id, relevant and
-    weight (how many pairs one stands for) of the pairs that people graded; precision is over the positives among them,
-    recall over the relevant ones among them that were judged. `intervals` holds [low, high] of the last three: 95 %,
-    from 1,000 samples of the queries. None where nothing is there to divide by.
+    `queries` are all judged queries; one without a positive counts as 0. `truth` has query_id, doc_id, relevant and
+    weight (the number of pairs that a row represents) of the pairs that people graded; precision is over the positives
+    among them, recall over the relevant and judged ones. `intervals` has [low, high] of the last three: 95 %, from
+    1,000 bootstrap samples of queries. A ratio with divisor 0 is None.
     """
     return [_row(policy, table, queries, seed, truth) for policy, table in decided.items()]
 
@@ -76,46 +79,47 @@ def _row(
 ) -> dict[str, Json]:
     counts: dict[str, Json] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     sums = _sums(verdicts, queries, truth)
-    whole = sums.weighted(np.ones(len(queries)))
+    totals = sums.weighted(np.ones(len(queries)))
     ratios = {name: partial(_Counts.ratio, top=top, bottom=bottom) for name, (top, bottom) in RATIOS.items()}
-    drawn = bootstrap.intervals(sums, ratios, seed=seed)
-    shown = RATIOS if truth is not None else {"positives_per_query": RATIOS["positives_per_query"]}
+    intervals = bootstrap.intervals(sums, ratios, seed=seed)
+    ratio_terms = RATIOS if truth is not None else {"positives_per_query": RATIOS["positives_per_query"]}
     return {
         "policy": policy,
         "pairs": len(verdicts),
         "kept": int(verdicts["verdict"].is_in(["relevant", "not relevant"]).sum()),
         **counts,
         "queries_with_a_positive": int((sums.table[:, 0] > 0).sum()),
-        **{name: _six(scalar(whole.ratio(*at))) for name, at in shown.items()},
+        **{name: _six(scalar(totals.ratio(*terms))) for name, terms in ratio_terms.items()},
         "intervals": {
-            name: [round(each.low, 6), round(each.high, 6)] if (each := drawn[name]) else None for name in shown
+            name: [round(interval.low, 6), round(interval.high, 6)] if (interval := intervals[name]) else None
+            for name in ratio_terms
         },
     }
 
 
 def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | None) -> _Counts:
-    """Return for each query: positives, one, and the weights of true, of checked positives, and of relevant pairs."""
-    known = pl.DataFrame(schema=TRUTH) if truth is None else truth
-    yes = (pl.col("verdict") == "relevant").cast(pl.Float64)
-    good, weight = pl.col("relevant").cast(pl.Float64), pl.col("weight")
-    fields = [yes, yes * good * weight, yes * weight, good * weight]
-    found = (
+    """Return per query: positives, 1, and the weights of true positives, of graded positives, and of relevant pairs."""
+    people_labels = pl.DataFrame(schema=TRUTH) if truth is None else truth
+    is_positive = (pl.col("verdict") == "relevant").cast(pl.Float64)
+    is_relevant, weight = pl.col("relevant").cast(pl.Float64), pl.col("weight")
+    fields = [is_positive, is_positive * is_relevant * weight, is_positive * weight, is_relevant * weight]
+    sums = (
         verdicts.select(*PAIR, "verdict")
-        .join(known.select(*PAIR, "relevant", "weight"), on=PAIR, how="left")
+        .join(people_labels.select(*PAIR, "relevant", "weight"), on=PAIR, how="left")
         .group_by("query_id")
-        .agg(field.sum().alias(str(place)) for place, field in enumerate(fields))
+        .agg(field.sum().alias(str(index)) for index, field in enumerate(fields))
     )
-    asked = pl.DataFrame({"query_id": pl.Series(queries, dtype=pl.String)})
-    table = asked.join(found, on="query_id", how="left", maintain_order="left").drop("query_id").fill_null(0.0)
+    all_queries = pl.DataFrame({"query_id": pl.Series(queries, dtype=pl.String)})
+    table = all_queries.join(sums, on="query_id", how="left", maintain_order="left").drop("query_id").fill_null(0.0)
     return _Counts(np.insert(table.to_numpy(), 1, 1.0, axis=1))
 
 
 def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scale: Scale) -> list[dict[str, Json]]:
-    """Return what unanimity removes, a row per group: by grades of a pair, length of the query, retriever, rank band.
+    """Return the pairs that unanimity removes, a row per group: by grades, query length, retriever, rank band.
 
-    Of the group's pairs, `contested` are those that unanimity leaves out, `lost` those among them that a majority finds
+    Of the group's pairs, `contested` are those without unanimity, `lost` those among them that a majority finds
     relevant; `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` are the queries by
-    id; their lengths are cut in three equal parts. A pair counts for every retriever that found it.
+    id, grouped into terciles of length. A pair counts for every retriever that found it.
     """
     rows = (
         decided["unanimous"]
@@ -126,7 +130,7 @@ def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scal
     )
     lengths = {name: len(texts[name]) for name in rows["query_id"].unique()}
     ordered = sorted(lengths.values())
-    thirds = sorted({ordered[len(ordered) * part // 3 - 1] for part in (1, 2)} - {ordered[-1]}) if ordered[2:] else []
+    thirds = sorted({ordered[len(ordered) * third // 3 - 1] for third in (1, 2)} - {ordered[-1]}) if ordered[2:] else []
     length = _bands(pl.col("query_id").replace_strict(lengths, return_dtype=pl.Int64), thirds)
     by_retriever = pl.col("hits").list.eval(pl.element().struct.field("retriever"))
     return [
@@ -138,24 +142,26 @@ def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scal
 
 
 def _pattern(scale: Scale) -> pl.Expr:
-    """Return the grades of a pair as one text, best first, `-` for none."""
+    """Return the sorted grades of a pair as text, best first, `-` for a missing grade."""
     order = [*scale.labels, "-"]
-    places = pl.element().struct.field("grade").fill_null("-").replace_strict(order, list(range(len(order)))).sort()
-    named = places.replace_strict(list(range(len(order))), order)
-    return pl.col("votes").list.eval(named).list.join(" ")
+    grade_indices = (
+        pl.element().struct.field("grade").fill_null("-").replace_strict(order, list(range(len(order)))).sort()
+    )
+    sorted_grades = grade_indices.replace_strict(list(range(len(order))), order)
+    return pl.col("votes").list.eval(sorted_grades).list.join(" ")
 
 
 def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
-    """Return the band of whole numbers in words, each up to one of the edges, in the order of the bands."""
+    """Return the band of whole numbers as an enum, such as `11 to 20`; `edges` are the last numbers of the bands."""
     inner = [f"{low + 1} to {high}" if low + 1 < high else str(high) for low, high in pairwise(edges)]
     names = [f"up to {edges[0]}", *inner, f"over {edges[-1]}"] if edges else ["all"]
-    place = pl.when(numbers.is_not_null()).then(sum(((numbers > edge).cast(pl.Int64) for edge in edges), pl.lit(0)))
-    return place.replace_strict(list(range(len(names))), names, return_dtype=pl.Enum(names))
+    band = pl.when(numbers.is_not_null()).then(sum(((numbers > edge).cast(pl.Int64) for edge in edges), pl.lit(0)))
+    return band.replace_strict(list(range(len(names))), names, return_dtype=pl.Enum(names))
 
 
 def _grouped(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json]]:
     sums = [pl.col(name).sum() for name in ("contested", "positive", "lost")]
-    found = rows.with_columns(group=group).drop_nulls("group").group_by("group").agg(pl.len().alias("pairs"), *sums)
+    groups = rows.with_columns(group=group).drop_nulls("group").group_by("group").agg(pl.len().alias("pairs"), *sums)
     return [
         {
             "by": by,
@@ -166,9 +172,97 @@ def _grouped(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json
             "lost": row["lost"],
             "lost_share": _six(row["lost"] / row["positive"]) if row["positive"] else None,
         }
-        for row in found.sort("group").iter_rows(named=True)
+        for row in groups.sort("group").iter_rows(named=True)
     ]
 
 
 def _six(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 6)
+
+
+# Rankings of systems by nDCG@10 under the labels of each consensus rule and graded labels, and their correlation.
+
+DEPTH = 10
+BASE = "unanimous"
+"""Rule whose ranking the others are compared with."""
+Labels = Mapping[str, pl.DataFrame]
+"""Rule, or another source of labels -> query_id, doc_id and score, a gain; without a row the gain is 0."""
+
+
+def relevant_pairs(verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Return the labels of a `verdicts` table: query_id, doc_id and score 1 of relevant pairs."""
+    return verdicts.filter(pl.col("verdict") == "relevant").select("query_id", "doc_id", score=pl.lit(1, pl.Int32))
+
+
+def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[str, Json]:
+    """Return scores and rank correlations of the systems in a table `rankings`, by source of labels.
+
+    `ndcg_at_10`: source of labels -> system -> mean over the queries with a gain under these labels, linear gain; None
+    without such a query. `against_unanimous`: other source -> `tau_b` of the two orders, {value, low, high} with a
+    95 % interval from 1,000 samples of the queries (None for fewer than two queries or where it is undefined),
+    `tau_ap`, which weights upper ranks more, and `rank_biased_overlap`; None for fewer than two systems.
+    """
+    systems = rankings["retriever"].unique().sort().to_list()
+    queries = sorted({query for table in labels.values() for query in table["query_id"]})
+    sums = {name: _ranking_sums(table, rankings, queries, systems) for name, table in labels.items()}
+    means = {
+        name: divided(table_sums[:, :-1].sum(axis=0), table_sums[:, -1:].sum(axis=0))
+        for name, table_sums in sums.items()
+    }
+    scores: dict[str, dict[str, float | None]] = {
+        name: {system: None if np.isnan(mean) else float(mean) for system, mean in zip(systems, row, strict=True)}
+        for name, row in means.items()
+    }
+    others = [name for name in labels if name != BASE]
+    taus = _taus([sums[BASE], *(sums[name] for name in others)], seed) if BASE in sums and queries else []
+    against: dict[str, Json] = {}
+    for name, tau in zip(others, taus, strict=False):
+        base_scores, other_scores = (
+            {system: mean for system, mean in scores[source].items() if mean is not None} for source in (BASE, name)
+        )
+        against[name] = {
+            "tau_b": tau.shown(),
+            "tau_ap": _six(rank_correlation.tau_ap(base_scores, other_scores)),
+            "rank_biased_overlap": _six(rank_correlation.rank_biased_overlap(base_scores, other_scores)),
+        }
+    rounded: dict[str, Json] = {
+        name: {system: _six(mean) for system, mean in row.items()} for name, row in scores.items()
+    }
+    return {"ndcg_at_10": rounded, "against_unanimous": against}
+
+
+def _ranking_sums(
+    labels: pl.DataFrame, rankings: pl.DataFrame, queries: Sequence[str], systems: Sequence[str]
+) -> Floats:
+    """Return nDCG by query and system, last column 1 if defined, else 0; shape (queries, systems + 1)."""
+    gaining = labels.filter(pl.col("score") > 0)
+    order = pl.col("score").rank("ordinal", descending=True).over("query_id")
+    best = _dcg(gaining.with_columns(rank=order), "query_id").rename({"dcg": "best"})
+    first = rankings.filter(pl.col("rank") <= DEPTH).select("query_id", "retriever", "doc_id", "rank")
+    scored = _dcg(first.join(gaining, on=["query_id", "doc_id"]), "query_id", "retriever").join(best, on="query_id")
+    table = np.zeros((len(queries), len(systems) + 1))
+    row, column = ({name: index for index, name in enumerate(names)} for names in (queries, systems))
+    table[[row[query] for query in best["query_id"]], -1] = 1.0
+    for query, system, dcg, ideal in scored.select("query_id", "retriever", "dcg", "best").iter_rows():
+        table[row[query], column[system]] = dcg / ideal
+    return table
+
+
+def _dcg(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Return the discounted gain of rows with `score` and `rank`: score / log2(rank + 1), to the depth."""
+    gain = pl.col("score") / (pl.col("rank") + 1).log(2)
+    return rows.filter(pl.col("rank") <= DEPTH).group_by(by).agg(dcg=gain.sum())
+
+
+def _taus(sums: Sequence[Floats], seed: int) -> list[Figure]:
+    """Return Kendall's tau-b of the first ranking with every other one, with its interval."""
+    width, stacked = sums[0].shape[1], np.concatenate(sums, axis=1)
+
+    def statistic(totals: Floats) -> Floats:
+        sums_by_source = [totals[..., start : start + width] for start in range(0, totals.shape[-1], width)]
+        means = [divided(source_sums[..., :-1], source_sums[..., -1:]) for source_sums in sums_by_source]
+        return np.stack([rank_correlation.kendall(means[0], mean) for mean in means[1:]], axis=-1)
+
+    if width < 3:  # fewer than two systems have no order
+        return [Figure(None)] * (len(sums) - 1)
+    return measured(stacked, statistic, seed) if len(sums) > 1 else []

@@ -1,4 +1,4 @@
-"""Agreement of raters, of a run or of any ratings, as a value with figures, intervals and frames."""
+"""Agreement of raters, in a run or in any ratings, as a result with figures, intervals and frames."""
 
 import os
 import tempfile
@@ -43,13 +43,13 @@ class AgreementResult:
 
     def measure(self, name: str, level: str | None = None) -> MeasuredValue:
         """Return a measure such as fleiss, alpha_ordinal, ac1 or percent, at a level; by default at the first one."""
-        known = self.levels.figures
-        if level is not None and level not in known:
-            raise ConfigError(f"no level {level!r}; {suggestion(level, known)}")
-        found = known[level or next(iter(known))]
-        if name not in found["intervals"]:
-            raise ConfigError(f"no measure {name!r}; {suggestion(name, found['intervals'])}")
-        return MeasuredValue(found[name], *(found["intervals"][name] or (None, None)))
+        levels = self.levels.figures
+        if level is not None and level not in levels:
+            raise ConfigError(f"no level {level!r}; {suggestion(level, levels)}")
+        figures = levels[level or next(iter(levels))]
+        if name not in figures["intervals"]:
+            raise ConfigError(f"no measure {name!r}; {suggestion(name, figures['intervals'])}")
+        return MeasuredValue(figures[name], *(figures["intervals"][name] or (None, None)))
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -89,48 +89,48 @@ class AgreementResult:
     def policies(self) -> pl.DataFrame:
         """Return what each consensus policy makes of a run's ratings; empty for ratings that are no run's."""
         rows = [
-            {name: value for name, value in row.items() if name != "intervals" and name not in row["intervals"]}
+            {name: cell for name, cell in row.items() if name != "intervals" and name not in row["intervals"]}
             | _flat(row)
             for row in self.figures.get("policies", ())
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def __repr__(self) -> str:
-        parts = [f"{level}: fleiss {_said(self.measure('fleiss', level))}" for level in self.levels.figures]
-        return f"AgreementResult({self.about}; {'; '.join(parts)})"
+        by_level = [f"{level}: fleiss {_printed(self.measure('fleiss', level))}" for level in self.levels.figures]
+        return f"AgreementResult({self.about}; {'; '.join(by_level)})"
 
     def _repr_html_(self) -> str:
         from curate.view.run_figures import stated
         from curate.view.words import strings
 
-        words, known = strings("en"), self.levels.figures
+        words, levels = strings("en"), self.levels.figures
         titles = words["measures"] | words["further_measures"]
         rows = [
-            {"measure": titles[name], **{level: stated(found, name, words) for level, found in known.items()}}
-            for name in next(iter(known.values()))["intervals"]
+            {"measure": titles[name], **{level: stated(figures, name, words) for level, figures in levels.items()}}
+            for name in next(iter(levels.values()))["intervals"]
         ]
         return html.block(f"Agreement of {self.about}", html.table(rows), html.lines(self.notes))
 
 
-def _flat(found: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return each figure that has an interval, with its bounds in columns of their own."""
+def _flat(figures: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return each figure with an interval, and its bounds as `..._low` and `..._high`."""
     flat: dict[str, float | None] = {}
-    for name, bounds in found["intervals"].items():
+    for name, bounds in figures["intervals"].items():
         low, high = bounds or (None, None)
-        flat |= {name: found[name], f"{name}_low": low, f"{name}_high": high}
+        flat |= {name: figures[name], f"{name}_low": low, f"{name}_high": high}
     return flat
 
 
-def _said(found: MeasuredValue) -> str:
-    if found.value is None:
+def _printed(measured: MeasuredValue) -> str:
+    if measured.value is None:
         return "not defined"
-    return f"{found.value:.3f}" + ("" if found.low is None else f" ({found.low:.2f} to {found.high:.2f})")
+    return f"{measured.value:.3f}" + ("" if measured.low is None else f" ({measured.low:.2f} to {measured.high:.2f})")
 
 
-def _few(found: MeasuredLevels) -> list[str]:
+def _few(measured: MeasuredLevels) -> list[str]:
     from curate.stats.bootstrap import FEW
 
-    clusters = next(iter(found.figures.values()))["clusters"]
+    clusters = next(iter(measured.figures.values()))["clusters"]
     return [f"under {FEW} clusters: these intervals are too narrow"] if clusters < FEW else []
 
 
@@ -139,11 +139,11 @@ def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int
     from curate.commands.agree.compare import compared
     from curate.system.files import read_scale
 
-    found: Mapping[str, Any] = compared(work, seed, truth, run_files)
-    measured = levels.of_comparison(found, read_scale(work.folder / "judge"))
+    figures: Mapping[str, Any] = compared(work, seed, truth, run_files)
+    measured = levels.of_comparison(figures, read_scale(work.folder / "judge"))
     notes = ["every judge is a heuristic: these figures show that the program runs, and are no evidence"]
-    told = [*(notes if found["only_heuristics"] else ()), *found["dependence"]["warnings"], *_few(measured)]
-    return AgreementResult(found, measured, f"{', '.join(found['panel'])} in {work.folder}", told)
+    all_notes = [*(notes if figures["only_heuristics"] else ()), *figures["dependence"]["warnings"], *_few(measured)]
+    return AgreementResult(figures, measured, f"{', '.join(figures['panel'])} in {work.folder}", all_notes)
 
 
 def agree(
@@ -199,28 +199,30 @@ def agree(
         path = Path(folder) / FILE
         _frame(ratings).write_parquet(path)
         try:
-            found = measure(path, layout, seed)
+            figures = measure(path, layout, seed)
         except CurateError as error:  # names a file that nobody has seen
             raise type(error)(str(error).replace(str(path), "the frame")) from None
-    return _measured(found, layout.positive, "the frame")
+    return _measured(figures, layout.positive, "the frame")
 
 
-def _measured(found: Mapping[str, Any], positive: Sequence[str], place: str) -> AgreementResult:
-    who = ", ".join(found["raters"]) or "counts of ratings by category"
-    measured = levels.of_ratings(found, positive)
-    common = found["dependence"]["warnings"] if found["dependence"] else ()
-    return AgreementResult(found, measured, f"{who} in {place}", [*found["notes"], *common, *_few(measured)])
+def _measured(figures: Mapping[str, Any], positive: Sequence[str], source: str) -> AgreementResult:
+    rater_names = ", ".join(figures["raters"]) or "counts of ratings by category"
+    measured = levels.of_ratings(figures, positive)
+    common = figures["dependence"]["warnings"] if figures["dependence"] else ()
+    return AgreementResult(
+        figures, measured, f"{rater_names} in {source}", [*figures["notes"], *common, *_few(measured)]
+    )
 
 
 def _frame(table: object) -> pl.DataFrame:
-    """Return a frame of what was given, categories as the text that they are."""
+    """Convert a table to a polars frame, categories to text."""
     try:
-        found = table if isinstance(table, pl.DataFrame) else pl.DataFrame(cast("Any", table))
+        frame = table if isinstance(table, pl.DataFrame) else pl.DataFrame(cast("Any", table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         kind = type(table).__name__
         raise ConfigError(f"agree: found {kind}, expected a path or a frame of ratings ({error})") from error
-    return found.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def _names(given: Names) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

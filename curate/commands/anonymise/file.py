@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-from curate.commands.anonymise import delimited, jsonl, plain
+from curate.commands.anonymise import delimited, jsonl, raw_lines
 from curate.commands.anonymise.parquet import ParquetFile
 from curate.commands.anonymise.raw_lines import HEAD, Piece, Script, opened
 from curate.commands.anonymise.settings import PIPE, SPARE, MaskRequest
@@ -257,7 +257,7 @@ def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Pi
     if order.kind == "jsonl":
         return jsonl.pieces(lines, script, order.fields, order.keys)
     if order.kind == "text":
-        return plain.pieces(lines, script)
+        return raw_lines.plain_pieces(lines, script)
     assert order.kind != "parquet"
     return delimited.pieces(lines, script, order.fields, order.kind)
 

@@ -1,4 +1,4 @@
-"""The command `audit`: the labels that a set came with, against those of a panel."""
+"""The command `audit`: original labels of a set compared with those of a panel."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from curate.core.config import Section
 
 
 class Config(Section):
-    """What is compared besides the pooled retrievers, and how much is shown."""
+    """Further systems to compare, and amounts of content of the page."""
 
     systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
     recall: int = Field(default=50, ge=1, description="depth of recall; that of the pool where it is less deep")

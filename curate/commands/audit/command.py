@@ -1,4 +1,4 @@
-"""`curate audit`: whether the labels of a set are right."""
+"""`curate audit`: compare the original labels of a set with those of a panel."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,31 +60,36 @@ def audit(
     from curate.system.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
-    given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
-    changes += [*assigned(given), *scored(runs or [])]
+    settings = {
+        "pool.depth": depth,
+        "ingest.sample": queries,
+        "ingest.relevant_from": relevant_from,
+        "language": language,
+    }
+    changes += [*assigned(settings), *scored(runs or [])]
     if source is not None:
         changes = of_source("audit", source) + changes
         pipeline = pipeline or "audit"
     work = open_run(pipeline, run, [*changes, *(assign or [])])
     if not carry_out(need_audit(work), allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
-    found = read_json(work.folder / "audit" / "audit.json")
-    warnings = [*found["dependence"]["warnings"], *caveats(found, found["queries"])]
-    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
+    figures = read_json(work.folder / "audit" / "audit.json")
+    warnings = [*figures["dependence"]["warnings"], *caveats(figures, figures["queries"])]
+    answer(figures, _lines(figures, work), as_json=as_json, warnings=warnings)
 
 
-def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
-    """Yield the figures that people look at first, and where the rest lies."""
-    yield f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
-    if least := found.get("relevant_from"):
-        yield f"labels of {least} and above count as relevant; the repaired labels keep the scores of the set"
-    if found["heuristic"]:
+def _lines(figures: dict[str, Any], work: "Run") -> Iterator[str]:
+    """Yield the main figures, and the paths of the files."""
+    yield f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
+    if relevant_from := figures.get("relevant_from"):
+        yield f"labels of {relevant_from} and above count as relevant; the repaired labels keep the scores of the set"
+    if figures["heuristic"]:
         yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
-    yield from _panel(found)
-    for table in _tables(found):
+    yield from _panel(figures)
+    for table in _tables(figures):
         yield as_table(table, digits=3)
-    yield from too_few(found["queries"])
-    patch = found["patch"]
+    yield from too_few(figures["queries"])
+    patch = figures["patch"]
     for name in ("added", "removed"):
         yield f"labels {name}: {patch[name]:,}, of which {patch[f'{name}_copies']:,} by equal text alone"
     for name in ("patch.tsv", "qrels.tsv", "mteb"):
@@ -92,34 +97,40 @@ def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
     yield f"report: {work.folder / 'audit.html'}"
 
 
-def _panel(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what the judges have in common, and what a panel of several is worth."""
+def _panel(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield warnings on dependent judges, and the effective number of judges of a panel."""
     from curate.panel import judge_dependence
     from curate.view.words import strings
 
-    yield from (f"WARNING: {said}" for said in found["dependence"]["warnings"])
-    if len(found["panel"]) > 1:
-        yield judge_dependence.worth(found["dependence"], strings("en")["dependence"])
+    yield from (f"WARNING: {warning}" for warning in figures["dependence"]["warnings"])
+    if len(figures["panel"]) > 1:
+        yield judge_dependence.worth(figures["dependence"], strings("en")["dependence"])
 
 
-def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
-    """Yield the tables of audit.json that people look at first: means, corrected means, systems."""
+def _tables(figures: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
+    """Yield the main tables of audit.json: means, corrected means, systems."""
     from curate.core.records import AUDITED
 
-    measured = ((name.replace("_", " "), found["measures"][name]) for name in AUDITED)
+    measured = ((name.replace("_", " "), figures["measures"][name]) for name in AUDITED)
     yield [
-        {"a query": name, **{key: each[key] for key in ("mean", "low", "high")}, "median": each["spread"]["median"]}
-        for name, each in measured
+        {
+            "a query": name,
+            **{key: measure[key] for key in ("mean", "low", "high")},
+            "median": measure["spread"]["median"],
+        }
+        for name, measure in measured
     ]
-    for sample in found["corrected"]:
-        named = ((name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision"))
-        shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
-        if shown:
-            yield shown
-    depth = found["systems"]["recall_depth"]
+    for sample in figures["corrected"]:
+        estimates = (
+            (name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision")
+        )
+        rows = [{"corrected": name.replace("_", " "), **estimate} for name, estimate in estimates if estimate]
+        if rows:
+            yield rows
+    depth = figures["systems"]["recall_depth"]
     heads = {"ndcg": "nDCG@10", f"recall_at_{depth}": f"recall@{depth}", "rank": "rank"}
     columns = {f"{head} {side}": f"{key}_{side}" for key, head in heads.items() for side in ("old", "new")}
-    if systems := found["systems"]["systems"]:
+    if systems := figures["systems"]["systems"]:
         yield [
             {
                 "system": system["system"],

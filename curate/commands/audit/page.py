@@ -1,4 +1,4 @@
-"""The page of an audit: its figures in, one HTML file out, in the words of a language.
+"""The page of an audit: figures in, one HTML file out, in the words of a language.
 
 Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
 """
@@ -18,13 +18,14 @@ from curate.panel.voting import PAIR
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Bin
 from curate.system import resources
-from curate.view import charts, grade_colours
+from curate.view import charts
+from curate.view import charts as grade_colours
 from curate.view.bins import histogram
 from curate.view.words import environment
 from curate.view.words import strings as words_of
 
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
-"""Kinds of pairs that are shown as examples, in this order."""
+"""Kinds of example pairs, in display order."""
 STYLES: Mapping[str, str] = {
     "confirmed": "v-relevant",
     "false positive": "v-not-relevant",
@@ -40,7 +41,7 @@ STYLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Example:
-    """One pair, as shown: the beginning of its document, and what every judge said."""
+    """One example pair: the beginning of its document, and the votes."""
 
     doc_id: str
     kind: str
@@ -61,15 +62,15 @@ class Card:
 
 
 def worst(counts: pl.DataFrame, most: int) -> list[str]:
-    """Return the queries with the most false negatives and false positives, worst first; none without an error."""
+    """Return the queries with most errors (false negatives and positives), worst first, without error-free ones."""
     errors = counts.with_columns(errors=pl.col("false_negatives") + pl.col("false_positives"))
     return errors.filter(pl.col("errors") > 0).sort(-pl.col("errors"), "query_id")["query_id"].head(most).to_list()
 
 
 def examples(compared: pl.DataFrame, queries: Sequence[str], most: int) -> pl.DataFrame:
-    """Return rows of `compared` to be shown: at most so many of every query and kind, by document id."""
-    shown = compared.filter(pl.col("query_id").is_in(list(queries)) & pl.col("kind").is_in(list(KINDS)))
-    return shown.sort(PAIR).group_by("query_id", "kind", maintain_order=True).head(most)
+    """Return example rows of `compared`: at most `most` per query and kind, by document id."""
+    candidates = compared.filter(pl.col("query_id").is_in(list(queries)) & pl.col("kind").is_in(list(KINDS)))
+    return candidates.sort(PAIR).group_by("query_id", "kind", maintain_order=True).head(most)
 
 
 def cards(
@@ -91,41 +92,43 @@ def cards(
     return [Card(name, texts[name], counted[name], rows[name]) for name in queries]
 
 
-def page(found: Mapping[str, Any], shown: Sequence[Card], language: str, scale: Scale) -> str:
+def page(figures: Mapping[str, Any], query_cards: Sequence[Card], language: str, scale: Scale) -> str:
     """Return the page as HTML, from the content of audit.json and the scale of the judges' grades.
 
     The same figures give the same text.
     """
     words, common = strings(language), words_of(language)["dependence"]
     filled = environment(words)
-    filled.filters["figure"] = lambda value, digits=2: words["undefined"] if value is None else f"{value:,.{digits}f}"
+    filled.filters["figure"] = lambda number, digits=2: (
+        words["undefined"] if number is None else f"{number:,.{digits}f}"
+    )
     filled.filters["bounds"] = _bounds
     return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
         words=words,
         language=language,
         css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
-        found=found,
-        said=_said(found, scale, words),
+        found=figures,
+        said=_thresholds(figures, scale, words),
         classes=grade_colours.classes(scale),
         alike_title=common["title"],
-        alike=judge_dependence.warnings(found["dependence"], common),
-        worth=judge_dependence.worth(found["dependence"], common),
-        cards=shown,
+        alike=judge_dependence.warnings(figures["dependence"], common),
+        worth=judge_dependence.worth(figures["dependence"], common),
+        cards=query_cards,
         few=FEW,
         measures=AUDITED,
         styles=STYLES,
-        charts=_charts(found, words),
+        charts=_charts(figures, words),
     )
 
 
-def _said(found: Mapping[str, Any], scale: Scale, words: Mapping[str, Any]) -> list[str]:
-    """Return which scores of the set and which grades mean relevant, where a reader could not know."""
-    scores = [words["scores"].format(least)] if (least := found.get("relevant_from")) else []
+def _thresholds(figures: Mapping[str, Any], scale: Scale, words: Mapping[str, Any]) -> list[str]:
+    """Return notes on the relevance thresholds of the set's scores and of the grades, if not the default ones."""
+    scores = [words["scores"].format(relevant_from)] if (relevant_from := figures.get("relevant_from")) else []
     return scores if scale == FIVE else [*scores, words["grades"].format(scale.described())]
 
 
 def strings(language: str) -> dict[str, Any]:
-    """Return the words of the page in a language; English where there are none of it."""
+    """Return the words of the page in a language; English if there are none."""
     return words_of(language, "audit")
 
 
@@ -134,9 +137,9 @@ def _bounds(figure: Mapping[str, Json]) -> str:
     return "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
 
 
-def _charts(found: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str]:
+def _charts(figures: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str]:
     """Return the charts by name, as SVG."""
-    totals = {name: figure["total"] for name, figure in found["measures"].items()}
+    totals = {name: figure["total"] for name, figure in figures["measures"].items()}
     new = totals["false_negatives"] - totals["duplicates"] - totals["same_question"]
     labels = {
         "confirmed": totals["confirmed"],
@@ -154,10 +157,10 @@ def _charts(found: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str
     rows = [(words["measures"]["labels"], labels), (words["measures"]["judged_positive"], judged)]
     return {
         "accounts": charts.stacked(words["charts"]["accounts"], rows, STYLES, words["kinds"]),
-        **{name: _histogram(found, name, words) for name in ("false_negatives", "original")},
+        **{name: _histogram(figures, name, words) for name in ("false_negatives", "original")},
     }
 
 
-def _histogram(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
-    bins = [Bin(**each) for each in found["measures"][name]["spread"]["bins"]]
+def _histogram(figures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
+    bins = [Bin(**bounds) for bounds in figures["measures"][name]["spread"]["bins"]]
     return histogram(words["charts"][name], bins, words["axes"][name])

@@ -1,4 +1,4 @@
-"""Effects of corrected labels on a comparison of systems: scores and ranks under both, and their correlation."""
+"""The stage `audit`: labels compared, measured and repaired, and effects of the repair on a ranking of systems."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +10,7 @@ import polars as pl
 from curate.ask import build, seating
 from curate.commands.audit import Config, page
 from curate.commands.audit import labels as audit
-from curate.commands.audit.correcting import correct
+from curate.commands.audit.correction import corrected_counts
 from curate.commands.audit.labels import mean
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
@@ -56,11 +56,11 @@ class Effect:
     recall_old: float
     recall_new: float
     judged: float | None
-    """Share of its first ten documents that the panel judged: what was not counts as not relevant."""
+    """Share of its top ten documents that the panel judged; unjudged ones count as not relevant."""
     rank_old: int = 0
     rank_new: int = 0
     circular: bool = False
-    """Whether its encoder is also a judge: the new labels are then its own, and its score proves nothing."""
+    """Whether its encoder is also a judge, so that its score on the new labels is biased upwards."""
 
 
 def compare(
@@ -73,59 +73,64 @@ def compare(
     seed: int,
     judges: Collection[str] = (),
 ) -> dict[str, Json]:
-    """Return `queries` (how many are compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
+    """Return `queries` (number compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
 
-    `rankings` is a table of that name; recall is at `depth`, which stands in its keys: `recall_at_50_old`. The
-    orders are those by nDCG@10. `judges` are the encoders that are judges.
+    `rankings` is a table of that name. Recall is at `depth`, which is part of its keys, as in `recall_at_50_old`.
+    Systems are ranked by nDCG@10. `judges` are the encoders that are judges.
     """
-    before, after, seen = _by_query(old), _by_query(new), _by_query(judged)
-    queries = sorted(before.keys() & after.keys())
-    found = []
-    for (system,), part in rankings.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
-        lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in part.group_by("query_id", maintain_order=True)}
+    old_labels, new_labels, judged_docs = _by_query(old), _by_query(new), _by_query(judged)
+    queries = sorted(old_labels.keys() & new_labels.keys())
+    system_effects = []
+    for (system,), rows in rankings.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
+        lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in rows.group_by("query_id", maintain_order=True)}
         if queries:
             ranked = {query: lists.get(query, []) for query in queries}
-            found.append(_effect(str(system), ranked, before, after, seen, depth, seed))
-    ranks = [_ranks([each.ndcg_old for each in found]), _ranks([each.ndcg_new for each in found])]
-    placed = [
-        replace(each, rank_old=one, rank_new=two, circular=each.system in judges)
-        for each, one, two in zip(found, *ranks, strict=True)
+            system_effects.append(_effect(str(system), ranked, old_labels, new_labels, judged_docs, depth, seed))
+    ranks = [
+        _ranks([effect.ndcg_old for effect in system_effects]),
+        _ranks([effect.ndcg_new for effect in system_effects]),
     ]
-    scores = [{each.system: getattr(each, side) for each in found} for side in ("ndcg_old", "ndcg_new")]
+    placed = [
+        replace(effect, rank_old=old_rank, rank_new=new_rank, circular=effect.system in judges)
+        for effect, old_rank, new_rank in zip(system_effects, *ranks, strict=True)
+    ]
+    scores = [{effect.system: getattr(effect, side) for effect in system_effects} for side in ("ndcg_old", "ndcg_new")]
     return {
         "queries": len(queries),
         "recall_depth": depth,
-        "systems": [_named(each, depth) for each in sorted(placed, key=lambda each: (each.rank_new, each.system))],
+        "systems": [
+            _named(effect, depth) for effect in sorted(placed, key=lambda effect: (effect.rank_new, effect.system))
+        ],
         "tau_b": rank_correlation.tau_b(*scores),
     }
 
 
 def _named(effect: Effect, depth: int) -> dict[str, Json]:
     """Return an effect with the depth of recall in its keys."""
-    return {name.replace("recall_", f"recall_at_{depth}_"): value for name, value in asdict(effect).items()}
+    return {name.replace("recall_", f"recall_at_{depth}_"): figure for name, figure in asdict(effect).items()}
 
 
 def _effect(
     system: str, ranked: Mapping[str, Sequence[str]], old: Labels, new: Labels, seen: Labels, depth: int, seed: int
 ) -> Effect:
-    """Return what the labels do to one system, its ranks left out."""
-    before, after = (_each(ranked, labels) for labels in (old, new))
-    change, low, high = mean(after - before, seed)
-    shown = [doc in seen.get(query, ()) for query, docs in ranked.items() for doc in docs[:TOP]]
+    """Return the effect on one system, without its ranks."""
+    old_scores, new_scores = (_ndcg(ranked, labels) for labels in (old, new))
+    change, low, high = mean(new_scores - old_scores, seed)
+    is_judged = [doc in seen.get(query, ()) for query, docs in ranked.items() for doc in docs[:TOP]]
     return Effect(
         system=system,
-        ndcg_old=_rounded(before.mean()),
-        ndcg_new=_rounded(after.mean()),
+        ndcg_old=_rounded(old_scores.mean()),
+        ndcg_new=_rounded(new_scores.mean()),
         change=_rounded(change),
         low=None if low is None else _rounded(low),
         high=None if high is None else _rounded(high),
         recall_old=_rounded(np.mean([recall(docs, old[query], depth) for query, docs in ranked.items()])),
         recall_new=_rounded(np.mean([recall(docs, new[query], depth) for query, docs in ranked.items()])),
-        judged=_rounded(np.mean(shown)) if shown else None,
+        judged=_rounded(np.mean(is_judged)) if is_judged else None,
     )
 
 
-def _each(ranked: Mapping[str, Sequence[str]], labels: Labels) -> Floats:
+def _ndcg(ranked: Mapping[str, Sequence[str]], labels: Labels) -> Floats:
     """Return the nDCG@10 of every query."""
     return np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()])
 
@@ -136,8 +141,8 @@ def recall(docs: Sequence[str], relevant: Collection[str], depth: int) -> float:
 
 
 def _ranks(scores: Sequence[float]) -> list[int]:
-    """Return the rank of every score, 1 for the highest; equal scores share the better one."""
-    return [1 + sum(other > score for other in scores) for score in scores]
+    """Return the rank of every score, 1 for the highest; equal scores share the better rank."""
+    return [1 + sum(competitor > score for competitor in scores) for score in scores]
 
 
 def _rounded(figure: float | np.floating) -> float:
@@ -145,13 +150,13 @@ def _rounded(figure: float | np.floating) -> float:
 
 
 def _by_query(pairs: pl.DataFrame) -> dict[str, set[str]]:
-    return {str(key[0]): set(part["doc_id"]) for key, part in pairs.group_by("query_id")}
+    return {str(key[0]): set(rows["doc_id"]) for key, rows in pairs.group_by("query_id")}
 
 
-# Audit: compare the labels that a set came with to what the panel says of the documents retrieved for its queries.
+# The stage: original labels compared with the panel's verdicts on retrieved documents.
 
 NAMED = 20
-"""Labels of unknown texts that are named."""
+"""Number of labels of unknown texts that are listed."""
 LABELS = (
     "These are the labels that the set came with, less those that every judge found not relevant, and with the pairs "
     "that the panel found relevant. Labels that it left open, or whose text was not judged, are unchanged."
@@ -161,7 +166,7 @@ SCORES = (
     "MTEB's nDCG takes every score as a gain, also one below {0}; its MAP and recall take every score above 0 as "
     "relevant and mean nothing here."
 )
-"""What is said besides where scores of the set are below the cut."""
+"""Added to `LABELS` if scores of the set are below the relevance threshold."""
 
 
 def run(config: Config, context: Context) -> Report:
@@ -176,13 +181,13 @@ def run(config: Config, context: Context) -> Report:
     compared = audit.compare(verdicts, labels, _firsts(context, "queries", "query_id"), documents)
     counts = audit.count(compared, queries["query_id"].to_list())
     patches = _with_calls(audit.patch(compared, documents, context.scale), context)
-    given = labels if context.relevant_from is None else context.read("diversify", "qrels")
-    repaired = audit.repaired(given, patches, cut)
+    all_labels = labels if context.relevant_from is None else context.read("diversify", "qrels")
+    repaired = audit.repaired(all_labels, patches, cut)
     positives = repaired.filter(pl.col("score") >= cut)
     depth = _depth(config, context)
     rankings = _rankings(config, context, depth)
     with waiting(context.progress, StepLabel("measuring labels and systems")):
-        found: dict[str, Any] = {
+        figures: dict[str, Any] = {
             **_set(context, counts),
             **({} if context.relevant_from is None else {"relevant_from": cut}),
             "dependence": card_facts.dependence(context),
@@ -190,27 +195,30 @@ def run(config: Config, context: Context) -> Report:
             "patch": audit.sizes(patches),
             "masking": _masking(context, patches),
             "corrected": [
-                correct(desk, strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
+                corrected_counts(answers, strata(verdicts, labels), queries["query_id"].to_list())
+                for answers in _desks(context)
             ],
             "systems": compare(
                 rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
             ),
         }
     _write(context, compared, counts, patches, repaired)
-    _export(context, repaired, positives, found)
-    write_json(context.out / "audit.json", found)
-    write_text(context.out / "audit.html", _page(config, context, found, compared, counts))
-    return Report(len(compared), len(repaired), facts={"labels": len(labels), **found["patch"]}, notes=_notes(found))
+    _export(context, repaired, positives, figures)
+    write_json(context.out / "audit.json", figures)
+    write_text(context.out / "audit.html", _page(config, context, figures, compared, counts))
+    return Report(
+        len(compared), len(repaired), facts={"labels": len(labels), **figures["patch"]}, notes=_notes(figures)
+    )
 
 
 def _firsts(context: Context, table: str, column: str) -> pl.DataFrame:
-    """Return every id, in a column of that name, and the `first` one whose text was the same before masking."""
-    same = same_text(context.read("mask", "classes"), table)
-    return same.select(pl.col("id").alias(column), first=pl.col("id").first().over("class"))
+    """Return every id, in `column`, and the `first` id with the same text before masking."""
+    classes = same_text(context.read("mask", "classes"), table)
+    return classes.select(pl.col("id").alias(column), first=pl.col("id").first().over("class"))
 
 
 def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
-    """Return what audit.json says of the set and the panel."""
+    """Return the facts on set and panel for audit.json."""
     panel = read_json(context.folder("judge") / "panel.json")
     lost = context.read("mask", "dropped").filter(pl.col("table") == "qrels").sort("id")
     return {
@@ -229,9 +237,9 @@ def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
 
 
 def _masking(context: Context, patches: pl.DataFrame) -> dict[str, Json]:
-    """Return how many texts masking made equal to others or took much of, and how many lines of a patch name one."""
+    """Return the numbers of texts that masking made equal or much shorter, and of patch lines about such texts."""
     altered, facts = context.read("mask", "altered"), context.done("mask").facts
-    named = [
+    is_altered = [
         pl.col(column).is_in(altered.filter(pl.col("table") == table)["id"].implode())
         for table, column in (("queries", "query_id"), ("corpus", "doc_id"))
     ]
@@ -239,56 +247,56 @@ def _masking(context: Context, patches: pl.DataFrame) -> dict[str, Json]:
         fact: sum(int(cast("int", facts.get(f"{fact}_{table}", 0))) for table in ("queries", "corpus"))
         for fact in ("made_equal", "shortened")
     }
-    return {**counts, "patched": patches.filter(pl.any_horizontal(named)).height}
+    return {**counts, "patched": patches.filter(pl.any_horizontal(is_altered)).height}
 
 
 def _encoders(context: Context) -> set[str]:
-    """Return the encoders whose similarity is a judge of the panel."""
+    """Return the encoders that are judges of the panel."""
     panel = read_json(context.folder("judge") / "panel.json")
     return {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
 
 
 def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
-    """Return the patch with the ledger's ids of the calls in which language models graded its pairs."""
+    """Return the patch with a column of the ledger ids of its pairs' LLM calls."""
     panel = read_json(context.folder("judge") / "panel.json")
-    asked = tuple(name for name, identity in panel.items() if "rubric" in identity)
+    llm_judges = tuple(name for name, identity in panel.items() if "rubric" in identity)
     calls = pl.DataFrame(schema={**dict.fromkeys(PAIR, pl.String), "calls": pl.String})
-    if asked:
+    if llm_judges:
         section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
         with Ledger(context.ledger or default_path(context.home)) as ledger:
-            run = seating.seated(section.model_copy(update={"models": asked}), context, ledger)
-            found = [
-                run.table.pool.pairs.join(run.table.standing(seat), on=["query_digest", "passage_digest"])
+            run = seating.seated(section.model_copy(update={"models": llm_judges}), context, ledger)
+            calls_by_judge = [
+                run.table.pool.pairs.join(run.table.standing(judge), on=["query_digest", "passage_digest"])
                 .filter(pl.col("call_id").is_not_null())
-                .select(*PAIR, calls=pl.concat_str(pl.lit(f"{seat.name}="), "call_id"))
-                for seat in run.paid()
+                .select(*PAIR, calls=pl.concat_str(pl.lit(f"{judge.name}="), "call_id"))
+                for judge in run.paid()
             ]
-        calls = pl.concat(found).sort(*PAIR, "calls").group_by(PAIR).agg(pl.col("calls").str.join(" "))
+        calls = pl.concat(calls_by_judge).sort(*PAIR, "calls").group_by(PAIR).agg(pl.col("calls").str.join(" "))
     return patches.join(calls, on=PAIR, how="left", maintain_order="left")
 
 
 def _depth(config: Config, context: Context) -> int:
-    """Return the depth to which every system was asked: below it the pooled ones have nothing."""
+    """Return the depth of recall: at most the pool's, below which pooled retrievers have no documents."""
     pooled: Any = check(stages.config("pool"), context.settings.get("pool") or {}, "pool")
     return min(config.recall, int(pooled.depth))
 
 
 def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
-    """Return what the pooled retrievers found, and what further systems rank."""
+    """Return the rankings of the pooled retrievers and of further systems."""
     pooled = context.read("pool", "rankings")
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
     corpus = TableCorpus(context.folder("diversify"))
-    parts = [pooled]
+    rankings = [pooled]
     for name in config.systems:
         retriever = build.retriever(context, name)
-        found = ranking.ask(retriever, corpus, queries, depth, context.progress)
-        parts += [ranking.frame(name, asked, hits, depth) for asked, hits in found]
-    return pl.concat(parts)
+        batches = ranking.ask(retriever, corpus, queries, depth, context.progress)
+        rankings += [ranking.frame(name, batch, hits, depth) for batch, hits in batches]
+    return pl.concat(rankings)
 
 
 def _desks(context: Context) -> list[Desk]:
-    """Return the samples of this audit that people were given, by name."""
-    return [desk for desk in graded_desks(context.run) if desk.sample.design.facts.get("of") == "audit"]
+    """Return the reviewed samples of this audit."""
+    return [answers for answers in graded_desks(context.run) if answers.sample.design.facts.get("of") == "audit"]
 
 
 def _write(
@@ -297,12 +305,12 @@ def _write(
     for name, table in (("compared", compared), ("audited", counts), ("patch", patches), ("qrels", repaired)):
         write_table(context.out, name, table)
     patches.write_csv(context.out / "patch.tsv", separator="\t")
-    named = repaired.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), "score")
-    named.write_csv(context.out / "qrels.tsv", separator="\t")
+    qrels = repaired.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), "score")
+    qrels.write_csv(context.out / "qrels.tsv", separator="\t")
 
 
-def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, found: Mapping[str, Any]) -> None:
-    """Write the repaired set, its queries with a positive, as a folder that stock mteb loads; ids stay as they were."""
+def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, figures: Mapping[str, Any]) -> None:
+    """Write the repaired set, without queries that have no positive, in mteb's format; ids are unchanged."""
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     rubric = context.done("judge").facts.get("rubric")
     benchmark = Benchmark(
@@ -316,9 +324,9 @@ def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, f
         scale=context.scale,
         relevant_from=context.relevant_from or 1,
         facts={
-            "weak_judges": found["heuristic"],
-            "judges": found["panel"],
-            "dependence": card_facts.warned(found["dependence"]),
+            "weak_judges": figures["heuristic"],
+            "judges": figures["panel"],
+            "dependence": card_facts.warned(figures["dependence"]),
             "prompts": [rubric] if rubric else [],
             "parts": card_facts.had_a_part(context),
             "repaired": LABELS if (cut := context.relevant_from or 1) == 1 else f"{LABELS} {SCORES.format(cut)}",
@@ -331,47 +339,47 @@ def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, f
 
 
 def _page(
-    config: Config, context: Context, found: Mapping[str, Any], compared: pl.DataFrame, counts: pl.DataFrame
+    config: Config, context: Context, figures: Mapping[str, Any], compared: pl.DataFrame, counts: pl.DataFrame
 ) -> str:
-    """Return the page; of the documents only the beginnings of its examples are held."""
+    """Return the page; of the corpus, only excerpts of example documents are held."""
     worst = page.worst(counts, config.worst)
     pairs = page.examples(compared, worst, config.examples)
-    wanted = set(pairs["doc_id"])
+    doc_ids = set(pairs["doc_id"])
     corpus = TableCorpus(context.folder("diversify"))
     passages = {
         doc.doc_id: run_figures.excerpt(doc.shown(), config.excerpt)
         for batch in corpus.batches()
         for doc in batch
-        if doc.doc_id in wanted
+        if doc.doc_id in doc_ids
     }
-    asked = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
-    cards = page.cards(worst, pairs, counts, asked, passages)
-    return page.page(found, cards, context.language, context.scale)
+    texts = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    cards = page.cards(worst, pairs, counts, texts, passages)
+    return page.page(figures, cards, context.language, context.scale)
 
 
-def _notes(found: Mapping[str, Any]) -> list[str]:
-    """Return what must be known before a figure is used."""
-    notes = [f"WARNING: {said}" for said in found["dependence"]["warnings"]]
-    if found["heuristic"]:
+def _notes(figures: Mapping[str, Any]) -> list[str]:
+    """Return notes on the use of the figures."""
+    notes = [f"WARNING: {warning}" for warning in figures["dependence"]["warnings"]]
+    if figures["heuristic"]:
         notes.append("all judges are heuristics: the means show the machinery and are no evidence about the labels")
-    if found["queries"] < FEW:
+    if figures["queries"] < FEW:
         notes.append(f"with fewer than {FEW} queries the intervals are too narrow")
-    if lost := found["unknown"]["labels"]:
+    if lost := figures["unknown"]["labels"]:
         notes.append(
             f"{lost:,} labels name texts that are not there, and are in no figure: see `unknown` in audit.json"
         )
-    if lines := found["masking"]["patched"]:
+    if lines := figures["masking"]["patched"]:
         notes.append(
             f"{lines:,} lines of the patch are about texts that masking made equal to others or took more than a third "
             "of, so the panel did not see what they said: see `curate show mask/altered`"
         )
-    old = [each["sample"] for each in found["corrected"] if each["outdated"]]
+    old = [sample["sample"] for sample in figures["corrected"] if sample["outdated"]]
     notes += [f"the sample {name!r} was drawn of other verdicts and corrects nothing" for name in old]
     return notes
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check that equal and similar texts are kept; return what systems are scored and what people said."""
+    """Check that duplicates are retained; return the identities of systems and the digests of reviews."""
     diversify = context.settings.get("diversify")
     if context.duplicates != "keep" or not isinstance(diversify, Mapping) or diversify.get("enabled") is not False:
         raise ConfigError(
@@ -381,8 +389,8 @@ def fingerprint(config: Config, context: Context) -> Json:
     pool = context.settings.get("pool")
     if isinstance(pool, Mapping) and pool.get("queries"):
         raise ConfigError("audit: found pool.queries, expected all queries judged; take a sample with ingest.sample")
-    desks = [*_desks(context), *relevance_desks(context.run)]  # these tell of the judges too
-    answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in desks}
+    samples = [*_desks(context), *relevance_desks(context.run)]  # these are about the judges too
+    answers: dict[str, Json] = {sample.sample.design.name: sample.digest for sample in samples}
     scores: dict[str, Json] = {} if context.relevant_from is None else {"relevant_from": context.relevant_from}
     systems = {name: build.retriever(context, name).identity for name in config.systems}
     return {"systems": systems, "answers": answers, **scores}

@@ -1,4 +1,4 @@
-"""`curate check circular`: what each judge of a run gains by judging itself."""
+"""`curate check circular`: self-preference of the judges of a run."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -31,34 +31,32 @@ def circular(
 
     work = open_run(None, run)
     with bars() as (work.progress, work.tell):
-        found: Figures = check(work, CircularityOptions(fourth, other or ()))
-    said = [*found["warnings"], *caveats(found, _queries(found))]
-    answer(found, _text(found, said), as_json=as_json, warnings=said)
+        figures: Figures = check(work, CircularityOptions(fourth, other or ()))
+    warnings = [
+        *figures["warnings"],
+        *caveats(figures, min((judge["queries"] for judge in figures["judges"]), default=None)),
+    ]
+    answer(figures, _text(figures, warnings), as_json=as_json, warnings=warnings)
 
 
-def _queries(found: Figures) -> int | None:
-    """Return the fewest queries that a judge was scored on; None where none was."""
-    return min((each["queries"] for each in found["judges"]), default=None)
-
-
-def _text(found: Figures, said: list[str]) -> Iterator[str]:
+def _text(figures: Figures, warnings: list[str]) -> Iterator[str]:
     from curate.commands.check.circular import means
 
-    instead = f"with {found['fourth']} in its place" if found["fourth"] else "without it"
-    yield f"each judge's grades as a ranking, under labels of its panel (`{found['policy']}`) and {instead}"
+    instead = f"with {figures['fourth']} in its place" if figures["fourth"] else "without it"
+    yield f"each judge's grades as a ranking, under labels of its panel (`{figures['policy']}`) and {instead}"
     rows = [
         {
-            "judge": each["judge"],
-            "family": each["family"],
-            "queries": each["queries"],
-            "own panel": each["within"],
-            instead: each["without"],
-            "effect": ranged(each["effect"]),
-            "ranks": f"{each['ranks']:+d}",
-            "warned": "yes" if each["warned"] else "no",
+            "judge": judge["judge"],
+            "family": judge["family"],
+            "queries": judge["queries"],
+            "own panel": judge["within"],
+            instead: judge["without"],
+            "effect": ranged(judge["effect"]),
+            "ranks": f"{judge['ranks']:+d}",
+            "warned": "yes" if judge["warned"] else "no",
         }
-        for each in found["judges"]
+        for judge in figures["judges"]
     ]
     yield as_table(rows, digits=3) if rows else "no judge is scored under both"
     yield means()
-    yield from said
+    yield from warnings

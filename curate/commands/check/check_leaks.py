@@ -1,4 +1,4 @@
-"""`curate check leaks`: whether a training set knows the test set."""
+"""`curate check leaks`: overlap of a training set with a test set."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,11 +30,14 @@ def leaks(
     from curate.view.progress import bars
     from curate.view.text import leaking
 
-    given = {"leaks.encoder": encoder, "leaks.queries": t}
+    settings = {"leaks.encoder": encoder, "leaks.queries": t}
     with bars() as (progress, _):
-        found: dict[str, Any] = check(train, test, [*assigned(given), *(assign or [])], out, progress)
-    lines = [f"{found['train_queries']:,} training queries, {found['test_queries']:,} test queries", leaking(found)]
-    lines += [as_table(found["nearest"], digits=3)] if found["nearest"] else []
-    leaking_rows = found["leaking_queries"] or found["leaking_pairs"]
-    said = f"{train} leaks into {test}; `curate train-set` removes such queries and pairs"
-    answer(found, lines, as_json=as_json, failed=CheckFailed(said) if leaking_rows else None)
+        figures: dict[str, Any] = check(train, test, [*assigned(settings), *(assign or [])], out, progress)
+    lines = [
+        f"{figures['train_queries']:,} training queries, {figures['test_queries']:,} test queries",
+        leaking(figures),
+    ]
+    lines += [as_table(figures["nearest"], digits=3)] if figures["nearest"] else []
+    leaking_rows = figures["leaking_queries"] or figures["leaking_pairs"]
+    message = f"{train} leaks into {test}; `curate train-set` removes such queries and pairs"
+    answer(figures, lines, as_json=as_json, failed=CheckFailed(message) if leaking_rows else None)

@@ -1,4 +1,4 @@
-"""`curate check mask`: people read a sample of the masked texts, or decide on what the residual scan lists."""
+"""`curate check mask`: sheets for a sample of masked texts, or decisions on residual PII."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -67,33 +67,33 @@ def mask(
 
     folder, kinds = run_folder(run), paper.kinds(formats)
     if files:
-        done = checks.take_back(folder, files, sample, assessor)
+        result = checks.take_back(folder, files, sample, assessor)
     else:
         people = [name.strip() for name in assessors.split(",") if name.strip()]
-        desk = checks.desk(folder, Wish(size, most, people, seed), sample, new=new)
+        answers = checks.desk(folder, Wish(size, most, people, seed), sample, new=new)
         if serve and as_json:
             raise ConfigError("found --serve and --json, expected one of them; the page shows what it saves")
         if serve:
-            serve_page(desk, port=port, tell=typer.echo)
+            serve_page(answers, port=port, tell=typer.echo)
             return
-        done = checks.exchange(desk, folder, kinds)
-    for result in done.taken:
-        for problem in result.problems:
-            notice(f"{result.file}, {problem}; held back")
-    data = {**done.figures, "sheets": done.sheets, "longer_than_a_cell": done.long}
-    answer(data, _lines(done), as_json=as_json)
+        result = checks.exchange(answers, folder, kinds)
+    for sheet in result.taken:
+        for problem in sheet.problems:
+            notice(f"{sheet.file}, {problem}; held back")
+    figures = {**result.figures, "sheets": result.sheets, "longer_than_a_cell": result.long}
+    answer(figures, _lines(result), as_json=as_json)
 
 
-def _lines(done: "MaskResult") -> Iterator[str]:
+def _lines(result: "MaskResult") -> Iterator[str]:
     from curate.commands.check.mask_sample import MASKED
 
-    figures: Figures = done.figures
-    for path in done.sheets:
+    figures: Figures = result.figures
+    for path in result.sheets:
         yield f"sheet: {path}"
-    if done.long:
-        yield f"{done.long:,} texts are longer than a cell of a spreadsheet shows; read them with --serve"
-    for taken in done.taken:
-        yield f"{taken.file}: {taken.assessor}: {taken.answers:,} answers, {taken.new:,} of them new"
+    if result.long:
+        yield f"{result.long:,} texts are longer than a cell of a spreadsheet shows; read them with --serve"
+    for sheet in result.taken:
+        yield f"{sheet.file}: {sheet.assessor}: {sheet.answers:,} answers, {sheet.new:,} of them new"
     yield f"sample {figures['sample']}: {figures['read']:,} of {figures['rows']:,} texts read"
     if figures["outdated"]:
         yield "the stage `mask` gives other texts by now: this is about those that were drawn; --new draws again"
@@ -112,17 +112,17 @@ def _lines(done: "MaskResult") -> Iterator[str]:
             for row in figures["strata"]
         ]
     )
-    yield f"texts in which personal data is left: {_said(figures['leak'])}"
+    yield f"texts in which personal data is left: {_interval(figures['leak'])}"
     if any(row["stratum"].endswith(MASKED) for row in figures["strata"]):
-        yield f"texts in which something else was masked, of all: {_said(figures['changed'])}"
-        yield f"the same, of those in which anything was masked: {_said(figures['changed_of_masked'])}"
+        yield f"texts in which something else was masked, of all: {_interval(figures['changed'])}"
+        yield f"the same, of those in which anything was masked: {_interval(figures['changed_of_masked'])}"
     if figures["faulty"]:
-        yield "not clean: " + ", ".join(f"{row} ({said})" for row, said in figures["faulty"].items())
+        yield "not clean: " + ", ".join(f"{row} ({answer})" for row, answer in figures["faulty"].items())
     if figures["contradictions"]:
         yield "called changed, but nothing was masked there: " + ", ".join(figures["contradictions"])
 
 
-def _said(figure: Figures | None) -> str:
+def _interval(figure: Figures | None) -> str:
     """Return a figure in words: `0 of 100: at most 3.7 % at 95 %`."""
     if figure is None:
         return "not defined until a text of every stratum is read"

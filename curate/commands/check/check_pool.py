@@ -1,4 +1,4 @@
-"""`curate check pool`: what the pool of a finished run holds, and what it lacks."""
+"""`curate check pool`: contribution of the retrievers of a run, and relevant documents outside its pool."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,62 +38,62 @@ def pool(
     from curate.view.progress import bars
 
     folder = run_folder(run)
-    asked = PoolOptions(run_file or (), subset, split, below or (), depth)
+    options = PoolOptions(run_file or (), subset, split, below or (), depth)
     with bars() as (progress, _):
-        found: Figures = check(folder, asked, progress)
-    answer(found, _text(found, folder), as_json=as_json, warnings=caveats(found, found["queries"]))
+        figures: Figures = check(folder, options, progress)
+    answer(figures, _text(figures, folder), as_json=as_json, warnings=caveats(figures, figures["queries"]))
 
 
-def _text(found: Figures, run: Path) -> Iterator[str]:
+def _text(figures: Figures, run: Path) -> Iterator[str]:
     yield (
-        f"{found['relevant']:,} relevant pairs of {found['queries']:,} queries, labels of `{found['labels']}`; "
+        f"{figures['relevant']:,} relevant pairs of {figures['queries']:,} queries, labels of `{figures['labels']}`; "
         "intervals resample queries, 95 %"
     )
-    yield from too_few(found["queries"])
-    if found["heuristic"]:
+    yield from too_few(figures["queries"])
+    if figures["heuristic"]:
         yield HEURISTIC
-    yield from _leave_one_out(found)
-    yield from _positions(found)
-    yield from _capture(found)
-    yield from _below(found["below"])
-    yield from _saturation(found, run)
-    yield from _systems(found["systems"])
+    yield from _leave_one_out(figures)
+    yield from _positions(figures)
+    yield from _capture(figures)
+    yield from _below(figures["below"])
+    yield from _saturation(figures, run)
+    yield from _systems(figures["systems"])
 
 
-def _leave_one_out(found: Figures) -> Iterator[str]:
-    depth = found["depth"]
+def _leave_one_out(figures: Figures) -> Iterator[str]:
+    depth = figures["depth"]
     yield f"\nLeave one retriever out (pooled to depth {depth['low']}-{depth['high']}, median {depth['median']})"
     rows = [
         {
-            "without": left["retriever"],
-            "found": left["found"],
-            "it alone": left["alone"],
-            "share": ranged(left["share"]),
-            "queries lost": left["lost"],
-            "tau-b of the order": ranged(left["tau"]),
+            "without": retriever["retriever"],
+            "found": retriever["found"],
+            "it alone": retriever["alone"],
+            "share": ranged(retriever["share"]),
+            "queries lost": retriever["lost"],
+            "tau-b of the order": ranged(retriever["tau"]),
         }
-        for left in found["leave_one_out"]
+        for retriever in figures["leave_one_out"]
     ]
     yield as_table(rows)
     if depth["low"] == 0:
         yield "of some queries the pool holds no ranking whole, so nobody is credited there; see --depth"
-    if found["beyond_depth"]:
-        yield f"{found['beyond_depth']:,} relevant pairs lie below that depth: fusion filled up the pool with them"
+    if figures["beyond_depth"]:
+        yield f"{figures['beyond_depth']:,} relevant pairs lie below that depth: fusion filled up the pool with them"
     changes = [
         {
-            "without": left["retriever"],
+            "without": retriever["retriever"],
             "nDCG@10 of": change["system"],
             "all labels": ranged(change["ndcg"]),
             "without it": ranged(change["without"]),
             "change": ranged(change["change"]),
         }
-        for left in found["leave_one_out"]
-        for change in left["changes"]
+        for retriever in figures["leave_one_out"]
+        for change in retriever["changes"]
     ]
     yield as_table(changes)
 
 
-def _positions(found: Figures) -> Iterator[str]:
+def _positions(figures: Figures) -> Iterator[str]:
     yield "\nRelevant documents by position in the pool"
     yield as_table(
         [
@@ -106,14 +106,14 @@ def _positions(found: Figures) -> Iterator[str]:
                 "so far": band["cumulated"],
                 "a query": band["a_query"],
             }
-            for band in found["by_position"]
+            for band in figures["by_position"]
         ],
         digits=2,
     )
 
 
-def _capture(found: Figures) -> Iterator[str]:
-    capture = found["capture"]
+def _capture(figures: Figures) -> Iterator[str]:
+    capture = figures["capture"]
     yield "\nWhat no retriever found, from how many retrievers found the others"
     if capture is None:
         yield "not defined: it takes two retrievers and a relevant document"
@@ -121,14 +121,14 @@ def _capture(found: Figures) -> Iterator[str]:
     by = ", ".join(f"{count:,} by {times}" for times, count in enumerate(capture["by"], start=1))
     yield f"{capture['found']:,} found within the depth: {by}"
     yield f"at least {ranged(capture['missed'], 0)} more relevant; at most {ranged(capture['share'])} of all were found"
-    if found["beyond_depth"]:
-        yield f"{found['beyond_depth']:,} of those are in the pool, below the depth"
+    if figures["beyond_depth"]:
+        yield f"{figures['beyond_depth']:,} of those are in the pool, below the depth"
     yield (
         "a lower bound, because retrievers are dependent: what one finds easily, the others find easily too. "
         f"Chao's (1987), {capture['chao']:,.0f}, takes them for equals and can be too high"
     )
-    for one, other, figure in capture["pairs"]:
-        yield f"Chapman, {one} and {other}: {ranged(figure, 0)} relevant in all, if they were independent"
+    for first, second, total in capture["pairs"]:
+        yield f"Chapman, {first} and {second}: {ranged(total, 0)} relevant in all, if they were independent"
 
 
 def _below(samples: Sequence[Figures]) -> Iterator[str]:
@@ -154,22 +154,27 @@ def _below(samples: Sequence[Figures]) -> Iterator[str]:
         yield f"share of all relevant pairs that is in the pool, by {sample['source']}: {ranged(sample['recall'])}"
 
 
-def _saturation(found: Figures, run: Path) -> Iterator[str]:
-    late, whole = found["unsaturated"], found["whole_corpus_in_the_pool"]
+def _saturation(figures: Figures, run: Path) -> Iterator[str]:
+    late, exhausted = figures["unsaturated"], figures["whole_corpus_in_the_pool"]
     yield f"\n{len(late):,} queries still yield relevant documents in the last fifth of their pool"
-    if whole:
-        yield f"{whole:,} more do, but their pool is the whole corpus"
+    if exhausted:
+        yield f"{exhausted:,} more do, but their pool is the whole corpus"
     if late:
         rows = [
-            {"query": each["query_id"], "pool": each["pool"], "relevant": each["relevant"], "last fifth": each["late"]}
-            for each in late
+            {
+                "query": query["query_id"],
+                "pool": query["pool"],
+                "relevant": query["relevant"],
+                "last fifth": query["late"],
+            }
+            for query in late
         ]
         yield as_table(rows[:NAMED])
         if len(rows) > NAMED:
             yield f"... and {len(rows) - NAMED:,} more, see --json"
-        more = found["deepen"]
+        deeper = figures["deepen"]
         yield "deepen the pool; only pairs that are new are judged, and paid:"
-        yield f"  curate pool --run {run} --set pool.size={more['size']} --set pool.depth={more['depth']}"
+        yield f"  curate pool --run {run} --set pool.size={deeper['size']} --set pool.depth={deeper['depth']}"
         yield f"  curate judge --run {run} --plan"
 
 
@@ -183,12 +188,12 @@ def _systems(systems: Sequence[Figures]) -> Iterator[str]:
                 "condensed": ranged(system["condensed"]),
                 "no answer": system["absent"],
                 **{
-                    key: value
-                    for at in system["depths"]
-                    for key, value in (
-                        (f"judged@{at['k']}", ranged(at["judged"])),
-                        (f"holes@{at['k']}", at["holes"]),
-                        (f"in doubt@{at['k']}", at["doubtful"]),
+                    key: figure
+                    for depth in system["depths"]
+                    for key, figure in (
+                        (f"judged@{depth['k']}", ranged(depth["judged"])),
+                        (f"holes@{depth['k']}", depth["holes"]),
+                        (f"in doubt@{depth['k']}", depth["doubtful"]),
                     )
                 },
             }

@@ -1,4 +1,4 @@
-"""`curate check mask --residual`: the places that may have been missed, one by one, and what people decide on them."""
+"""`curate check mask --residual`: list residual PII, and take decisions on it."""
 
 import getpass
 import re
@@ -13,7 +13,6 @@ from curate.core.errors import ConfigError
 from curate.view.answers import answer
 
 if TYPE_CHECKING:
-    from curate.ask.residual_decisions import Decision
     from curate.commands.check.residual import Listing, ResidualPlace
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
@@ -27,104 +26,99 @@ def residual(
 
     (mask, accept), (mask_all, accept_all) = map(_numbers, numbers), map(_names, reasons)
     orders = ResidualDecisions(mask, accept, mask_all, accept_all, by or getpass.getuser())
-    found = listing(run)
+    spans = listing(run)
     if orders:
-        made = decide(found, orders)
-        found = listing(run)
+        decisions = decide(spans, orders)
+        spans = listing(run)
         if not as_json:
-            typer.echo("\n".join(_decided(made, found)))
+            masked = sum(decision.decision == "mask" for decision in decisions)
+            typer.echo(f"{masked:,} places will be masked by the next run, {len(decisions) - masked:,} were accepted")
+            typer.echo("\n".join(_ending(spans)))
             return
-    answer(_figures(found), _lines(found), as_json=as_json)
-    if not as_json and found.open() and sys.stdin.isatty() and sys.stdout.isatty():
-        _ask(found, orders.by)
+    figures = {"places": [entry.row() for entry in spans.places], "counts": spans.counts(), "gone": spans.gone}
+    answer(figures, _lines(spans), as_json=as_json)
+    if not as_json and spans.open() and sys.stdin.isatty() and sys.stdout.isatty():
+        _ask(spans, orders.by)
 
 
-def _numbers(given: str) -> list[int]:
+def _numbers(text: str) -> list[int]:
     """Return the numbers in a list such as `1,4-6`; ConfigError for anything else."""
-    found: list[int] = []
-    for part in filter(None, re.split(r"[,\s]+", given)):
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
+    numbers: list[int] = []
+    for span in filter(None, re.split(r"[,\s]+", text)):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", span)
         if match is None:
-            raise ConfigError(f"found {part!r}, expected numbers of the list such as 1,4-6")
+            raise ConfigError(f"found {span!r}, expected numbers of the list such as 1,4-6")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise ConfigError(f"found {part!r}, expected a range from the lower number on, such as {last}-{first}")
-        found += range(first, last + 1)
-    return found
+            raise ConfigError(f"found {span!r}, expected a range from the lower number on, such as {last}-{first}")
+        numbers += range(first, last + 1)
+    return numbers
 
 
-def _names(given: Sequence[str]) -> list[str]:
-    return [name.strip() for each in given for name in each.split(",") if name.strip()]
+def _names(lists: Sequence[str]) -> list[str]:
+    return [name.strip() for names in lists for name in names.split(",") if name.strip()]
 
 
-def _lines(found: "Listing") -> Iterator[str]:
+def _lines(listing: "Listing") -> Iterator[str]:
     """Yield the places with their surroundings, those of a reason together."""
     from curate.commands.check.residual import excerpts
 
-    shown = excerpts(found)
-    for reason, states in found.counts().items():
-        said = ", ".join(f"{count:,} {state}" for state, count in states.items() if count)
-        yield f"{reason}: {sum(states.values()):,} places ({said})"
-        for place in found.places:
-            if place.reason == reason:
-                yield f"{_where(place)}  {shown.get(place.number, '')}".rstrip()
-    yield from _ending(found)
+    excerpt_by_number = excerpts(listing)
+    for reason, states in listing.counts().items():
+        counts = ", ".join(f"{count:,} {state}" for state, count in states.items() if count)
+        yield f"{reason}: {sum(states.values()):,} places ({counts})"
+        for entry in listing.places:
+            if entry.reason == reason:
+                yield f"{_where(entry)}  {excerpt_by_number.get(entry.number, '')}".rstrip()
+    yield from _ending(listing)
 
 
-def _where(place: "ResidualPlace") -> str:
-    at = "-" if place.start is None else f"{place.start}-{place.end}"
-    return f"{place.number:>5}  {place.table}  {place.id}  {place.field}  {at}  {place.state}"
+def _where(entry: "ResidualPlace") -> str:
+    span = "-" if entry.start is None else f"{entry.start}-{entry.end}"
+    return f"{entry.number:>5}  {entry.table}  {entry.id}  {entry.field}  {span}  {entry.state}"
 
 
-def _ending(found: "Listing") -> Iterator[str]:
-    left = len(found.open())
-    if found.gone:
-        yield f"{found.gone:,} decisions belong to places that are no more, and count no more"
-    if not found.places:
+def _ending(listing: "Listing") -> Iterator[str]:
+    n_open = len(listing.open())
+    if listing.gone:
+        yield f"{listing.gone:,} decisions belong to places that are no more, and count no more"
+    if not listing.places:
         yield "nothing looks like personal data any more"
-    elif found.allowed:
-        yield f"{left:,} places are open, and mask.residual: allow lets them pass"
-    elif left:
-        first, reason = found.open()[0].number, found.open()[0].reason
-        yield f"{left:,} places are open; decide by number (--mask {first}, --accept {first}) or by reason (--mask-all "
+    elif listing.allowed:
+        yield f"{n_open:,} places are open, and mask.residual: allow lets them pass"
+    elif n_open:
+        first, reason = listing.open()[0].number, listing.open()[0].reason
+        yield (
+            f"{n_open:,} places are open; decide by number (--mask {first}, --accept {first}) or by reason (--mask-all "
+        )
         yield f"{reason!r}, --accept-all {reason!r}): each place once"
     else:
         yield "every place is decided: give the command again that was stopped, and it goes on"
 
 
-def _decided(made: "Sequence[Decision]", found: "Listing") -> Iterator[str]:
-    masked = sum(each.decision == "mask" for each in made)
-    yield f"{masked:,} places will be masked by the next run, {len(made) - masked:,} were accepted"
-    yield from _ending(found)
-
-
-def _figures(found: "Listing") -> dict[str, object]:
-    return {"places": [place.row() for place in found.places], "counts": found.counts(), "gone": found.gone}
-
-
-def _ask(found: "Listing", by: str) -> None:
-    """Ask about every open place; an answer is written down before the next question."""
+def _ask(entries: "Listing", by: str) -> None:
+    """Ask about every open place; an answer is stored before the next question, so that `q` loses none."""
     from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
 
-    shown, passed = excerpts(found), set[int]()
+    excerpt_by_number, skipped = excerpts(entries), set[int]()
     typer.echo(_ASKED)
-    while left := [place for place in found.open() if place.number not in passed]:
-        place = left[0]
-        typer.echo(f"{_where(place)}  {place.reason}  {shown[place.number]}")
+    while remaining := [entry for entry in entries.open() if entry.number not in skipped]:
+        entry = remaining[0]
+        typer.echo(f"{_where(entry)}  {entry.reason}  {excerpt_by_number[entry.number]}")
         typed = typer.prompt("m/a/M/A/s/q", prompt_suffix=" ").strip()
-        given = {
-            "m": ResidualDecisions(mask=[place.number], by=by),
-            "a": ResidualDecisions(accept=[place.number], by=by),
-            "M": ResidualDecisions(mask_all=[place.reason], by=by),
-            "A": ResidualDecisions(accept_all=[place.reason], by=by),
+        decision = {
+            "m": ResidualDecisions(mask=[entry.number], by=by),
+            "a": ResidualDecisions(accept=[entry.number], by=by),
+            "M": ResidualDecisions(mask_all=[entry.reason], by=by),
+            "A": ResidualDecisions(accept_all=[entry.reason], by=by),
         }.get(typed)
         if typed == "q":
             break
         if typed == "s":
-            passed.add(place.number)
-        elif given is None:
+            skipped.add(entry.number)
+        elif decision is None:
             typer.echo(_ASKED)
         else:
-            decide(found, given)
-            found = listing(found.run)
-    typer.echo("\n".join(_ending(found)))
+            decide(entries, decision)
+            entries = listing(entries.run)
+    typer.echo("\n".join(_ending(entries)))

@@ -1,7 +1,7 @@
-"""Circularity of a run's judges: how much the ranking by a judge's own grades gains by the judge sitting on the panel.
+"""Self-preference of the judges of a run, from grades of the run and the ledger; nothing is sent.
 
-Everything is computed from grades that the run and the ledger hold, and nothing is sent. The figures are also written
-to `checks/circular.json` of the run folder, from where report page, card and evaluation take them.
+The figures are also written to `checks/circular.json` of the run folder, from which report, dataset card and evaluation
+read them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,31 +44,31 @@ class CircularityOptions:
 
 
 def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
-    """Return the self-favour of every judge of a run's panel as plain values, and write it to `checks/circular.json`.
+    """Return the self-preference of every judge of a run's panel, and write it to `checks/circular.json`.
 
-    With a cascade only pairs count that every judge was to grade, with `fourth` only those that it graded.
+    With a cascade, only pairs that every judge was to grade count; with `fourth`, only those that it graded.
     """
-    wanted = asked or CircularityOptions()
+    options = asked or CircularityOptions()
     with locked(run.folder), enough_space(run.folder):
         context, config = run.beside("consensus"), run.pipeline.sections["judge"]
         assert isinstance(config, JudgeConfig)
         identities = read_json(context.folder("judge") / "panel.json")
         panel = sorted(identities)
-        _refuse(wanted, panel)
-        ratings, pairs = _ratings(config, context, wanted)
-        rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, wanted.fourth)
-        kin = families(identities, context.definitions.get("judges", {}))
+        _refuse(options, panel)
+        ratings, pairs = _ratings(config, context, options)
+        rows = self_favour(ratings, panel, context.policy, context.scale, context.seed, options.fourth)
+        family_by_judge = families(identities, context.definitions.get("judges", {}))
         graded = ratings.drop_nulls("grade").group_by("judge").len().sort("judge")
         figures: dict[str, Json] = {
             "made_from": circularity.made_from(context.folder("judge"), context.policy),
             "policy": voting.name_of(context.policy),
             "heuristic": heuristic(context),
-            "fourth": wanted.fourth,
-            "others": list(wanted.others),
+            "fourth": options.fourth,
+            "others": list(options.others),
             "pairs": ratings.select(PAIR).n_unique(),
             "pool": pairs,
             "graded": dict(graded.iter_rows()),
-            "judges": [_plain(row, kin) for row in rows],
+            "judges": [_plain(row, family_by_judge) for row in rows],
             "not_scored": [name for name in panel if name not in {row.judge for row in rows}],
         }
         figures["warnings"] = list(_warnings(figures))
@@ -77,69 +77,71 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
     return figures
 
 
-def _refuse(wanted: CircularityOptions, panel: Sequence[str]) -> None:
-    """Raise ConfigError for a judge who has two parts, and for a panel from which nobody can be left out."""
-    twice = [name for name in wanted.named if name in panel or (name == wanted.fourth and name in wanted.others)]
-    if twice:
+def _refuse(options: CircularityOptions, panel: Sequence[str]) -> None:
+    """Raise ConfigError for a judge in two roles, and for a panel of one judge without a replacement."""
+    in_two_roles = [
+        name for name in options.named if name in panel or (name == options.fourth and name in options.others)
+    ]
+    if in_two_roles:
         raise ConfigError(
-            f"check circular: found {', '.join(twice)} in two parts, expected judges outside of the panel "
+            f"check circular: found {', '.join(in_two_roles)} in two parts, expected judges outside of the panel "
             f"({', '.join(panel)}), each in one; name others with --fourth and --other"
         )
-    if len(panel) < 2 and not wanted.fourth:
+    if len(panel) < 2 and not options.fourth:
         raise ConfigError(
             f"check circular: found a panel of one judge ({', '.join(panel)}), from which nobody can be left out; "
             "name a judge with grades for this pool that takes its place: --fourth NAME"
         )
 
 
-def _ratings(config: JudgeConfig, context: Context, wanted: CircularityOptions) -> tuple[pl.DataFrame, int]:
-    """Return the grades of panel, fourth and others on the pairs that count, and how many pairs the pool has."""
+def _ratings(config: JudgeConfig, context: Context, options: CircularityOptions) -> tuple[pl.DataFrame, int]:
+    """Return the grades of panel, fourth and others on the pairs that count, and the number of pairs in the pool."""
     pool = context.read("pool", "pool").select(PAIR)
-    mine = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
-    found = pl.concat([mine, *_recorded(config, context, wanted.named)])
+    panel_ratings = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
+    ratings = pl.concat([panel_ratings, *_recorded(config, context, options.named)])
     if config.cascade is not None:
-        found = found.join(cascade.sample(pool, config.cascade_sample, SAMPLED, context.seed), on=PAIR, how="semi")
-    if wanted.fourth:
-        graded = found.filter(pl.col("judge") == wanted.fourth).drop_nulls("grade")
-        found = found.join(graded, on=PAIR, how="semi")
-    return found, len(pool)
+        ratings = ratings.join(cascade.sample(pool, config.cascade_sample, SAMPLED, context.seed), on=PAIR, how="semi")
+    if options.fourth:
+        graded = ratings.filter(pl.col("judge") == options.fourth).drop_nulls("grade")
+        ratings = ratings.join(graded, on=PAIR, how="semi")
+    return ratings, len(pool)
 
 
 def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield the ratings that the ledger, or its own file, holds of each judge; ConfigError if there is none."""
+    """Yield the ratings of each judge from the ledger or the judge's file; ConfigError for a judge without a grade."""
     if not names:
         return
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         run = seating.seated(config.model_copy(update={"models": tuple(names)}), context, ledger)
-        for seat in run.seats:
-            rows = run.table.snapshot(seat).select(*PAIR, "judge", "grade", "status")
+        for judge in run.seats:
+            rows = run.table.snapshot(judge).select(*PAIR, "judge", "grade", "status")
             if rows["grade"].null_count() == len(rows):
                 raise ConfigError(
-                    f"check circular: found no grade of {seat.name!r} for the pairs of this pool, expected some in the "
-                    "ledger or in a file of its own; let it judge them in another run folder first (`curate judge "
-                    f"--run OTHER --models {seat.name}`), or name another judge"
+                    f"check circular: found no grade of {judge.name!r} for the pairs of this pool, expected some in "
+                    "the ledger or in a file of its own; let it judge them in another run folder first (`curate judge "
+                    f"--run OTHER --models {judge.name}`), or name another judge"
                 )
             yield rows
 
 
-def _plain(row: SelfFavour, kin: Mapping[str, str | None]) -> Json:
+def _plain(row: SelfFavour, family_by_judge: Mapping[str, str | None]) -> Json:
     """Return a row for JSON, rounded so that a last bit cannot make two runs differ."""
-    plain: dict[str, Any] = asdict(row) | {"family": kin[row.judge]}
-    plain["effect"] = {name: _rounded(each) for name, each in plain["effect"].items()}
-    return {name: _rounded(each) for name, each in plain.items()}
+    plain: dict[str, Any] = asdict(row) | {"family": family_by_judge[row.judge]}
+    plain["effect"] = {name: _rounded(number) for name, number in plain["effect"].items()}
+    return {name: _rounded(figure) for name, figure in plain.items()}
 
 
-def _rounded(value: Any) -> Json:  # noqa: ANN401 - figures of any kind
-    return round(value, 6) if isinstance(value, float) else cast("Json", value)
+def _rounded(figure: Any) -> Json:  # noqa: ANN401 - figures of any kind
+    return round(figure, 6) if isinstance(figure, float) else cast("Json", figure)
 
 
 def _warnings(figures: Mapping[str, Any]) -> Iterator[str]:
-    for each in figures["judges"]:
-        if each["warned"]:
-            effect = each["effect"]
+    for judge in figures["judges"]:
+        if judge["warned"]:
+            effect = judge["effect"]
             yield (
-                f"{each['judge']} gains {effect['value']:.3f} nDCG@10 ({effect['low']:.3f} to {effect['high']:.3f}) by "
-                "judging itself: scores of it, and of models that share its base, are too high on these labels"
+                f"{judge['judge']} gains {effect['value']:.3f} nDCG@10 ({effect['low']:.3f} to {effect['high']:.3f}) "
+                "by judging itself: scores of it, and of models that share its base, are too high on these labels"
             )
     for name in figures["not_scored"]:
         yield f"{name}: no query has a relevant document with it and without it, so its circularity is not known"

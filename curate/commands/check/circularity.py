@@ -1,9 +1,11 @@
-"""Circularity: how much a judge's own grades, used as a ranking, gain by the judge sitting on the panel.
+"""Self-preference of judges: how much nDCG@10 a judge's own ranking gains from the judge's vote on the panel.
 
-A judge's grades order the documents of a query (ties by id). Its score under labels of the panel, less that under
-labels in which it has no part, less the same change of rankings that have no part in either, is what it gains by
-judging itself. The figure is descriptive: its interval resamples queries, and there is no test. Rankings of models that
-share a base with a judge gain too, so that a warning is a reason to look and its absence no proof.
+A difference in differences. A judge's grades rank the documents of each query. Its ranking is scored twice: with labels
+of the panel, and with labels of a reference panel in which another judge replaces it, or nobody. The change, less the
+mean change of control rankings (by judges that vote in neither panel), is the effect.
+
+The effect is descriptive, with a bootstrap interval over queries. Rankings by models of the judge's family gain as
+well; the absence of a warning does not rule self-preference out.
 """
 
 import math
@@ -18,37 +20,38 @@ from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import PAIR, Policy
-from curate.stats.bootstrap import Figure, divided, measured, resamples
+from curate.stats.bootstrap import Figure, averages, divided, resamples
 from curate.stats.significance import holm
 from curate.stats.tally import Floats
 
 DEPTH = 10
+"""Cutoff of nDCG."""
 LEAST = 0.05
-"""nDCG@10 that an effect must reach to be warned of."""
+"""Smallest effect with a warning, in nDCG@10."""
 CHANCE = 0.025
-"""Share of resamples without an effect, by Holm over the judges, below which the interval excludes none."""
+"""Largest Holm-adjusted p with a warning: one-sided, the lower tail of a 95 % interval."""
 DRAWS = 2_000
 
 
 @dataclass(frozen=True)
 class SelfFavour:
-    """What one judge gains by being on the panel."""
+    """Self-preference of one judge."""
 
     judge: str
     replaced_by: str | None
-    """Judge that took its place; None where it was left out."""
+    """None if the reference panel leaves the judge out."""
     queries: int
-    """That have a relevant document under both panels."""
+    """Number of queries with a relevant document under both panels; the scores are means over them."""
     within: float
-    """nDCG@10 of the judge's own ranking under its panel."""
+    """nDCG@10 of the judge's ranking with labels of the panel."""
     without: float
-    """The same under the other one."""
+    """nDCG@10 of the same ranking with labels of the reference panel."""
     effect: Figure
-    """Change of that score, less the mean change of the others."""
+    """`within` - `without`, less the mean of this difference over the control rankings."""
     ranks: int
-    """Places by which the judge stands higher among all rankings under its own panel."""
+    """Positions gained among the rankings of all judges, from the reference panel to the panel."""
     warned: bool
-    """Whether the interval, by Holm over the judges, lies above 0 and the effect is at least `LEAST`."""
+    """Whether the effect is at least `LEAST`, with a Holm-adjusted p of at most `CHANCE`."""
 
 
 def self_favour(
@@ -59,103 +62,106 @@ def self_favour(
     seed: int,
     fourth: str | None = None,
 ) -> list[SelfFavour]:
-    """Return a row per judge of the panel, in its order.
+    """Return the self-preference of the judges in `panel`, in this order, without those that no query can score.
 
-    `ratings` has query_id, doc_id, judge, grade, also of judges outside of the panel. With `fourth`, one of those, it
-    takes the judge's place; without it the judge is left out, which is blind where the others are stricter or laxer in
-    the same way. Rankings subtracted are those by judges outside of both panels; where there are none, by the others of
-    the panel. A declared rule is for a number of judges, so it needs a fourth (ConfigError, also for a fourth of the
-    panel or one without ratings). Judges that no query can be scored for have no row.
+    `ratings` has the columns query_id, doc_id, judge and grade, also of judges outside the panel. `fourth` is a rated
+    judge outside the panel that replaces each judge in turn. Without it, the judge is left out; the effect then stays
+    hidden where the other judges are stricter, or more lenient, in the same way.
+
+    Control rankings are those of judges outside both panels, or of the other panel members if there are none.
+    ConfigError if `fourth` is on the panel or unrated, or if `policy` is a ConsensusRule and `fourth` is missing: a
+    rule fixes the number of judges.
     """
-    known = ratings.drop_nulls("grade")["judge"].unique().to_list()
-    if fourth is not None and (fourth in panel or fourth not in known):
+    rated_judges = ratings.drop_nulls("grade")["judge"].unique().to_list()
+    if fourth is not None and (fourth in panel or fourth not in rated_judges):
         raise ConfigError(f"circular: {fourth!r} cannot take a judge's place; name one with ratings, not of the panel")
     if fourth is None and isinstance(policy, ConsensusRule):
         raise ConfigError("circular: a declared rule is for all its judges; name one to take a place: --fourth NAME")
-    rankings = _Rankings.of(ratings, known, scale)
-    own = rankings.scores(voting.decide(ratings, panel, policy, scale))
+    rankings = _Rankings.of(ratings, rated_judges, scale)
+    panel_ndcg = rankings.scores(voting.decide(ratings, panel, policy, scale))
     rows = []
     for judge in panel:
-        other = [name for name in panel if name != judge] + ([fourth] if fourth else [])
-        outside = [name for name in known if name not in {*panel, fourth}] or [n for n in panel if n != judge]
-        changed = rankings.scores(voting.decide(ratings, other, policy, scale))
-        rows.append(_change(judge, own, changed, rankings.judges, outside, fourth, seed))
-    return _warned([row for row in rows if row is not None])
+        reference_panel = [name for name in panel if name != judge] + ([fourth] if fourth else [])
+        controls = [name for name in rated_judges if name not in {*panel, fourth}] or [n for n in panel if n != judge]
+        reference_ndcg = rankings.scores(voting.decide(ratings, reference_panel, policy, scale))
+        row = _change(judge, panel_ndcg, reference_ndcg, rankings.judges, controls, fourth, seed)
+        if row is not None:
+            rows.append(row)
+    adjusted = holm([p for _, p in rows]) if rows else []
+    return [
+        replace(row, warned=p <= CHANCE and (row.effect.value or 0.0) >= LEAST)
+        for (row, _), p in zip(rows, adjusted, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class _Rankings:
-    """Every judge's ranking of every query's documents."""
+    """Rankings of the rated documents of each query, one by each judge."""
 
     judges: list[str]
     ranks: pl.DataFrame
-    """query_id, doc_id, and a rank per judge."""
+    """query_id, doc_id, and a column per judge: the document's rank, from 1."""
 
     @classmethod
     def of(cls, ratings: pl.DataFrame, judges: Sequence[str], scale: Scale) -> "_Rankings":
-        places = {label: place for place, label in enumerate(scale.labels)}
-        table = voting.votes(ratings, sorted(judges), scale)  # sorted by query and document: ties go by id
-        ranked = [
+        grade_index = {label: index for index, label in enumerate(scale.labels)}
+        votes = voting.votes(ratings, sorted(judges), scale)  # sorted by query and document: ties go by id
+        ranks = [
             pl.col(judge)
-            .replace_strict(places, default=len(places), return_dtype=pl.Int64)
+            .replace_strict(grade_index, default=len(grade_index), return_dtype=pl.Int64)
             .rank("ordinal")
             .over("query_id")
             for judge in sorted(judges)
         ]
-        return cls(sorted(judges), table.select(*PAIR, *ranked))
+        return cls(sorted(judges), votes.select(*PAIR, *ranks))
 
     def scores(self, verdicts: pl.DataFrame) -> Floats:
-        """Return nDCG@10 of every judge's ranking by query, NaN without a relevant document; (queries, judges)."""
-        labels = verdicts.select(*PAIR, gain=(pl.col("verdict") == "relevant").cast(pl.Float64))
-        table = self.ranks.join(labels, on=PAIR, how="left", maintain_order="left").with_columns(
+        """Return nDCG@10 of binary gains, shape (queries, judges); NaN for a query without a relevant document."""
+        gains = verdicts.select(*PAIR, gain=(pl.col("verdict") == "relevant").cast(pl.Float64))
+        table = self.ranks.join(gains, on=PAIR, how="left", maintain_order="left").with_columns(
             pl.col("gain").fill_null(0.0)
         )
-        gained = [
+        dcg = [
             pl.when(pl.col(judge) <= DEPTH).then(pl.col("gain") / (pl.col(judge) + 1).log(2)).sum().alias(judge)
             for judge in self.judges
         ]
-        found = table.group_by("query_id", maintain_order=True).agg(pl.col("gain").sum(), *gained)
-        ideal = np.array([sum(1 / math.log2(r + 1) for r in range(1, DEPTH + 1) if r <= n) for n in found["gain"]])
-        return divided(found.select(self.judges).to_numpy(), ideal[:, None])
+        by_query = table.group_by("query_id", maintain_order=True).agg(pl.col("gain").sum(), *dcg)
+        ideal_dcg = np.array(
+            [sum(1 / math.log2(r + 1) for r in range(1, DEPTH + 1) if r <= n) for n in by_query["gain"]]
+        )
+        return divided(by_query.select(self.judges).to_numpy(), ideal_dcg[:, None])
 
 
 def _change(
     judge: str,
-    own: Floats,
-    changed: Floats,
+    panel_ndcg: Floats,
+    reference_ndcg: Floats,
     judges: Sequence[str],
-    outside: Sequence[str],
-    fourth: str | None,
+    controls: Sequence[str],
+    replaced_by: str | None,
     seed: int,
 ) -> tuple[SelfFavour, float] | None:
-    """Return a judge's row without its warning, and the share of resamples without an effect; None without a query."""
-    both = ~np.isnan(own[:, 0]) & ~np.isnan(changed[:, 0])
-    if not both.any():
+    """Return a judge's row, `warned` not yet set, and the one-sided bootstrap p of its effect; None without a query."""
+    # a query without a relevant document is NaN for every judge, so one column tells
+    is_scored = ~np.isnan(panel_ndcg[:, 0]) & ~np.isnan(reference_ndcg[:, 0])
+    if not is_scored.any():
         return None
-    at, others = judges.index(judge), [judges.index(name) for name in outside]
-    before, after = own[both], changed[both]
-    change = before - after
-    effect = change[:, at] - change[:, others].mean(axis=1)
-    sums = np.column_stack([np.ones(len(effect)), effect])
-    drawn = np.concatenate([resample @ effect for resample in resamples(len(effect), DRAWS, seed)])
-    means = before.mean(axis=0), after.mean(axis=0)
-    places = [int((mean > mean[at] + 1e-12).sum()) for mean in means]
-    found = SelfFavour(
+    column, control_columns = judges.index(judge), [judges.index(name) for name in controls]
+    scored_panel, scored_reference = panel_ndcg[is_scored], reference_ndcg[is_scored]
+    change = scored_panel - scored_reference
+    effect = change[:, column] - change[:, control_columns].mean(axis=1)
+    resampled_effects = np.concatenate([weights @ effect for weights in resamples(len(effect), DRAWS, seed)])
+    means = scored_panel.mean(axis=0), scored_reference.mean(axis=0)
+    # 1e-12: means that differ in their last bits are tied
+    positions = [int((mean > mean[column] + 1e-12).sum()) for mean in means]
+    row = SelfFavour(
         judge=judge,
-        replaced_by=fourth,
-        queries=int(both.sum()),
-        within=float(means[0][at]),
-        without=float(means[1][at]),
-        effect=measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)[0],
-        ranks=places[1] - places[0],
+        replaced_by=replaced_by,
+        queries=int(is_scored.sum()),
+        within=float(means[0][column]),
+        without=float(means[1][column]),
+        effect=averages([effect], seed)[0],
+        ranks=positions[1] - positions[0],
         warned=False,
     )
-    return found, float((1 + (drawn <= 0).sum()) / (1 + DRAWS))
-
-
-def _warned(rows: Sequence[tuple[SelfFavour, float]]) -> list[SelfFavour]:
-    chances = holm([chance for _, chance in rows]) if rows else []
-    return [
-        replace(row, warned=chance <= CHANCE and (row.effect.value or 0.0) >= LEAST)
-        for (row, _), chance in zip(rows, chances, strict=True)
-    ]
+    return row, float((1 + (resampled_effects <= 0).sum()) / (1 + DRAWS))  # add-one: an estimate from draws is never 0

@@ -1,4 +1,4 @@
-"""`curate check`: what the stages take for granted, looked at."""
+"""`curate check`: diagnostics of judges, pool, masking and train-test overlap."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,13 +66,13 @@ def judge(
         print_plan(work, work.consent, lambda: checks.planned(work, order), digits=4, as_json=as_json)
         return
     with bars() as (work.progress, work.tell):
-        found = checks.check(work, order)
-    warnings = [*found["warnings"], *too_few(found["queries"])]
-    lines = [f"{title}\n{as_table(rows, digits=3)}\n" for title, rows in tables(found)]
-    lines += ["\n".join([*effective(found), *warnings])]
-    gate = found["gate"]
+        figures = checks.check(work, order)
+    warnings = [*figures["warnings"], *too_few(figures["queries"])]
+    lines = [f"{title}\n{as_table(rows, digits=3)}\n" for title, rows in tables(figures)]
+    lines += ["\n".join([*effective(figures), *warnings])]
+    gate = figures["gate"]
     failed = gate["failed"] and not (allow_weak_judges or gate["allow_weak_judges"])
-    answer(found, lines, as_json=as_json, warnings=warnings, failed=_weak(gate["failed"]) if failed else None)
+    answer(figures, lines, as_json=as_json, warnings=warnings, failed=_weak(gate["failed"]) if failed else None)
 
 
 def _weak(judges: list[str]) -> "CheckFailed":

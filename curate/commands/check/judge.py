@@ -1,6 +1,6 @@
-"""Check the judges of a run: controls, position, repeatability, rubrics, strictness, and what they have in common.
+"""Diagnostics of the judges of a run: controls, position bias, repeatability, rubrics, strictness, shared errors.
 
-Without an order nothing is sent: all that the ledger holds is read, answers to earlier checks too.
+By default nothing is sent: the figures come from the ledger, answers to earlier checks included.
 """
 
 import math
@@ -38,23 +38,23 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What is asked; nothing by default."""
+    """What to ask the judges; nothing by default."""
 
     controls: bool = False
     """Ask for the controls."""
     positives: Path | None = None
-    """Known grades: query_id, doc_id, grade; without it those of the gate, else what people said in reviews."""
+    """File of known grades: query_id, doc_id, grade; default: that of the gate, else grades from reviews."""
     again: Sequence[str] = ()
     """reversed, alone, repeat."""
     rubrics: Sequence[str] = ()
     """Files, or names of packaged ones."""
     prompts: int = 50
-    """How many of each judge's prompts are asked again."""
+    """Number of prompts of each judge that are asked again."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Everything that a check works with."""
+    """Inputs shared by all diagnostics of a run."""
 
     order: JudgeOptions
     config: JudgeConfig
@@ -63,7 +63,7 @@ class Bench:
 
     @cached_property
     def seated(self) -> PanelRun:
-        """Return the panel at the pool."""
+        """Return the panel with its state for the pairs of the pool."""
         return replace(seating.seated(self.config, self.context, self.ledger), watched=False)
 
     @property
@@ -73,7 +73,7 @@ class Bench:
 
     @cached_property
     def people(self) -> pl.DataFrame:
-        """Return what people said: query_id, doc_id, grade, weight; empty if they said nothing."""
+        """Return human grades: query_id, doc_id, grade, weight; may be empty."""
         path = self.order.positives or self.config.gate.positives
         if path is None:
             return settled(self.context.run)
@@ -81,45 +81,48 @@ class Bench:
 
     @cached_property
     def trial(self) -> gate.ControlTrial | None:
-        """Return the panel before its controls; None without any."""
-        given = self.order.positives or self.config.gate.positives
-        pairs = (self.people if given else known(self.context.run)).select("query_id", "doc_id", "grade")
+        """Return the panel with its control pairs; None without any."""
+        path = self.order.positives or self.config.gate.positives
+        pairs = (self.people if path else known(self.context.run)).select("query_id", "doc_id", "grade")
         if pairs.is_empty() and not self.order.controls:
             return None
-        found = gate.before(pairs, self.seated)
+        trial = gate.before(pairs, self.seated)
         if self.order.controls:
-            found.need_positives(len(pairs))
-            if not found.panel.seats:
+            trial.need_positives(len(pairs))
+            if not trial.panel.seats:
                 raise ConfigError("--controls: all judges replay grades, expected one to ask; leave the option out")
-        return found
+        return trial
 
     @cached_property
     def askings(self) -> list[Asking]:
-        """Return what is asked again, kind by kind."""
+        """Return the repeated prompts, kind by kind."""
         rubrics = [repeat.load_rubric(name) for name in self.order.rubrics]
         kinds = repeat.checked(self.order.again)
         if not kinds and not rubrics:
             return []
         if not self.seated.paid():
             raise ConfigError("--again, --rubric: found no language model to ask, expected one; leave the options out")
-        found = repeat.askings(self.seated, kinds, rubrics, self.order.prompts)
-        order = list(dict.fromkeys(each.kind for each in found))
-        return sorted(found, key=lambda each: order.index(each.kind))
+        askings = repeat.askings(self.seated, kinds, rubrics, self.order.prompts)
+        order = list(dict.fromkeys(asking.kind for asking in askings))
+        return sorted(askings, key=lambda asking: order.index(asking.kind))
 
     def rounds(self) -> list[PanelRun]:
-        """Return who is asked, one after the other: within a round the judges are asked side by side."""
+        """Return the rounds of requests, in order; the judges of a round are asked concurrently."""
         trial = self.trial if self.order.controls else None
         by_kind = [list(group) for _, group in groupby(self.askings, key=lambda asking: asking.kind)]
         return [
             *([trial.asked()] if trial else []),
-            *(replace(self.seated, table=each[0].table, seats=[one.asked() for one in each]) for each in by_kind),
+            *(
+                replace(self.seated, table=askings[0].table, seats=[asking.asked() for asking in askings])
+                for askings in by_kind
+            ),
         ]
 
 
 def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
     """Return what the checks would send and cost, one row per check and judge; nothing is sent."""
     with _bench(run, order) as bench:
-        rows = [quote.row(each.table, seat) for each in bench.rounds() for seat in each.asked()]
+        rows = [quote.row(panel_run.table, judge) for panel_run in bench.rounds() for judge in panel_run.asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
     return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
 
@@ -143,43 +146,51 @@ def _bench(run: Run, order: JudgeOptions) -> Iterator[Bench]:
 
 
 def _ask(bench: Bench) -> None:
-    """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
+    """Send the requests that the ledger does not answer, after the checks of masking and consent."""
     rounds = bench.rounds()
-    asked = bench.seated.at(*(seat for each in rounds for seat in each.seats))
-    consent.need_masked(asked.seats, bench.context)
-    consent.need_consent(asked)
-    for each in rounds:
-        bench.ledger.note(rating.noted(each.table.pool))
-        collection.rate(each)
+    panel_run = bench.seated.at(*(judge for panel_round in rounds for judge in panel_round.seats))
+    consent.need_masked(panel_run.seats, bench.context)
+    consent.need_consent(panel_run)
+    for panel_round in rounds:
+        bench.ledger.note(rating.noted(panel_round.table.pool))
+        collection.rate(panel_round)
 
 
 def _figures(bench: Bench) -> dict[str, Any]:
-    table, seats = bench.seated.table, bench.seated.seats
-    base = {seat.name: table.snapshot(seat) for seat in seats}
-    passed = _controls(bench)
+    table, members = bench.seated.table, bench.seated.seats
+    base = {member.name: table.snapshot(member) for member in members}
+    accuracies = bench.trial.measured(bench.config.gate) if bench.trial else {}
+    if not bench.order.controls:
+        accuracies = {name: accuracy for name, accuracy in accuracies.items() if accuracy.value is not None}
     qrels, seed = bench.context.legacy_positives(), bench.context.seed
     judges: dict[str, dict[str, Json]] = {}
-    for seat in seats:
-        others = [rows for name, rows in base.items() if name != seat.name]
-        found = panel.judge(base[seat.name], others, bench.people, qrels, seed, bench.scale)
-        found["heuristic"] = "heuristic" in seat.judge.identity
-        found["controls"] = _plain(passed.get(seat.name))
-        found["prevalence"] = _prevalence(base[seat.name], passed.get(seat.name), bench)
-        found["again"] = _again(base[seat.name], [e for e in bench.askings if e.seat.name == seat.name], bench)
-        judges[seat.name] = found
-    kin = families({seat.name: seat.judge.identity for seat in seats}, bench.context.definitions.get("judges", {}))
+    for member in members:
+        others = [rows for name, rows in base.items() if name != member.name]
+        judge = panel.judge(base[member.name], others, bench.people, qrels, seed, bench.scale)
+        judge["heuristic"] = "heuristic" in member.judge.identity
+        judge["controls"] = _plain(accuracies.get(member.name))
+        judge["prevalence"] = _prevalence(base[member.name], accuracies.get(member.name), bench)
+        judge["again"] = _again(
+            base[member.name], [asking for asking in bench.askings if asking.seat.name == member.name], bench
+        )
+        judges[member.name] = judge
+    family_by_judge = families(
+        {member.name: member.judge.identity for member in members}, bench.context.definitions.get("judges", {})
+    )
     ratings = pl.concat(base.values())
-    both = panel.panel(ratings, list(base), bench.people, kin, seed, bench.scale)
-    both |= panel.kappas(_in_full(ratings, bench), list(base), bench.scale)
+    panel_figures = panel.panel(ratings, list(base), bench.people, family_by_judge, seed, bench.scale)
+    if bench.config.cascade is not None:  # every judge was to rate the pairs of the cascade's sample alone
+        ratings = ratings.join(bench.seated.sample(), on=["query_id", "doc_id"], how="semi")
+    panel_figures |= panel.kappas(ratings, list(base), bench.scale)
     plain: dict[str, Json] = {
         "judges": judges,
-        "panel": both,
+        "panel": panel_figures,
         "gate": {
             "floor": bench.config.gate.floor,
             "least": bench.config.gate.least,
-            "failed": gate.weak(passed) if passed else None,
+            "failed": gate.weak(accuracies) if accuracies else None,
             "allow_weak_judges": bench.config.allow_weak_judges,
-            "untested": gate.untested(passed, bench.config),
+            "untested": gate.untested(accuracies, bench.config),
         },
         "people": len(bench.people),
         "queries": table.pool.pairs["query_id"].n_unique(),
@@ -190,53 +201,42 @@ def _figures(bench: Bench) -> dict[str, Any]:
     return written
 
 
-def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
-    """Return the ratings of pairs that everybody was to rate: after a cascade, those of its sample."""
-    if bench.config.cascade is None:
-        return ratings
-    return ratings.join(bench.seated.sample(), on=["query_id", "doc_id"], how="semi")
-
-
-def _controls(bench: Bench) -> dict[str, Accuracy]:
-    """Return the accuracy on controls of each judge that answered some."""
-    found = bench.trial.measured(bench.config.gate) if bench.trial else {}
-    return {name: each for name, each in found.items() if bench.order.controls or each.value is not None}
-
-
-def _prevalence(base: pl.DataFrame, passed: Accuracy | None, bench: Bench) -> Json:
-    """Return the corrected share of relevant pairs, and whose grades the correction comes from."""
+def _prevalence(base: pl.DataFrame, accuracy: Accuracy | None, bench: Bench) -> Json:
+    """Return the share of relevant pairs, corrected by human grades, else by controls; None without either."""
     by_people = panel.against_people(base, bench.people, bench.context.seed, bench.scale)
     rates: dict[str, tuple[Estimate | None, Estimate | None]] = {}
     if by_people is not None:
         rates["people"] = by_people.sensitivity, by_people.specificity
-    if passed is not None:
-        rates["controls"] = passed.positives, passed.negatives
+    if accuracy is not None:
+        rates["controls"] = accuracy.positives, accuracy.negatives
     for source, (sensitivity, specificity) in rates.items():
-        found = panel.prevalence(base, sensitivity, specificity, bench.scale)
-        if isinstance(found, Mapping):
-            return {**found, "source": source}
+        estimate = panel.prevalence(base, sensitivity, specificity, bench.scale)
+        if isinstance(estimate, Mapping):
+            return {**estimate, "source": source}
     return None
 
 
-def _again(base: pl.DataFrame, mine: Sequence[Asking], bench: Bench) -> dict[str, Json]:
-    """Return what changed when a judge was asked again, by kind."""
-    found = {each.kind: position_bias.changes(base, each.said(), bench.context.seed, bench.scale) for each in mine}
-    kinds: dict[str, Json] = {kind: asdict(each) for kind, each in found.items()}
-    if "reversed" in found:
-        biased = position_bias.turned(found["reversed"], found.get("repeat"), bench.config.batch)
-        kinds["reversed"] = {**asdict(found["reversed"]), "biased": biased}
+def _again(base: pl.DataFrame, askings: Sequence[Asking], bench: Bench) -> dict[str, Json]:
+    """Return the changes between a judge's grades and its repeated ones, by kind."""
+    changes = {
+        asking.kind: position_bias.changes(base, asking.said(), bench.context.seed, bench.scale) for asking in askings
+    }
+    kinds: dict[str, Json] = {kind: asdict(change) for kind, change in changes.items()}
+    if "reversed" in changes:
+        biased = position_bias.turned(changes["reversed"], changes.get("repeat"), bench.config.batch)
+        kinds["reversed"] = {**asdict(changes["reversed"]), "biased": biased}
     return kinds
 
 
-def _plain(value: object) -> Json:
+def _plain(figure: object) -> Json:
     """Return figures as JSON has them, rounded so that a last bit cannot make two runs differ."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
-    assert value is None or isinstance(value, bool | int | str)
-    return value
+    if is_dataclass(figure) and not isinstance(figure, type):
+        return _plain(asdict(figure))
+    if isinstance(figure, Mapping):
+        return {str(key): _plain(entry) for key, entry in figure.items()}
+    if isinstance(figure, list | tuple):
+        return [_plain(entry) for entry in figure]
+    if isinstance(figure, float):
+        return round(figure, 6) if math.isfinite(figure) else None
+    assert figure is None or isinstance(figure, bool | int | str)
+    return figure

@@ -1,4 +1,4 @@
-"""Whether a training set leaks into a test set, of any two run folders or folders that `ingest` can read."""
+"""Train-test overlap of any two run folders, or folders that `ingest` can read."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from curate.runs.outputs import free_place
 from curate.system.files import write_json, write_table
 
 NAMED = 20
-"""Leaks that are listed, the nearest first; the table has all of them."""
+"""Number of leaks in the answer, the nearest first; the table has all."""
 
 
 class LeakOptions(Section):
-    """What a user may set."""
+    """Settings of the comparison."""
 
     leaks: Leaks = Leaks()
     encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
@@ -30,28 +30,28 @@ class LeakOptions(Section):
 def check(
     train: Path, test: Path, assignments: Sequence[str] = (), out: Path | None = None, progress: PaidProgress = quiet
 ) -> dict[str, Json]:
-    """Return what leaks from `test` into `train`, with the rule; the `leaks` table is written into `out` if given.
+    """Return the counts of leaks from `test` into `train`, with the rule; write the `leaks` table into `out` if given.
 
     `assignments` change the rule, such as `leaks.queries=0.9`, or define an encoder: `encoders.NAME={kind: dense, ..}`.
     """
-    asked = config.check(LeakOptions, config.override({}, assignments), "--set")
-    rule = asked.leaks
-    definitions = cast("Mapping[str, Mapping[str, Settings]]", {"encoders": asked.encoders})
+    options = config.check(LeakOptions, config.override({}, assignments), "--set")
+    rule = options.leaks
+    definitions = cast("Mapping[str, Mapping[str, Settings]]", {"encoders": options.encoders})
     if out is not None:
         free_place(out, [COMPARED])
     context = Context(run=train, out=train, home=home(), definitions=definitions, progress=progress)
-    one, other = splits.read(train), splits.read(test)
-    found = compare(one, other, rule, context)
+    train_split, test_split = splits.read(train), splits.read(test)
+    leaks = compare(train_split, test_split, rule, context)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write_table(out, "leaks", found)
+        write_table(out, "leaks", leaks)
         compared = {"train": splits.digests(train), "test": splits.digests(test)}
-        write_json(out / COMPARED, {**compared, **counts(found)})
-    worst = found.filter("removed").sort("similarity", "query_id", descending=[True, False]).head(NAMED)
+        write_json(out / COMPARED, {**compared, **counts(leaks)})
+    nearest = leaks.filter("removed").sort("similarity", "query_id", descending=[True, False]).head(NAMED)
     return {
-        "train_queries": len(one.queries),
-        "test_queries": len(other.queries),
+        "train_queries": len(train_split.queries),
+        "test_queries": len(test_split.queries),
         **rule.model_dump(),
-        **counts(found),
-        "nearest": worst.select(pl.exclude("removed")).to_dicts(),
+        **counts(leaks),
+        "nearest": nearest.select(pl.exclude("removed")).to_dicts(),
     }

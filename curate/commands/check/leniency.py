@@ -20,7 +20,7 @@ Marks = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Leniency:
-    """A judge's grades against a reference's; shares are 0 to 1, None where nothing was seen."""
+    """A judge's grades against a reference's; shares are 0 to 1, None without a pair."""
 
     pairs: int
     steps: Ratio | None
@@ -38,7 +38,7 @@ class Leniency:
 
 @dataclass(frozen=True)
 class Prevalence:
-    """The share of relevant pairs: as a judge has it, and corrected for its errors."""
+    """Share of relevant pairs: as judged (`apparent`), and corrected for the judge's errors, with its interval."""
 
     apparent: float
     value: float
@@ -47,24 +47,26 @@ class Prevalence:
 
 
 def against(pairs: pl.DataFrame, seed: int, scale: Scale) -> Leniency:
-    """Return how a judge grades against a reference: rows of query_id, grade, reference, and if need be weight.
+    """Compare a judge's grades with a reference's: columns query_id, grade, reference, and optionally weight.
 
-    A weight is how many pairs a row stands for (one over its probability in a sample); it goes into the shares, whose
-    intervals are Wilson's with Kish's effective size, (sum w)^2 / sum w^2.
+    A weight is one over the probability of a row in a sample. Only the shares are weighted; their intervals are
+    Wilson's with Kish's effective size, (sum w)^2 / sum w^2.
     """
     rows = pairs.drop_nulls(["grade", "reference"])
     weight = rows["weight"].to_numpy().astype(np.float64) if "weight" in rows.columns else np.ones(len(rows))
-    said, true = (sides_of(rows[name], scale) == 1 for name in ("grade", "reference"))
+    judged_relevant, relevant = (sides_of(rows[name], scale) == 1 for name in ("grade", "reference"))
     queries, grades = numbered(rows["query_id"]), rows["grade"].to_numpy()
-    counted = dict(zip(*_counts(rows), strict=True))
+    pair_counts = {
+        (grade, reference): n for grade, reference, n in rows.group_by("grade", "reference").len().iter_rows()
+    }
     return Leniency(
         pairs=len(rows),
         steps=mean(steps_of(rows["grade"], scale) - steps_of(rows["reference"], scale), queries, seed),
-        cut=mean(said.astype(np.float64) - true, queries, seed),
-        confusion=[[counted.get((one, two), 0) for two in scale.labels] for one in scale.labels],
-        precision={grade: share(weight, true, grades == grade) for grade in scale.labels},
-        sensitivity=share(weight, said, true),
-        specificity=share(weight, ~said, ~true),
+        cut=mean(judged_relevant.astype(np.float64) - relevant, queries, seed),
+        confusion=[[pair_counts.get((row, column), 0) for column in scale.labels] for row in scale.labels],
+        precision={grade: share(weight, relevant, grades == grade) for grade in scale.labels},
+        sensitivity=share(weight, judged_relevant, relevant),
+        specificity=share(weight, ~judged_relevant, ~relevant),
     )
 
 
@@ -73,50 +75,46 @@ def prevalence(
 ) -> Prevalence | None:
     """Return the share of relevant pairs corrected for a judge's errors (Rogan & Gladen 1978), with an interval.
 
-    (apparent + specificity - 1) / (sensitivity + specificity - 1), within 0 and 1; the interval is that of Lang &
-    Reiczigel (2014), which counts that the two rates are estimates themselves. The rates must have been
-    measured on pairs like these: those from easy controls correct too little. None if something was not measured, or if
-    the judge does no better than chance.
+    (apparent + specificity - 1) / (sensitivity + specificity - 1), clipped to [0, 1]; the interval is that of Lang &
+    Reiczigel (2014), which includes the sampling error of the two rates. The rates must come from pairs like these:
+    rates from easy controls correct too little. None without pairs or a rate, or if the judge is no better than chance.
     """
     if not pairs or sensitivity is None or specificity is None:
         return None
     youden = sensitivity.value + specificity.value - 1
     z = NormalDist().inv_cdf((1 + level) / 2)
-    hit, right = (
-        (each.value * each.effective + 1) / (each.effective + 2) if math.isfinite(each.effective) else each.value
-        for each in (sensitivity, specificity)
+    adjusted_sensitivity, adjusted_specificity = (
+        (rate.value * rate.effective + 1) / (rate.effective + 2) if math.isfinite(rate.effective) else rate.value
+        for rate in (sensitivity, specificity)
     )
-    gain = hit + right - 1
+    gain = adjusted_sensitivity + adjusted_specificity - 1
     if youden <= 0 or gain <= 0:
         return None
     apparent = relevant / pairs
-    seen = (relevant + z * z / 2) / (pairs + z * z)
-    middle = (seen + right - 1) / gain
+    adjusted_share = (relevant + z * z / 2) / (pairs + z * z)
+    center = (adjusted_share + adjusted_specificity - 1) / gain
     var_hit, var_right = (
-        hit * (1 - hit) / (sensitivity.effective + 2),
-        right * (1 - right) / (specificity.effective + 2),
+        adjusted_sensitivity * (1 - adjusted_sensitivity) / (sensitivity.effective + 2),
+        adjusted_specificity * (1 - adjusted_specificity) / (specificity.effective + 2),
     )
-    shift = 2 * z * z * (middle * var_hit - (1 - middle) * var_right)
-    spread = seen * (1 - seen) / (pairs + z * z) + middle**2 * var_hit + (1 - middle) ** 2 * var_right
+    shift = 2 * z * z * (center * var_hit - (1 - center) * var_right)
+    spread = (
+        adjusted_share * (1 - adjusted_share) / (pairs + z * z) + center**2 * var_hit + (1 - center) ** 2 * var_right
+    )
     half = z * math.sqrt(spread) / gain
-    value = _within((apparent + specificity.value - 1) / youden)
-    low, high = _within(middle + shift - half), _within(middle + shift + half)
-    return Prevalence(apparent, value, min(low, value), max(high, value))
-
-
-def _counts(rows: pl.DataFrame) -> tuple[list[tuple[str, str]], list[int]]:
-    counted = rows.group_by("grade", "reference").len()
-    return list(counted.select("grade", "reference").iter_rows()), counted["len"].to_list()
+    corrected = _within((apparent + specificity.value - 1) / youden)
+    low, high = _within(center + shift - half), _within(center + shift + half)
+    return Prevalence(apparent, corrected, min(low, corrected), max(high, corrected))
 
 
 def share(weight: Floats, hit: Marks, among: Marks) -> Estimate | None:
     """Return the weighted share of hits among some rows, with Kish's effective size; None without any."""
-    mine = weight[among]
-    total = float(mine.sum())
+    weights = weight[among]
+    total = float(weights.sum())
     if not total:
         return None
-    size = max(round(total**2 / float((mine**2).sum())), 1)
-    return wilson(size * float(mine[hit[among]].sum()) / total, size)
+    size = max(round(total**2 / float((weights**2).sum())), 1)
+    return wilson(size * float(weights[hit[among]].sum()) / total, size)
 
 
 def _within(share: float) -> float:

@@ -1,6 +1,6 @@
-"""How much personal data is left after masking, and how much else was masked, as people say who read a sample.
+"""Error rates of masking (missed PII, wrongly masked text), estimated from a sample that people read.
 
-Answers are appended beside the sample, as those of reviews are. The figures are also written to `checks/mask.json`.
+Answers are appended to the folder of the sample, as in reviews. The figures are also written to `checks/mask.json`.
 """
 
 from collections.abc import Sequence
@@ -18,46 +18,46 @@ from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import write_json
 
 LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
-"""Answers that say so."""
+"""Answers that report the error."""
 
 
 @dataclass(frozen=True)
 class MaskResult:
-    """What a check did."""
+    """Figures and files of a check."""
 
     figures: dict[str, Json]
     sheets: Sequence[Path] = ()
     """Files to fill in."""
     taken: Sequence[FileResult] = ()
-    """What came back."""
+    """Results of the sheets that were read."""
     long: int = 0
-    """Texts that are longer than a cell of a spreadsheet."""
+    """Number of texts longer than a spreadsheet cell."""
 
 
 def desk(run: Path, wish: Wish, number: int | None = None, *, new: bool = False) -> Desk:
-    """Return the sample that is meant, drawn if need be, with the answers to it."""
+    """Return the chosen sample, drawn if there is none, with the answers to it."""
     return Desk(opened(run, wish, number, new=new))
 
 
 def exchange(desk: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResult:
-    """Hand out the sheets of a sample, unless they are there already and perhaps filled in; say what is known."""
+    """Write the sheets of a sample, unless all exist (they may be filled in), and return the figures."""
     out = desk.sample.folder / "sheets"
-    there = [out / f"{person}.{kind}" for person in desk.assessors for kind in kinds]
-    if not all(path.is_file() for path in there):
+    sheets = [out / f"{person}.{kind}" for person in desk.assessors for kind in kinds]
+    if not all(path.is_file() for path in sheets):
         paper.hand_out(desk, out, kinds)
-    return MaskResult(check(run, desk), there, long=long(desk.sample))
+    return MaskResult(check(run, desk), sheets, long=long(desk.sample))
 
 
 def take_back(run: Path, files: Sequence[Path], number: int | None = None, assessor: str | None = None) -> MaskResult:
-    """Take the answers of sheets that came back, without rows that have a problem, and say what is known."""
-    back = Desk(opened(run, Wish(), number, returning=True))
-    taken = paper.take_back(back, files, assessor, keep_good_rows=True)
-    return MaskResult(check(run, back), taken=taken)
+    """Read the answers of returned sheets, without rows that have a problem, and return the figures."""
+    answers = Desk(opened(run, Wish(), number, returning=True))
+    results = paper.take_back(answers, files, assessor, keep_good_rows=True)
+    return MaskResult(check(run, answers), taken=results)
 
 
 @dataclass(frozen=True)
 class Read:
-    """What people said of the texts of one stratum."""
+    """Answers to the texts of one stratum."""
 
     stratum: str
     texts: int
@@ -70,27 +70,40 @@ class Read:
 
 
 def check(run: Path, desk: Desk) -> dict[str, Json]:
-    """Return what a sample says of a run's masked texts as far as it was read, and write it to `checks/mask.json`."""
+    """Return the figures of a run's masking from the answers so far, and write them to `checks/mask.json`."""
     design = desk.sample.design
     rows = list(desk.answered())
-    said = {row["row_id"]: settled for row, _, settled in rows if settled}
-    strata = {row["row_id"]: row["stratum"] for row, _, _ in rows}
-    parts = [
-        Read(each.name, each.size, [said[row] for row, name in strata.items() if name == each.name and row in said])
-        for each in design.strata
+    answers = {row["row_id"]: settled for row, _, settled in rows if settled}
+    stratum_by_row = {row["row_id"]: row["stratum"] for row, _, _ in rows}
+    strata = [
+        Read(
+            stratum.name,
+            stratum.size,
+            [answers[row] for row, name in stratum_by_row.items() if name == stratum.name and row in answers],
+        )
+        for stratum in design.strata
     ]
-    changed = [row for row, answer in said.items() if answer in CHANGED]
+    changed = [row for row, answer in answers.items() if answer in CHANGED]
     result: dict[str, Json] = {
         MADE_FROM: made_from(Context(run=run, out=run, home=home()), "mask"),
         "sample": int(desk.sample.folder.name),
         "outdated": design.facts["tables"] != state(run),
-        "rows": len(strata),
-        "read": len(said),
-        "texts": sum(part.texts for part in parts),
-        **shares(parts),
-        "strata": [_row(part) for part in parts],
-        "faulty": {row: answer for row, answer in said.items() if answer != "clean"},
-        "contradictions": [row for row in changed if not strata[row].endswith(MASKED)],
+        "rows": len(stratum_by_row),
+        "read": len(answers),
+        "texts": sum(stratum.texts for stratum in strata),
+        **shares(strata),
+        "strata": [
+            {
+                "stratum": stratum.stratum,
+                "texts": stratum.texts,
+                "read": len(stratum.answers),
+                "leak": _figure([stratum], LEAK),
+                "changed": _figure([stratum], CHANGED) if stratum.masked else None,
+            }
+            for stratum in strata
+        ],
+        "faulty": {row: answer for row, answer in answers.items() if answer != "clean"},
+        "contradictions": [row for row in changed if not stratum_by_row[row].endswith(MASKED)],
     }
     write_json(run / "checks" / "mask.json", result)
     return result
@@ -99,33 +112,28 @@ def check(run: Path, desk: Desk) -> dict[str, Json]:
 def shares(parts: Sequence[Read]) -> dict[str, Json]:
     """Return the shares of texts with a fault, each with its 95 % interval as `curate.stats.sample_estimates` has it.
 
-    `leak`: share of all texts in which personal data is left. `changed_of_masked`: share of the texts in which
-    something was masked, in which that was something else. `changed`: the same of all texts; where nothing was masked
-    nothing was changed, so it is the former times the share of masked texts. None where a stratum has texts and no
-    answer.
+    `leak`: share of all texts with PII left. `changed_of_masked`: share of texts with wrong masking among those with
+    any masking. `changed`: the same share among all texts; a text without masking has no wrong one, so it is
+    `changed_of_masked` times the share of masked texts. None if a stratum has texts but no answer.
     """
-    masked = [part for part in parts if part.masked]
+    masked = [stratum for stratum in parts if stratum.masked]
     of_masked = _figure(masked, CHANGED)
-    times = sum(part.texts for part in masked) / sum(part.texts for part in parts)
+    masked_share = sum(stratum.texts for stratum in masked) / sum(stratum.texts for stratum in parts)
     return {
         "leak": _figure(parts, LEAK),
         "changed": of_masked
-        and {**of_masked, **{name: round(times * of_masked[name], 6) for name in ("value", "low", "high")}},
+        and {**of_masked, **{name: round(masked_share * of_masked[name], 6) for name in ("value", "low", "high")}},
         "changed_of_masked": of_masked,
     }
 
 
-def _figure(parts: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
-    """Return a share with its interval, and how many of how many answers are hits."""
+def _figure(strata: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
+    """Return a share with its interval, and the numbers of hits and answers; None if a stratum has no answer."""
     counted = [
-        StratumCounts(part.texts, len(part.answers), sum(answer in fault for answer in part.answers)) for part in parts
+        StratumCounts(stratum.texts, len(stratum.answers), sum(answer in fault for answer in stratum.answers))
+        for stratum in strata
     ]
-    found = sample_estimates.share(counted)
-    if found is None:
+    estimate = sample_estimates.share(counted)
+    if estimate is None:
         return None
-    return {**found.bounds(6), "hits": int(sum(part.hits for part in counted)), "read": found.answered}
-
-
-def _row(part: Read) -> dict[str, Json]:
-    row: dict[str, Json] = {"stratum": part.stratum, "texts": part.texts, "read": len(part.answers)}
-    return {**row, "leak": _figure([part], LEAK), "changed": _figure([part], CHANGED) if part.masked else None}
+    return {**estimate.bounds(6), "hits": int(sum(stratum.hits for stratum in counted)), "read": estimate.answered}

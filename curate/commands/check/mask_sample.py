@@ -1,7 +1,7 @@
 """Draw a sample of a run's masked texts for people to read.
 
-It lies in `checks/mask/N` of the run folder, frozen with the texts as people read them. Strata are table and whether
-anything was masked, so that the few texts in which something was are not missed.
+It is stored in `checks/mask/N` of the run folder, with the texts as people read them. Strata are table and whether
+anything was masked, so that the few masked texts are not missed.
 """
 
 from collections import Counter
@@ -20,42 +20,42 @@ from curate.panel import sampling_design
 from curate.pii.masking import placeholder
 from curate.pipeline.pipeline import Pipeline
 from curate.review import Sample
-from curate.review.answers import checked
+from curate.review.desk import checked
 from curate.review.sample import Design, Stratum, name_row
 from curate.review.sheets.files import LIMIT
 from curate.system.files import frame, read_json, read_table
 
 SHARE = 0.01
 LEAST, MOST = 100, 2_000
-"""Bounds of the sample's size."""
+"""Bounds of the default size."""
 EACH = 10
 """Texts drawn from every stratum, or all that it has."""
 MASKED, PLAIN = "something masked", "nothing masked"
 _GUESSES = {MASKED: 0.1, PLAIN: 0.02}
-"""Anticipated share of texts with a fault, which decide how large a part of the sample a stratum gets."""
+"""Anticipated error rates, for the allocation of the sample to the strata."""
 _KEYS = {"queries": "query_id", "corpus": "doc_id"}
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a user wants drawn."""
+    """Settings of a sample."""
 
     size: int | None = None
-    """Texts; without it 1 % of all, between `LEAST` and `most`."""
+    """Number of texts; default: 1 % of all, between `LEAST` and `most`."""
     most: int = MOST
     assessors: Sequence[str] = field(default=("assessor",))
     seed: int | None = None
-    """Instead of the pipeline's."""
+    """None for the seed of the pipeline."""
 
     def of(self, texts: int) -> int:
-        """Return how many of so many texts are drawn."""
+        """Return the size of a sample from this number of texts."""
         return min(texts, self.size or min(self.most, max(LEAST, round(SHARE * texts))))
 
 
 def newest(run: Path) -> Sample | None:
     """Return the sample of a run that was drawn last; None if there is none."""
-    found = sorted(int(path.parent.name) for path in (run / "checks" / "mask").glob("[0-9]*/design.json"))
-    return numbered(run, found[-1]) if found else None
+    numbers = sorted(int(path.parent.name) for path in (run / "checks" / "mask").glob("[0-9]*/design.json"))
+    return numbered(run, numbers[-1]) if numbers else None
 
 
 def numbered(run: Path, number: int) -> Sample:
@@ -67,26 +67,25 @@ def numbered(run: Path, number: int) -> Sample:
 
 
 def opened(run: Path, wish: Wish, number: int | None = None, *, new: bool = False, returning: bool = False) -> Sample:
-    """Return the sample that is meant: by its number, else the newest; one is drawn if there is none that fits.
+    """Return a sample by its number, else the newest; draw one with `new`, or if the masked texts have changed since.
 
-    A sample fits while masking gives the texts that it was drawn from. `returning` draws none: what comes back belongs
-    to one that is there.
+    `returning` draws none: returned sheets belong to an existing sample.
     """
     if number is not None:
         return numbered(run, number)
-    found = newest(run)
+    last = newest(run)
     if returning:
-        if found is None:
+        if last is None:
             raise UserError(f"{run}: no sample was drawn yet; `curate check mask` draws one")
-        return found
-    fits = found is not None and found.design.facts["tables"] == state(run)
-    return draw(run, wish) if found is None or new or not fits else found
+        return last
+    fits = last is not None and last.design.facts["tables"] == state(run)
+    return draw(run, wish) if last is None or new or not fits else last
 
 
 def draw(run: Path, wish: Wish) -> Sample:
-    """Draw a sample of a run's masked texts and freeze it; the same wish of the same run draws the same texts.
+    """Draw a sample of a run's masked texts and store it; the same settings and run give the same texts.
 
-    Sizes are Neyman's, with at least `EACH` texts per stratum. DataError if the run has no masked texts.
+    Neyman allocation, with at least `EACH` texts per stratum. DataError if the run has no masked texts.
     """
     for person in wish.assessors:
         checked(person)
@@ -115,65 +114,65 @@ def draw(run: Path, wish: Wish) -> Sample:
 def _strata(run: Path) -> pl.DataFrame:
     """Return table, id and stratum of every masked text of a run, sorted."""
     spans = read_table(run / "mask", "spans").select("table", "id").unique().with_columns(found=True)
-    parts = [
+    tables = [
         pl.scan_parquet(run / "mask" / f"{table}.parquet").select(table=pl.lit(table), id=pl.col(key)).collect()
         for table, key in _KEYS.items()
     ]
-    placed = pl.concat(parts).join(spans, on=["table", "id"], how="left")
+    texts = pl.concat(tables).join(spans, on=["table", "id"], how="left")
     kind = pl.when(pl.col("found")).then(pl.lit(MASKED)).otherwise(pl.lit(PLAIN))
-    return placed.select("table", "id", stratum=pl.concat_str("table", kind, separator=", ")).sort("table", "id")
+    return texts.select("table", "id", stratum=pl.concat_str("table", kind, separator=", ")).sort("table", "id")
 
 
 def state(run: Path) -> str:
-    """Return what changes when masking gives other texts."""
+    """Return a digest of the masked tables and spans."""
     outputs = read_json(run / "mask" / "stage.json")["outputs"]
     return digest([outputs.get(f"{table}.parquet") for table in (*_KEYS, "spans")])
 
 
 def _drawn(texts: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.DataFrame:
-    """Return the texts that are drawn, with their probability, in the order in which they are read: by chance."""
-    places: list[int] = []
+    """Return the sampled texts with their sampling probability, in random reading order."""
+    sampled: list[int] = []
     rows = texts.with_row_index("at")
     for name, count in allocation.items():
-        own = rows.filter(pl.col("stratum") == name)["at"]
-        places += generator(seed, "check", "mask", name).sample(own.to_list(), count)
+        stratum_rows = rows.filter(pl.col("stratum") == name)["at"]
+        sampled += generator(seed, "check", "mask", name).sample(stratum_rows.to_list(), count)
     sizes = sampling_design.counts(texts)
     chance = pl.col("stratum").replace_strict({name: count / sizes[name] for name, count in allocation.items()})
-    mixed = shuffled(sorted(places), seed, "check", "mask", "order")
-    return rows[mixed].drop("at").with_columns(probability=chance.cast(pl.Float64))
+    reading_order = shuffled(sorted(sampled), seed, "check", "mask", "order")
+    return rows[reading_order].drop("at").with_columns(probability=chance.cast(pl.Float64))
 
 
 def _with_texts(run: Path, drawn: pl.DataFrame, language: str) -> list[dict[str, object]]:
-    """Return the drawn rows with what people read: the text, and how much of which kind was masked in it."""
+    """Return the sampled rows with the texts that people read: the masked text, and its masked kinds with counts."""
     read: dict[tuple[str, str], str] = {}
     for table, key in _KEYS.items():
-        wanted = drawn.filter(pl.col("table") == table)["id"].implode()
-        lazy = pl.scan_parquet(run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(wanted))
+        sampled_ids = drawn.filter(pl.col("table") == table)["id"].implode()
+        lazy = pl.scan_parquet(run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sampled_ids))
         for row in lazy.collect().iter_rows(named=True):
             read[table, row[key]] = shown(row.get("title", ""), row["text"])
-    found: dict[tuple[str, str], Counter[str]] = {}
+    masked_kinds: dict[tuple[str, str], Counter[str]] = {}
     for table, name, kind in read_table(run / "mask", "spans").select("table", "id", "kind").iter_rows():
         if (table, name) in read:
-            found.setdefault((table, name), Counter())[placeholder(kind, language)] += 1
+            masked_kinds.setdefault((table, name), Counter())[placeholder(kind, language)] += 1
     rows: list[dict[str, object]] = []
     for row in drawn.iter_rows(named=True):
         ids = (row["table"], row["id"])
-        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(found.get(ids, {}).items()))
-        kept = {name: row[name] for name in ("stratum", "probability")}
-        rows.append({**kept, "ids": list(ids), "texts": [read[ids], kinds], "votes": []})
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(masked_kinds.get(ids, {}).items()))
+        design_columns = {name: row[name] for name in ("stratum", "probability")}
+        rows.append({**design_columns, "ids": list(ids), "texts": [read[ids], kinds], "votes": []})
     return rows
 
 
 def _survey(rows: Sequence[Mapping[str, object]], design: Design) -> pl.DataFrame:
     people = list(design.assessors)
-    named: list[dict[str, object]] = []
-    for at, row in enumerate(rows):
+    survey: list[dict[str, object]] = []
+    for index, row in enumerate(rows):
         ids, texts = cast("list[str]", row["ids"]), cast("list[str]", row["texts"])
-        name = name_row(design.name, at + 1, ids, texts)
-        named.append({**row, "row_id": name, "assessors": [people[at % len(people)]]})
-    return frame("survey", named)
+        name = name_row(design.name, index + 1, ids, texts)
+        survey.append({**row, "row_id": name, "assessors": [people[index % len(people)]]})
+    return frame("survey", survey)
 
 
 def long(sample: Sample) -> int:
-    """Return how many texts of a sample are longer than what a spreadsheet shows of a cell."""
+    """Return how many texts of a sample are longer than a spreadsheet cell (`LIMIT` UTF-16 units)."""
     return sum(len(row.texts[0].encode("utf-16-le", "surrogatepass")) > 2 * LIMIT for row in sample.rows.values())

@@ -1,9 +1,8 @@
-"""Relevant documents below the cut of a pool, estimated from pairs that were drawn there at random and graded.
+"""Relevant documents outside a pool, estimated from a random sample of pairs that people graded.
 
-What is outside of the pool has two strata of known size: documents that some retriever gave, but that were not chosen,
-and all the others of the corpus. Rows are sorted into them and taken as a random sample of their stratum, so a
-file must hold a plain random sample of one or of both. Random documents that were planted into a review as controls
-are one.
+The pairs outside the pool form two strata of known size: documents that a retriever returned but that were not pooled,
+and the rest of the corpus. Graded pairs count as a random sample of their stratum, so a file must hold a simple random
+sample of one stratum or of both. Random documents that a review mixes in as controls are such a sample.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +33,7 @@ RETRIEVED, REST = "retrieved, not pooled", "not retrieved"
 
 @dataclass(frozen=True)
 class BelowCutStratum:
-    """One part of what is outside of the pool."""
+    """Estimate for one stratum of the pairs outside the pool."""
 
     stratum: str
     pairs: int
@@ -47,7 +46,7 @@ class BelowCutStratum:
 
 @dataclass(frozen=True)
 class Below:
-    """What one sample says of the relevant documents outside of the pool."""
+    """Estimates from one sample of pairs outside the pool."""
 
     source: str
     strata: tuple[BelowCutStratum, ...]
@@ -58,37 +57,39 @@ class Below:
 def estimates(
     run: Path, files: Sequence[Path], pool: pl.DataFrame, rankings: pl.DataFrame, qrels: pl.DataFrame
 ) -> list[Below]:
-    """Return what each file of grades, and the random documents of each reviewed sample of a run say."""
+    """Return the estimates from each file of grades, then from the random documents of each review of the run."""
     retrieved = rankings.select(PAIR).unique()
     queries = pool["query_id"].unique()
     everything = len(queries) * len(TableCorpus(run / "diversify"))
     union = len(pl.concat([retrieved, pool.select(PAIR)]).unique())
     sizes = {RETRIEVED: union - len(pool), REST: everything - union}
     inside = StratumCounts(len(pool), len(pool), len(qrels))
-    found, scale = [], read_scale(run / "judge")
+    results, scale = [], read_scale(run / "judge")
     for source, graded in (*_files(run, files, pool, scale), *_reviews(run, pool)):
-        placed = graded.join(retrieved.with_columns(known=True), on=PAIR, how="left")
+        in_strata = graded.join(retrieved.with_columns(known=True), on=PAIR, how="left")
         strata = [
             StratumCounts(size, len(rows), int(rows["grade"].is_in(list(scale.relevant)).sum()))
             for name, size in sizes.items()
-            for rows in [placed.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
+            for rows in [in_strata.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
         ]
-        named = tuple(
-            BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
-            for name, part in zip(sizes, strata, strict=True)
+        stratum_rows = tuple(
+            BelowCutStratum(
+                name, counts.size, counts.answered, int(counts.hits), _figure(survey.share([counts]), counts.size)
+            )
+            for name, counts in zip(sizes, strata, strict=True)
         )
-        found.append(Below(source, named, _figure(survey.recall([inside], strata))))
-    return found
+        results.append(Below(source, stratum_rows, _figure(survey.recall([inside], strata))))
+    return results
 
 
-def _figure(estimate: survey.Estimate | None, times: int = 1) -> Figure:
+def _figure(estimate: survey.Estimate | None, factor: int = 1) -> Figure:
     if estimate is None:
         return Figure(None)
-    return Figure(*(round(times * each, 6) for each in (estimate.value, estimate.low, estimate.high)))
+    return Figure(*(round(factor * bound, 6) for bound in (estimate.value, estimate.low, estimate.high)))
 
 
 def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield name and rows of every file; DataError if a pair stands twice, is in the pool, or not of the run."""
+    """Yield name and rows of every file; DataError for a pair that is repeated, in the pool, or not of the run."""
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
         rows = IdNames(run / "mask", home()).follow(known(path, scale)).rename({"expected": "grade"})
@@ -106,12 +107,12 @@ def _refuse(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
 
 
 def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield name and grades of the random documents in every review of pairs, where its design counts them alone."""
-    for desk in graded_desks(run):
-        design, facts = desk.sample.design, desk.sample.design.facts
+    """Yield name and graded random documents of every review whose controls are all random documents."""
+    for answers in graded_desks(run):
+        design, facts = answers.sample.design, answers.sample.design.facts
         if not facts.get("random") or facts["random"] != facts["controls"]:
             continue
-        rows = [(*row["ids"], grade) for row, _, grade in desk.answered() if grade and row["expected"] is not None]
+        rows = [(*row["ids"], grade) for row, _, grade in answers.answered() if grade and row["expected"] is not None]
         graded = pl.DataFrame(rows, dict.fromkeys((*PAIR, "grade"), pl.String), orient="row")
         # the pool may have grown since the sample was drawn: what came into it is no longer below
         outside = graded.join(pool, on=PAIR, how="anti")
@@ -122,32 +123,33 @@ def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]
 # Capture-recapture estimate of the relevant documents that no retriever found.
 
 Caught = npt.NDArray[np.bool_]
-"""Documents x retrievers: who found what."""
+"""Shape (documents, retrievers): whether the retriever returned the document."""
 
 
 @dataclass(frozen=True)
 class Capture:
-    """What retrievers' overlap says of the relevant documents that none of them found; figures are of all queries."""
+    """Capture-recapture figures, over all queries, for relevant documents that no retriever found."""
 
     retrievers: tuple[str, ...]
     found: int
-    """Relevant documents that some retriever found."""
+    """Number of relevant documents that at least one retriever found."""
     by: tuple[int, ...]
-    """How many of them exactly one, two, ... retrievers found."""
+    """Numbers of relevant documents that exactly 1, 2, ... retrievers found."""
     missed: Figure
-    """At least so many that none found."""
+    """Lower bound on the relevant documents that none found."""
     share: Figure
-    """At most this share of all relevant documents was found."""
+    """Upper bound on the share of relevant documents that were found."""
     chao: float | None
-    """Chao's bound on the missed ones, which takes the retrievers for equals; None for fewer than two."""
+    """Chao's bound on `missed`, which assumes retrievers of equal recall; None for fewer than two."""
     pairs: tuple[tuple[str, str, Figure], ...]
     """For every two retrievers, Chapman's estimate of all relevant documents."""
 
 
 def missed(alone: Floats, twice: Floats) -> Floats:
-    """Return at least how many were caught by no net: sum over pairs of z_j z_k / (f2 + 1).
+    """Return a lower bound on the documents that no net caught: sum over pairs of nets, z_j z_k / (f2 + 1).
 
-    `alone` has the documents that each net alone caught, shape (..., nets); `twice` those that exactly two did.
+    `alone` (z) counts the documents that only this net caught, shape (..., nets); `twice` (f2) those that exactly two
+    nets caught.
     """
     products = (alone.sum(axis=-1) ** 2 - (alone**2).sum(axis=-1)) / 2
     return np.asarray(products / (twice + 1))
@@ -170,10 +172,10 @@ def chao(once: float, twice: float, nets: int) -> float:
 
 
 def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], seed: int) -> Capture | None:
-    """Return what the overlap of retrievers says; None for fewer than two retrievers, or if nothing was found.
+    """Return the capture-recapture figures; None for fewer than two retrievers, or if nothing was found.
 
-    `caught` has a row per relevant document of a query; rows that none caught count for nothing. Intervals resample
-    queries.
+    `caught` has a row per relevant document of a query, with its query in `queries`; rows that no retriever caught are
+    ignored. Intervals resample queries.
     """
     count = len(retrievers)
     times = caught.sum(axis=1)
@@ -183,10 +185,10 @@ def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], s
     alone = caught & (times == 1)[:, None]
     both = np.stack([caught[:, j] & caught[:, k] for j, k in pairs], axis=1)
     columns = np.column_stack([times > 0, times == 2, alone, caught, both]).astype(np.float64)
-    _, row = np.unique(np.asarray(queries), return_inverse=True)
-    sums = np.zeros((int(row.max()) + 1, columns.shape[1]))
-    np.add.at(sums, row, columns)
-    figures = measured(sums, lambda each: _figures(each, pairs, count), seed)
+    _, query_index = np.unique(np.asarray(queries), return_inverse=True)
+    sums = np.zeros((int(query_index.max()) + 1, columns.shape[1]))
+    np.add.at(sums, query_index, columns)
+    figures = measured(sums, lambda query_sums: _figures(query_sums, pairs, count), seed)
     by = tuple(int((times == n).sum()) for n in range(1, count + 1))
     return Capture(
         retrievers=tuple(retrievers),
@@ -201,8 +203,8 @@ def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], s
 
 def _figures(sums: Floats, pairs: Sequence[tuple[int, int]], count: int) -> Floats:
     """Return the bound, the share found, and Chapman's estimates, from the columns that `capture` adds up."""
-    found, twice, alone = sums[..., 0], sums[..., 1], sums[..., 2 : 2 + count]
-    each, both = sums[..., 2 + count : 2 + 2 * count], sums[..., 2 + 2 * count :]
+    caught, twice, alone = sums[..., 0], sums[..., 1], sums[..., 2 : 2 + count]
+    by_net, both = sums[..., 2 + count : 2 + 2 * count], sums[..., 2 + 2 * count :]
     least = missed(alone, twice)
-    estimates = [chapman(each[..., j], each[..., k], both[..., n]) for n, (j, k) in enumerate(pairs)]
-    return np.stack([least, divided(found, found + least), *estimates], axis=-1)
+    estimates = [chapman(by_net[..., j], by_net[..., k], both[..., n]) for n, (j, k) in enumerate(pairs)]
+    return np.stack([least, divided(caught, caught + least), *estimates], axis=-1)

@@ -1,4 +1,4 @@
-"""Diagnostics of judges from the ratings of a panel, without a call: strictness, errors in common, clones, places."""
+"""Diagnostics of judges from the ratings of a panel: strictness, shared errors, position bias; nothing is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -31,44 +31,46 @@ def judge(
     seed: int,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return what the ratings of one judge tell, against the others of its panel, people, and a legacy set's positives.
+    """Return the figures of one judge, against the others of its panel, people, and the original positives.
 
     `base` and `others` have query_id, doc_id, grade (and slot); `people` query_id, doc_id, grade, weight.
     """
     rated = base.drop_nulls("grade")
     relevant = int(rated["grade"].is_in(list(scale.relevant)).sum())
-    beside = rest(base, others, scale)
+    joined = rest(base, others, scale)
     return {
         "rated": len(rated),
         "relevant": _plain(wilson(relevant, len(rated))),
         "position": asdict(position_bias.slots(base, seed, scale)),
-        "strictness": strictness(beside, seed, scale),
-        "against_panel": asdict(leniency.against(beside, seed, scale)),
+        "strictness": strictness(joined, seed, scale),
+        "against_panel": asdict(leniency.against(joined, seed, scale)),
         "against_people": _plain(against_people(base, people, seed, scale)),
         "legacy": legacy(base, positives, scale),
     }
 
 
 def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int, scale: Scale) -> Leniency | None:
-    """Return how a judge grades against people; None if they graded nothing that it rated."""
+    """Compare a judge's grades with people's; None if they have no graded pair in common."""
     pairs = base.select(*PAIR, "grade").join(people.rename({"grade": "reference"}), on=PAIR)
     return leniency.against(pairs, seed, scale) if len(pairs.drop_nulls("grade")) else None
 
 
 def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
-    """Return a judge's grades beside the others': query_id, grade, reference, others.
+    """Join a judge's grades with those of the other judges: query_id, grade, reference, others.
 
-    `reference` is the grade that all others give, None where they differ or one has none; `others` the mean of theirs
-    in steps, None where no other has one.
+    `reference` is the unanimous grade of the others, None if they differ or one is missing; `others` is their mean in
+    steps, None if none has a grade.
     """
     table = base.select(*PAIR, "grade")
     names = [f"other {number}" for number in range(len(others))]
-    for name, other in zip(names, others, strict=True):
-        table = table.join(other.select(*PAIR, pl.col("grade").alias(name)), on=PAIR, how="left", maintain_order="left")
+    for name, ratings in zip(names, others, strict=True):
+        table = table.join(
+            ratings.select(*PAIR, pl.col("grade").alias(name)), on=PAIR, how="left", maintain_order="left"
+        )
     if not names:
         return table.select("query_id", "grade", reference=pl.lit(None, pl.String), others=pl.lit(None, pl.Float64))
-    known = position_bias.steps(scale)
-    steps = [pl.col(name).replace_strict(known, return_dtype=pl.Float64) for name in names]
+    step_by_grade = position_bias.steps(scale)
+    steps = [pl.col(name).replace_strict(step_by_grade, return_dtype=pl.Float64) for name in names]
     agreed = pl.all_horizontal(pl.col(name) == pl.col(names[0]) for name in names)
     reference = pl.when(agreed).then(names[0])
     return table.select("query_id", "grade", reference=reference, others=pl.mean_horizontal(steps))
@@ -82,7 +84,7 @@ def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Json:
 
 
 def legacy(base: pl.DataFrame, positives: pl.DataFrame, scale: Scale) -> Json:
-    """Return the share of a legacy set's positives that a judge finds relevant; they are noisy, so it gates nothing."""
+    """Return the share of the original positives that a judge finds relevant; they are noisy, so no gate uses it."""
     graded = base.join(positives.select(PAIR), on=PAIR, how="semi").drop_nulls("grade")["grade"]
     return _plain(wilson(int(graded.is_in(list(scale.relevant)).sum()), len(graded)))
 
@@ -103,19 +105,21 @@ def panel(
     seed: int,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return how right unanimous grades are by people, and what `judge_errors.in_common` says of the judges."""
+    """Return the accuracy of unanimous grades, by people, and the figures of `in_common` on shared errors."""
     votes = voting.votes(ratings, names, scale)
     codes = voting.coded(votes, names, scale)
-    said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
-    read = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
+    human_grades = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
+    human_labels = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
     return {
-        "unanimous_as_people": _plain(unanimous(codes, said["grade"], said["weight"].to_numpy(), scale)),
-        **in_common(ratings, names, read, families, seed, scale),
+        "unanimous_as_people": _plain(
+            unanimous(codes, human_grades["grade"], human_grades["weight"].to_numpy(), scale)
+        ),
+        **in_common(ratings, names, human_labels, families, seed, scale),
     }
 
 
 def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> dict[str, Json]:
-    """Return Fleiss' kappa of a panel, on the grades and on the cut; None for a cut that the scale does not have."""
+    """Return Fleiss' kappa of a panel, on grades and on binary labels; None for the latter if no grade is relevant."""
     codes = voting.codes(ratings, names, scale)
     return {
         "kappa": agreement.summary(tally(codes, len(scale.labels))).fleiss,
@@ -124,9 +128,9 @@ def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> dict[st
 
 
 def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats, scale: Scale) -> Estimate | None:
-    """Return the share of pairs with one grade by the whole panel on which people gave that grade; None without any.
+    """Return the share of unanimously graded pairs on which people gave the same grade; None without any.
 
-    `weight` is how many pairs of the pool one that people graded stands for.
+    `weight` is one over the probability with which a pair was sampled for people.
     """
     agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
     first = np.array(scale.labels)[codes[:, 0]]

@@ -1,7 +1,7 @@
-"""How good a run's pool is: what one retriever alone gives, what lies deeper, what was missed, what a run file meets.
+"""Quality of a run's pool: unique contribution of retrievers, saturation, missed documents, coverage of run files.
 
-Everything is computed from the tables of a finished run, and nothing is sent. The figures are also written to
-`checks/pool.json` of the run folder.
+Computed from the tables of a finished run; nothing is sent. The figures are also written to `checks/pool.json` of the
+run folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,21 +29,21 @@ from curate.system.files import write_json
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """What a user wants to know beside the run's own tables."""
+    """Additional inputs of a pool check."""
 
     runs: Sequence[Path] = ()
     """Rankings of other systems: TREC runs, or mteb's predictions."""
     subset: str | None = None
     split: str | None = None
     below: Sequence[Path] = ()
-    """Grades of pairs that were drawn by chance from below the cut."""
+    """Files of graded random pairs from outside the pool."""
     depth: int | None = None
-    """Depth to which a retriever is credited; None for the depth to which the pool holds every ranking whole."""
+    """Rank to which a retriever is credited; None for the depth to which the pool contains every ranking."""
 
 
 def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
     """Return all figures of a run's pool as plain mappings, and write them to `checks/pool.json`."""
-    wanted = asked or PoolOptions()
+    options = asked or PoolOptions()
     pipeline = Pipeline.load(run / "pipeline.yaml")
     context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)
     stage = label_stage(run)
@@ -51,23 +51,23 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     verdicts, qrels = context.read(stage, "verdicts"), context.read(stage, "qrels")
     _refuse_unjudged(run, pool, verdicts)
     depths = coverage.depths(rankings, coverage.ranked(pool))
-    if wanted.depth is not None:
-        depths = depths.with_columns(depth=pl.lit(wanted.depth, pl.Int64))
-    found = coverage.founders(pool, qrels, depths)
+    if options.depth is not None:
+        depths = depths.with_columns(depth=pl.lit(options.depth, pl.Int64))
+    founders = coverage.founders(pool, qrels, depths)
     retrievers = rankings["retriever"].unique().sort().to_list()
-    others = run_files.rankings(context, wanted.runs, wanted.subset, wanted.split)
+    others = run_files.rankings(context, options.runs, options.subset, options.split)
     systems = coverage.lists(pl.concat([rankings, others]))
     relevant = coverage.labels(qrels)
     seed = context.seed
     unranked = [coverage.LEGACY] if len(coverage.ranked(pool)) < len(pool) else []
-    deep = found.filter(pl.col("by").list.len() == 0)
+    deep = founders.filter(pl.col("by").list.len() == 0)
     result: dict[str, Json] = {
         MADE_FROM: made_from(context, "pool", stage),
         "labels": stage,
         "heuristic": heuristic(context),
         "queries": pool["query_id"].n_unique(),
         "queries_with_a_relevant_document": len(relevant),
-        "relevant": len(found),
+        "relevant": len(founders),
         "beyond_depth": len(deep),
         "depth": {
             "low": cast("Json", depths["depth"].min()),
@@ -75,12 +75,12 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
             "high": cast("Json", depths["depth"].max()),
         },
         "leave_one_out": [
-            plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers + unranked
+            plain(coverage.leave_out(systems, relevant, founders, name, seed)) for name in retrievers + unranked
         ],
         "capture": plain(
-            missed.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
+            missed.capture(coverage.caught(founders, retrievers), founders["query_id"].to_list(), retrievers, seed)
         ),
-        "below": [plain(estimate) for estimate in missed.estimates(run, wanted.below, pool, rankings, qrels)],
+        "below": [plain(estimate) for estimate in missed.estimates(run, options.below, pool, rankings, qrels)],
         **_by_depth(run, coverage.ranked(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }
@@ -90,11 +90,11 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
 
 
 def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> None:
-    left = len(pool.join(verdicts, on=PAIR, how="anti"))
-    if left or len(pool) != len(verdicts):
+    n_unjudged = len(pool.join(verdicts, on=PAIR, how="anti"))
+    if n_unjudged or len(pool) != len(verdicts):
         raise UserError(
-            f"{run}: found {len(pool):,} pairs in the pool and {len(verdicts):,} verdicts, of which {left:,} pairs "
-            "have none; expected one per pair; run `curate judge` and `curate consensus` first"
+            f"{run}: found {len(pool):,} pairs in the pool and {len(verdicts):,} verdicts, of which {n_unjudged:,} "
+            "pairs have none; expected one per pair; run `curate judge` and `curate consensus` first"
         )
 
 
@@ -102,11 +102,11 @@ def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolCo
     pairs = deeper.marked(pool, qrels)
     documents = len(TableCorpus(run / "diversify"))
     late = deeper.unsaturated(pairs)
-    open_ = [each for each in late if each.pool < documents]
+    open_ = [query for query in late if query.pool < documents]
     return {
         "by_position": [plain(band) for band in deeper.bands(pairs, seed)],
         "cumulated": cast("Json", deeper.curve(pairs)),
-        "unsaturated": [plain(each) for each in open_],
+        "unsaturated": [plain(query) for query in open_],
         "whole_corpus_in_the_pool": len(late) - len(open_),
         "deepen": {"size": 2 * config.size, "depth": 2 * config.depth} if open_ else None,
     }
@@ -119,8 +119,10 @@ def _systems(
     retrievers: Sequence[str],
     seed: int,
 ) -> list[Json]:
-    said: Mapping[tuple[str, str], str] = {
-        (query, doc): word for query, doc, word in verdicts.select(*PAIR, "verdict").iter_rows()
+    verdict_by_pair: Mapping[tuple[str, str], str] = {
+        (query, doc): verdict for query, doc, verdict in verdicts.select(*PAIR, "verdict").iter_rows()
     }
-    found = {name: plain(unjudged.covered(name, lists, said, relevant, seed)) for name, lists in systems.items()}
-    return [{**cast("dict[str, Json]", figures), "pooled": name in retrievers} for name, figures in found.items()]
+    coverages = {
+        name: plain(unjudged.covered(name, lists, verdict_by_pair, relevant, seed)) for name, lists in systems.items()
+    }
+    return [{**cast("dict[str, Json]", figures), "pooled": name in retrievers} for name, figures in coverages.items()]

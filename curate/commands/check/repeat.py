@@ -1,7 +1,7 @@
-"""Repeatability of a judge: a sample of prompts is asked once more with one thing changed.
+"""Repeatability of a judge: a sample of its prompts is sent again with one thing changed.
 
-Every such asking has a replicate of its own in the ledger (of the changed rubric its own digest), so production, which
-reads replicate 0, never sees it, and what was asked before is not asked again.
+Each kind of change has its own replicate in the ledger (another rubric also its own digest). Labels read replicate 0
+only, so they never contain these answers; an answer in the ledger is not requested again.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from curate.pipeline.stage import Context
 from curate.system import resources
 
 KINDS = ("reversed", "alone", "repeat")
-"""What can be changed in an asking, in the order in which it is done; `repeat` changes nothing."""
+"""Kinds of change, in the order in which they are asked; `repeat` changes nothing."""
 _REPLICATES = {"reversed": 2, "alone": 3, "repeat": 4, "rubric": 5}
 
 
@@ -39,37 +39,37 @@ class Asking:
     """query_id, doc_id of the sample."""
 
     def asked(self) -> LlmState:
-        """Return the seat with what is asked as its purpose."""
+        """Return the state of the judge with `kind` as its purpose."""
         return replace(self.seat, purpose=self.kind)
 
     def said(self) -> pl.DataFrame:
-        """Return what the ledger holds of the sample: query_id, doc_id, grade, slot."""
+        """Return the answers in the ledger: query_id, doc_id, grade, slot."""
         return self.table.snapshot(self.seat).join(self.pairs, on=PAIR, how="semi").select(*PAIR, "grade", "slot")
 
 
 def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prompts: int) -> list[Asking]:
-    """Return what is to be asked again of every judge: the same `prompts` of its own for every kind.
+    """Return the repeated prompts of every paid judge and kind, each time the same sample of `prompts` prompts.
 
-    `alone` asks one passage of each prompt by itself. UserError for a judge that has rated no prompt in whole yet.
+    `alone` asks one random passage of each prompt by itself. UserError for a judge without a fully rated prompt.
     """
-    table, context, found = run.table, run.context, list[Asking]()
-    for seat in run.paid():
-        chosen = _chosen(table, seat, prompts)
-        whole = _pairs([(each, each.passages) for each in chosen])
-        chance = generator(table.seed, "checks", "alone", seat.name)
-        single = _pairs([(each, (chance.choice(each.passages),)) for each in chosen])
+    table, context, askings = run.table, run.context, list[Asking]()
+    for judge in run.paid():
+        sample = _sample_prompts(table, judge, prompts)
+        all_pairs = _pairs([(prompt, prompt.passages) for prompt in sample])
+        chance = generator(table.seed, "checks", "alone", judge.name)
+        one_passage_pairs = _pairs([(prompt, (chance.choice(prompt.passages),)) for prompt in sample])
         for kind in kinds:
-            laid = replace(
+            changed = replace(
                 table,
                 replicate=_REPLICATES[kind],
                 backwards=kind == "reversed",
                 batch=1 if kind == "alone" else table.batch,
             )
-            found.append(_asking(kind, laid, seat, single if kind == "alone" else whole, context))
-        for other in rubrics:
-            laid = replace(table, replicate=_REPLICATES["rubric"], rubric=_of_scale(other, table.rubric))
-            found.append(_asking(f"rubric {other.name}", laid, seat, whole, context))
-    return found
+            askings.append(_asking(kind, changed, judge, one_passage_pairs if kind == "alone" else all_pairs, context))
+        for other_rubric in rubrics:
+            changed = replace(table, replicate=_REPLICATES["rubric"], rubric=_of_scale(other_rubric, table.rubric))
+            askings.append(_asking(f"rubric {other_rubric.name}", changed, judge, all_pairs, context))
+    return askings
 
 
 def load_rubric(name: str) -> Rubric:
@@ -79,23 +79,23 @@ def load_rubric(name: str) -> Rubric:
 
 
 def checked(kinds: Sequence[str]) -> list[str]:
-    """Return kinds of asking in the order in which they are done; ConfigError for an unknown one."""
+    """Return the kinds in the order in which they are asked; ConfigError for an unknown one."""
     for kind in kinds:
         if kind not in KINDS:
             raise ConfigError(f"--again {kind!r}: expected {', '.join(KINDS)}, separated by commas")
     return [kind for kind in KINDS if kind in kinds]
 
 
-def _chosen(table: PanelState, seat: LlmState, prompts: int) -> list[Work]:
-    """Return a random sample of the prompts of which a judge has rated every passage."""
-    standing = table.standing(seat).filter(pl.col("status") == "rated")
-    known = set(standing.select(TEXTS).iter_rows())
-    whole = [each for each in table.cut(seat, table.pool.pairs) if set(_digests(each)) <= known]
-    if not whole:
+def _sample_prompts(table: PanelState, judge: LlmState, prompts: int) -> list[Work]:
+    """Return a random sample of the prompts whose passages a judge has all rated."""
+    standing = table.standing(judge).filter(pl.col("status") == "rated")
+    rated = set(standing.select(TEXTS).iter_rows())
+    complete = [prompt for prompt in table.cut(judge, table.pool.pairs) if set(_digests(prompt)) <= rated]
+    if not complete:
         raise UserError(
-            f"judges.{seat.name}: no prompt was rated in whole yet, so none can be asked again; judge first"
+            f"judges.{judge.name}: no prompt was rated in whole yet, so none can be asked again; judge first"
         )
-    return generator(table.seed, "checks", seat.name).sample(whole, min(prompts, len(whole)))
+    return generator(table.seed, "checks", judge.name).sample(complete, min(prompts, len(complete)))
 
 
 def _digests(work: Work) -> list[tuple[str, str]]:
@@ -104,21 +104,21 @@ def _digests(work: Work) -> list[tuple[str, str]]:
 
 
 def _pairs(rows: Sequence[tuple[Work, Sequence[Document]]]) -> pl.DataFrame:
-    pairs = [(each.query.query_id, one.doc_id) for each, some in rows for one in some]
+    pairs = [(prompt.query.query_id, passage.doc_id) for prompt, passages in rows for passage in passages]
     return pl.DataFrame(pairs, dict.fromkeys(PAIR, pl.String), orient="row")
 
 
-def _of_scale(other: Rubric, usual: Rubric) -> Rubric:
-    if other.scale != usual.scale:
+def _of_scale(changed: Rubric, usual: Rubric) -> Rubric:
+    if changed.scale != usual.scale:
         raise ConfigError(
-            f"--rubric {other.name}: its grades are {other.scale.described()}, those of the run "
+            f"--rubric {changed.name}: its grades are {changed.scale.described()}, those of the run "
             f"{usual.scale.described()}; grades of two scales cannot be compared"
         )
-    return other
+    return changed
 
 
-def _asking(kind: str, table: PanelState, seat: LlmState, pairs: pl.DataFrame, context: Context) -> Asking:
-    laid = table.seat(seat.name, context)
-    narrowed = table.left(laid, table.pool.pairs.join(pairs, on=PAIR, how="semi", maintain_order="left"))
+def _asking(kind: str, table: PanelState, judge: LlmState, pairs: pl.DataFrame, context: Context) -> Asking:
+    state = table.seat(judge.name, context)
+    narrowed = table.left(state, table.pool.pairs.join(pairs, on=PAIR, how="semi", maintain_order="left"))
     assert isinstance(narrowed, LlmState)
     return Asking(kind, table, narrowed, pairs)

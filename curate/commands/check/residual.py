@@ -1,8 +1,8 @@
-"""The places that the residual scan of `mask` lists, with their surroundings, and what people decide on them.
+"""Residual PII of a run: the spans that the residual scan of `mask` lists, and decisions on them.
 
-Numbers are those of the list: places in the order of table, id, field and offset, those that a decision had masked
-among them, so that masking again renumbers nothing. Surroundings are read from the masked tables to be shown; what is
-written down is where, why, who and when.
+Spans are numbered in the order of table, id, field and offset. Spans that a decision has masked are numbered too, so
+that masking again changes no number. Excerpts are read from the masked tables for display only; a stored decision has
+location, reason, person and time, but no text.
 """
 
 from collections import Counter
@@ -30,14 +30,14 @@ State = Literal["open", "accepted", "to be masked", "masked"]
 
 @dataclass(frozen=True)
 class ResidualPlace:
-    """A place that the scan listed, and what was decided on it."""
+    """A span that the scan listed, and the decision on it."""
 
     number: int
     table: str
     id: str
     field: str
     start: int | None
-    """In the masked text; None once the place is masked, for it is no more."""
+    """Offset in the masked text; None once the span is masked."""
     end: int | None
     reason: str
     state: State
@@ -46,33 +46,33 @@ class ResidualPlace:
     link: str
 
     def row(self) -> dict[str, Json]:
-        """Return what may be written down: no text."""
-        return {name: value for name, value in asdict(self).items() if name != "link"}
+        """Return all fields but the link; none is a text."""
+        return {name: cell for name, cell in asdict(self).items() if name != "link"}
 
 
 @dataclass(frozen=True)
 class Listing:
-    """All places of a run."""
+    """All listed spans of a run."""
 
     run: Path
     places: Sequence[ResidualPlace]
     gone: int
-    """Decisions whose place is no more, because the text or what is masked in it has changed."""
+    """Number of decisions without a span, because the text or its masking has changed."""
     allowed: bool
-    """Whether the pipeline lets everything pass (`mask.residual: allow`)."""
+    """Whether the pipeline has `mask.residual: allow`."""
 
     def open(self) -> list[ResidualPlace]:
         """Return the places without a decision."""
-        return [place for place in self.places if place.state == "open"]
+        return [span for span in self.places if span.state == "open"]
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return reason -> state -> number of places, the most frequent reason first."""
-        totals = Counter(place.reason for place in self.places)
-        states = Counter((place.reason, place.state) for place in self.places)
+        totals = Counter(span.reason for span in self.places)
+        states = Counter((span.reason, span.state) for span in self.places)
         names: tuple[State, ...] = ("open", "accepted", "to be masked", "masked")
         return {
             reason: {state: states[reason, state] for state in names}
-            for reason, _ in sorted(totals.items(), key=lambda each: (-each[1], each[0]))
+            for reason, _ in sorted(totals.items(), key=lambda total: (-total[1], total[0]))
         }
 
 
@@ -80,62 +80,64 @@ def listing(run: Path) -> Listing:
     """Return the places of a run; DataError if `mask` has not run, or not under this version."""
     may = privacy_guard.settings(Context(run, run, run, settings=Pipeline.load(run / "pipeline.yaml").settings))
     table, decided = read_table(run / "mask", "residual"), residual_decisions.read(run)
-    found: dict[residual_decisions.Place, tuple[State, str, str, int | None, int | None]] = {}
+    by_place: dict[residual_decisions.Place, tuple[State, str, str, int | None, int | None]] = {}
     for row in table.iter_rows(named=True):
-        place: residual_decisions.Place = tuple(row[name] for name in residual_decisions.PLACE)
-        known = decided.get(place)
-        state = _state(known if known and known.link == row["link"] else None, accepted=row["id"] in may.accept)
-        found[place] = (state, row["reason"], row["link"], row["start"], row["end"])
+        key: residual_decisions.Place = tuple(row[name] for name in residual_decisions.PLACE)
+        decision = decided.get(key)
+        state = _state(
+            decision if decision and decision.link == row["link"] else None, accepted=row["id"] in may.accept
+        )
+        by_place[key] = (state, row["reason"], row["link"], row["start"], row["end"])
     hidden = _masked(run)
-    for place, known in decided.items():
-        if place not in found and known.decision == "mask" and _covered(place, hidden):
-            found[place] = ("masked", known.reason, known.link, None, None)
-    places = [
-        ResidualPlace(number, *place[:3], start, end, reason, state, *place[3:], link)
-        for number, (place, (state, reason, link, start, end)) in enumerate(sorted(found.items()), 1)
+    for key, decision in decided.items():
+        if key not in by_place and decision.decision == "mask" and _covered(key, hidden):
+            by_place[key] = ("masked", decision.reason, decision.link, None, None)
+    spans = [
+        ResidualPlace(number, *key[:3], start, end, reason, state, *key[3:], link)
+        for number, (key, (state, reason, link, start, end)) in enumerate(sorted(by_place.items()), 1)
     ]
-    gone = sum(place not in found or found[place][2] != known.link for place, known in decided.items())
-    return Listing(run, places, gone, may.residual == "allow")
+    gone = sum(key not in by_place or by_place[key][2] != decision.link for key, decision in decided.items())
+    return Listing(run, spans, gone, may.residual == "allow")
 
 
-def _state(known: Decision | None, *, accepted: bool) -> State:
-    if known is None:
+def _state(decision: Decision | None, *, accepted: bool) -> State:
+    if decision is None:
         return "accepted" if accepted else "open"
-    return "accepted" if known.decision == "accept" else "to be masked"
+    return "accepted" if decision.decision == "accept" else "to be masked"
 
 
 def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
-    """Return table, id and field -> what is masked there, in offsets of the raw text."""
-    spans = read_table(run / "mask", "spans").select("table", "id", "field", "start", "end")
-    found: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
-    for table, name, field, start, end in spans.iter_rows():
-        found.setdefault((table, name, field), []).append((start, end))
-    return found
+    """Return (table, id, field) -> masked spans, in offsets of the raw text."""
+    rows = read_table(run / "mask", "spans").select("table", "id", "field", "start", "end")
+    spans_by_field: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    for table, name, field, start, end in rows.iter_rows():
+        spans_by_field.setdefault((table, name, field), []).append((start, end))
+    return spans_by_field
 
 
-def _covered(place: residual_decisions.Place, hidden: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]]) -> bool:
-    if place[2] == FIELD:
+def _covered(key: residual_decisions.Place, hidden: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]]) -> bool:
+    if key[2] == FIELD:
         return True  # an id is renamed whole, and its name is listed nowhere
-    return any(start <= place[3] and place[4] <= end for start, end in hidden.get(place[:3], ()))
+    return any(start <= key[3] and key[4] <= end for start, end in hidden.get(key[:3], ()))
 
 
 def excerpts(listing: Listing) -> dict[int, Excerpt]:
-    """Return number -> a place with its surroundings in the masked text, for a terminal alone."""
-    read: dict[tuple[str, str], Mapping[str, str]] = {}
+    """Return number -> excerpt of the masked text around the span; for display only."""
+    rows_by_id: dict[tuple[str, str], Mapping[str, str]] = {}
     for table, key in _KEYS.items():
-        wanted = {place.id for place in listing.places if place.table == table and place.start is not None}
-        rows = pl.scan_parquet(listing.run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sorted(wanted)))
-        read |= {(table, row[key]): {**row, FIELD: row[key]} for row in rows.collect().iter_rows(named=True)}
+        ids = {span.id for span in listing.places if span.table == table and span.start is not None}
+        rows = pl.scan_parquet(listing.run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sorted(ids)))
+        rows_by_id |= {(table, row[key]): {**row, FIELD: row[key]} for row in rows.collect().iter_rows(named=True)}
     return {
-        place.number: excerpt(read[place.table, place.id][place.field], place.start, place.end)
-        for place in listing.places
-        if place.start is not None and place.end is not None
+        span.number: excerpt(rows_by_id[span.table, span.id][span.field], span.start, span.end)
+        for span in listing.places
+        if span.start is not None and span.end is not None
     }
 
 
 @dataclass(frozen=True)
 class ResidualDecisions:
-    """Decisions of a user: numbers of the list, and reasons for all places of a reason that are open."""
+    """Decisions of a user: by number, or for all open spans of a reason."""
 
     mask: Sequence[int] = ()
     accept: Sequence[int] = ()
@@ -148,23 +150,23 @@ class ResidualDecisions:
 
 
 def decide(listing: Listing, orders: ResidualDecisions) -> list[Decision]:
-    """Write down what is decided, all of it or nothing, and return it; ConfigError for a place that is not listed."""
+    """Store the decisions, all or none, and return them; ConfigError for a number or reason that is not listed."""
     _check(orders, listing)
-    of_reason = [(place.number, place.reason) for place in listing.open()]
+    of_reason = [(span.number, span.reason) for span in listing.open()]
     mask = {*orders.mask, *(number for number, reason in of_reason if reason in orders.mask_all)} - {*orders.accept}
     accept = {*orders.accept, *(number for number, reason in of_reason if reason in orders.accept_all)} - mask
-    places = (listing.places[number - 1] for number in sorted(mask | accept))
+    spans = (listing.places[number - 1] for number in sorted(mask | accept))
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    made = [
+    decisions = [
         Decision(
-            *(place.table, place.id, place.field, place.raw_start, place.raw_end),
-            *(place.link, place.reason, "mask" if place.number in mask else "accept", orders.by, now),
+            *(span.table, span.id, span.field, span.raw_start, span.raw_end),
+            *(span.link, span.reason, "mask" if span.number in mask else "accept", orders.by, now),
         )
-        for place in places
+        for span in spans
     ]
-    if made:
-        residual_decisions.append(listing.run, made)
-    return made
+    if decisions:
+        residual_decisions.append(listing.run, decisions)
+    return decisions
 
 
 def _check(orders: ResidualDecisions, listing: Listing) -> None:

@@ -51,9 +51,11 @@ def _text(figures: Figures, out: Path | None) -> Iterator[str]:
         f"judged pairs: {pairs['both']:,} in both, {pairs['before_only']:,} in the first alone, "
         f"{pairs['after_only']:,} in the second alone"
     )
-    for what, each in figures["texts"].items():
-        if said := ", ".join(f"{len(ids):,} {WORDS[name]} ({_some(ids)})" for name, ids in each.items() if ids):
-            yield f"{what}: {said}"
+    for text_kind, ids_by_change in figures["texts"].items():
+        if counts := ", ".join(
+            f"{len(ids):,} {WORDS[name]} ({_some(ids)})" for name, ids in ids_by_change.items() if ids
+        ):
+            yield f"{text_kind}: {counts}"
     yield from _labels(figures)
     yield from _effects(figures["effects"])
     if out is not None:
@@ -72,30 +74,30 @@ def _labels(figures: Figures) -> Iterator[str]:
     else:
         yield f"labels that differ: {figures['changed']:,}"
         moves = [
-            {"before": each["before"] or "not judged", "after": each["after"] or "not judged", "pairs": each["pairs"]}
-            for each in figures["moves"]
+            {"before": move["before"] or "not judged", "after": move["after"] or "not judged", "pairs": move["pairs"]}
+            for move in figures["moves"]
         ]
         yield as_table(moves)
         names = {"pairs": "pairs", "relevant_won": "relevant won", "relevant_lost": "relevant lost"}
         yield as_table(
             [
-                {"reason": each["reason"], "": "", **{word: each[name] for name, word in names.items()}}
-                for each in figures["reasons"]
+                {"reason": reason["reason"], "": "", **{word: reason[name] for name, word in names.items()}}
+                for reason in figures["reasons"]
             ]
         )
     if figures["gains"] and figures["gains"]["changed"]:
         yield f"graded labels that differ: {figures['gains']['changed']:,}"
         yield as_table(
             [
-                {"gain": f"{_shown(each['gain_before'])} -> {_shown(each['gain_after'])}", "pairs": each["pairs"]}
-                for each in figures["gains"]["moves"]
+                {"gain": f"{_shown(move['gain_before'])} -> {_shown(move['gain_after'])}", "pairs": move["pairs"]}
+                for move in figures["gains"]["moves"]
             ]
         )
         yield as_table(figures["gains"]["reasons"])
     if figures["kinds"]:
         yield "exported tables of kinds with labels of their own that differ (rows):"
         heads = {"kind": "kind", "table": "table", "both": "both", **WORDS}
-        yield as_table([{heads[name]: each[name] for name in heads if name in each} for each in figures["kinds"]])
+        yield as_table([{heads[name]: table[name] for name in heads if name in table} for table in figures["kinds"]])
     if figures["other_votes"]:
         yield f"same label, other grades of the judges: {figures['other_votes']:,} pairs (graded labels may differ)"
 
@@ -109,7 +111,7 @@ def _effects(effects: Figures | None) -> Iterator[str]:
         f"nDCG@10 of the {queries['both']:,} queries with a relevant document in both "
         f"({queries['before']:,} in the first, {queries['after']:,} in the second); 95 % intervals"
     )
-    yield as_table([_row(each) for each in effects["systems"]], digits=4)
+    yield as_table([_row(system) for system in effects["systems"]], digits=4)
     tau = effects["tau"]
     if tau["value"] is None:
         yield "order of the systems: tau-b is not defined"
@@ -117,21 +119,21 @@ def _effects(effects: Figures | None) -> Iterator[str]:
         yield f"order of the systems: tau-b {tau['value']:.3f}{_between(tau, 3)}, tau_AP {effects['tau_ap']:.3f}"
 
 
-def _row(each: Figures) -> dict[str, object]:
-    change = each["change"]
+def _row(system: Figures) -> dict[str, object]:
+    change = system["change"]
     return {
-        "system": each["system"],
-        "ranking": each["ranking"],
-        "before": each["ndcg_before"]["value"],
-        "after": each["ndcg_after"]["value"],
+        "system": system["system"],
+        "ranking": system["ranking"],
+        "before": system["ndcg_before"]["value"],
+        "after": system["ndcg_after"]["value"],
         "change": None if change["value"] is None else f"{change['value']:+.4f}{_between(change, 4, '+')}",
-        "rank": f"{_shown(each['rank_before'])} -> {_shown(each['rank_after'])}",
-        "not judged": f"{each['holes_before']:,} -> {each['holes_after']:,}",
+        "rank": f"{_shown(system['rank_before'])} -> {_shown(system['rank_after'])}",
+        "not judged": f"{system['holes_before']:,} -> {system['holes_after']:,}",
     }
 
 
-def _shown(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _shown(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def _between(figure: Figures, digits: int, sign: str = "") -> str:

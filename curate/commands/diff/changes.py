@@ -1,4 +1,4 @@
-"""Tables of kinds whose labels are no verdicts on documents (sts, classification, ...), compared row by row."""
+"""Differences between two versions: tables of other task types, scores of systems, and reasons of changed labels."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,19 +20,19 @@ from curate.stats.rank_correlation import tau_ap
 from curate.tables.exporters.reading import own_kinds
 
 Rows = Mapping[tuple[str, str], Counter[str]]
-"""Kind and table -> its rows as text, each with how often it stands there."""
+"""(Task type, table) -> row as text -> number of occurrences."""
 
 
 def compared(before: Path, after: Path) -> list[dict[str, Json]]:
-    """Return a row per table that differs: rows on both sides, and those of each alone; as both were last exported.
+    """Return a row per differing table of the last exports: numbers of common rows, and of rows of one version only.
 
-    Empty unless both have an export in mteb's format, for only that one holds such tables.
+    Empty unless both have an export in mteb's format, the only one with such tables.
     """
-    one, other = _rows(before), _rows(after)
-    if one is None or other is None:
+    old_rows, new_rows = _rows(before), _rows(after)
+    if old_rows is None or new_rows is None:
         return []
     none: Counter[str] = Counter()
-    found = {key: (one.get(key, none), other.get(key, none)) for key in sorted({*one, *other})}
+    rows_by_table = {key: (old_rows.get(key, none), new_rows.get(key, none)) for key in sorted({*old_rows, *new_rows})}
     return [
         {
             "kind": kind,
@@ -41,13 +41,13 @@ def compared(before: Path, after: Path) -> list[dict[str, Json]]:
             "before_only": (left - right).total(),
             "after_only": (right - left).total(),
         }
-        for (kind, table), (left, right) in found.items()
+        for (kind, table), (left, right) in rows_by_table.items()
         if left != right
     ]
 
 
-def _rows(place: Path) -> Rows | None:
-    folders = (place / "export" / "mteb",) if is_run(place) else (place, place / "mteb")
+def _rows(path: Path) -> Rows | None:
+    folders = (path / "export" / "mteb",) if is_run(path) else (path, path / "mteb")
     folder = next((folder for folder in folders if (folder / "tasks.py").is_file()), None)
     if folder is None:
         return None
@@ -58,60 +58,65 @@ def _rows(place: Path) -> Rows | None:
     }
 
 
-# What changed labels do to systems: nDCG@10, ranks and holes under two versions' labels, and tau-b of the orders.
+# Effects on systems: nDCG@10, ranks and holes under both versions' labels, and tau-b of the rankings.
 
 DEPTH = 10
 TIE = 9
-"""Digits by which means must differ for two systems to have different ranks."""
+"""Digits to which means are rounded for ranks; equal ones are tied."""
 
 
 def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed: int) -> dict[str, Json] | None:
-    """Return the systems' scores under both versions' labels; None if no ranking is at hand.
+    """Return the systems' scores under both versions' labels; None without a ranking.
 
     Systems are the retrievers of both pools and those of run files (`files`, a table `rankings`). `ndcg_before`,
     `ndcg_after` and `change` are over the queries that have a relevant document in both; `own_before` and `own_after`
-    over all that have one in the version itself. A system that one version alone ranked has that ranking under both.
+    over all that have one in that version. A system ranked in one version only has the same ranking in both.
     """
-    sides = [_lists(each.rankings, files) for each in (before, after)]
+    sides = [_lists(version.rankings, files) for version in (before, after)]
     names = sorted(sides[0].keys() | sides[1].keys())
     if not names:
         return None
-    one, other = ({name: side.get(name, rest.get(name, {})) for name in names} for side, rest in (sides, sides[::-1]))
-    labels = [coverage.labels(each.verdicts.filter(pl.col("verdict") == "relevant")) for each in (before, after)]
+    old_lists, new_lists = (
+        {name: lists.get(name, fallback.get(name, {})) for name in names} for lists, fallback in (sides, sides[::-1])
+    )
+    labels = [coverage.labels(version.verdicts.filter(pl.col("verdict") == "relevant")) for version in (before, after)]
     both = {query: labels[0][query] for query in sorted(labels[0].keys() & labels[1].keys())}
-    scores = coverage.scores(one, labels[0], both), coverage.scores(other, labels[1], both)
+    scores = coverage.scores(old_lists, labels[0], both), coverage.scores(new_lists, labels[1], both)
     figures = coverage.compared(*scores, seed) if both else [Figure(None)] * (3 * len(names) + 1)
     count = len(names)
-    ranks = [_ranks([each.value for each in part]) for part in (figures[:count], figures[count : 2 * count])]
-    judged = [_pairs(each) for each in (before, after)]
+    ranks = [
+        _ranks([figure.value for figure in figures_of_side])
+        for figures_of_side in (figures[:count], figures[count : 2 * count])
+    ]
+    judged = [_pairs(version) for version in (before, after)]
     rows: list[Json] = [
         {
             "system": name,
             "ranking": _whose(name, sides),
-            "ndcg_before": figures[at].shown(),
-            "ndcg_after": figures[count + at].shown(),
-            "change": figures[2 * count + at].shown(),
-            "rank_before": ranks[0][at],
-            "rank_after": ranks[1][at],
-            "own_before": _mean(one[name], labels[0]),
-            "own_after": _mean(other[name], labels[1]),
-            "holes_before": _holes(one[name], before.queries, judged[0]),
-            "holes_after": _holes(other[name], after.queries, judged[1]),
+            "ndcg_before": figures[index].shown(),
+            "ndcg_after": figures[count + index].shown(),
+            "change": figures[2 * count + index].shown(),
+            "rank_before": ranks[0][index],
+            "rank_after": ranks[1][index],
+            "own_before": _mean(old_lists[name], labels[0]),
+            "own_after": _mean(new_lists[name], labels[1]),
+            "holes_before": _holes(old_lists[name], before.queries, judged[0]),
+            "holes_after": _holes(new_lists[name], after.queries, judged[1]),
         }
-        for at, name in enumerate(names)
+        for index, name in enumerate(names)
     ]
     rows.sort(key=lambda row: (row["rank_after"] is None, row["rank_after"], row["system"]))  # type: ignore[index, call-overload]
     counted = {"both": len(both), "before": len(labels[0]), "after": len(labels[1])}
     means = [
-        {name: each.value for name, each in zip(names, part, strict=True) if each.value is not None}
-        for part in (figures[:count], figures[count : 2 * count])
+        {name: figure.value for name, figure in zip(names, figures_of_side, strict=True) if figure.value is not None}
+        for figures_of_side in (figures[:count], figures[count : 2 * count])
     ]
-    above = None if figures[-1].value is None else tau_ap(*means)
+    ap_correlation = None if figures[-1].value is None else tau_ap(*means)
     return {
         "queries": {**counted},
         "systems": rows,
         "tau": figures[-1].shown(),
-        "tau_ap": None if above is None else round(above, DIGITS),
+        "tau_ap": None if ap_correlation is None else round(ap_correlation, DIGITS),
     }
 
 
@@ -120,7 +125,7 @@ def _lists(rankings: pl.DataFrame | None, files: pl.DataFrame) -> dict[str, dict
 
 
 def _whose(name: str, sides: Sequence[Mapping[str, object]]) -> str:
-    """Return in which version a system's ranking stands, and whether it is the same in both."""
+    """Return which version has a ranking of a system, and whether both have the same."""
     if name not in sides[0]:
         return "after only"
     if name not in sides[1]:
@@ -129,9 +134,11 @@ def _whose(name: str, sides: Sequence[Mapping[str, object]]) -> str:
 
 
 def _ranks(means: Sequence[float | None]) -> list[int | None]:
-    """Return the rank of every mean, 1 for the best; equal ones share the better rank, None for an undefined one."""
-    known = [round(mean, TIE) for mean in means if mean is not None]
-    return [None if mean is None else 1 + sum(other > round(mean, TIE) for other in known) for mean in means]
+    """Return the rank of every mean, 1 for the best; equal means share the better rank; None for an undefined one."""
+    defined = [round(mean, TIE) for mean in means if mean is not None]
+    return [
+        None if mean is None else 1 + sum(competitor > round(mean, TIE) for competitor in defined) for mean in means
+    ]
 
 
 def _mean(ranked: Mapping[str, Sequence[str]], relevant: Relevant) -> float | None:
@@ -146,11 +153,11 @@ def _pairs(version: LabelVersion) -> set[Any]:
 
 
 def _holes(ranked: Mapping[str, Sequence[str]], queries: Collection[str], judged: set[Any]) -> int:
-    """Return how many documents of a system's top tens, of these queries, were never judged."""
+    """Return the number of unjudged documents in a system's top ten, over these queries."""
     return sum((query, doc) not in judged for query in queries for doc in ranked.get(query, ())[:DEPTH])
 
 
-# Changed labels of two versions, each with the reason that the folders hold.
+# Changed labels of two versions, each with the reason as far as the folders contain it.
 
 COLUMNS = {
     "query_id": pl.String,
@@ -166,7 +173,7 @@ COLUMNS = {
 UNEXPLAINED = "not explained by what the folders hold"
 PEOPLE = "people's answers"
 BEYOND = {"accept": "threshold on the sum of grades", "settle": "judge that settles contested pairs"}
-"""What decides besides the policy, as `LabelVersion.beyond` names it -> the reason."""
+"""Decision besides the policy, a key of `LabelVersion.beyond` -> reason."""
 Pair = tuple[str, str]
 FoundBy = Mapping[Pair, list[str]]
 """Pair -> the retrievers that found it."""
@@ -174,7 +181,7 @@ FoundBy = Mapping[Pair, list[str]]
 
 @dataclass(frozen=True)
 class Judged:
-    """What one version says of a pair: its verdict, its gain, the judges' grades, and who decided."""
+    """One version's label of a pair: verdict, gain, grades of the judges, and policy."""
 
     verdict: str
     gain: int | None
@@ -184,7 +191,7 @@ class Judged:
 
 
 def changes(before: LabelVersion, after: LabelVersion) -> pl.DataFrame:
-    """Return a row per pair whose label differs, or that one version alone judged, sorted by pair.
+    """Return a row per pair whose label differs, or that only one version judged, sorted by pair.
 
     Labels are verdicts, and gains where both versions have graded labels.
     """
@@ -208,21 +215,25 @@ def changes(before: LabelVersion, after: LabelVersion) -> pl.DataFrame:
 
 
 def other_votes(before: LabelVersion, after: LabelVersion) -> int:
-    """Return the number of pairs with one verdict whose judges' grades differ, which graded labels alone may show."""
+    """Return the number of pairs with equal verdicts but different grades, which only graded labels may show."""
     old, new = _judged(before), _judged(after)
-    both = ((each, new[pair]) for pair, each in old.items() if pair in new)
-    return sum(one.verdict == other.verdict and one.votes != other.votes for one, other in both)
+    both = ((judged, new[pair]) for pair, judged in old.items() if pair in new)
+    return sum(
+        old_label.verdict == new_label.verdict and old_label.votes != new_label.votes for old_label, new_label in both
+    )
 
 
 def altered(before: LabelVersion, after: LabelVersion) -> dict[str, dict[str, list[str]]]:
-    """Return of queries and documents the ids of one version alone, and those whose texts differ."""
+    """Return queries, documents -> ids of one version only, and ids whose texts differ."""
     return {
-        what: {
-            "before_only": sorted(one.keys() - other.keys()),
-            "after_only": sorted(other.keys() - one.keys()),
-            "text_differs": sorted(name for name in one.keys() & other.keys() if one[name] != other[name]),
+        text_kind: {
+            "before_only": sorted(old_texts.keys() - new_texts.keys()),
+            "after_only": sorted(new_texts.keys() - old_texts.keys()),
+            "text_differs": sorted(
+                name for name in old_texts.keys() & new_texts.keys() if old_texts[name] != new_texts[name]
+            ),
         }
-        for what, one, other in (
+        for text_kind, old_texts, new_texts in (
             ("queries", before.queries, after.queries),
             ("documents", before.documents, after.documents),
         )
@@ -245,7 +256,7 @@ def _judged(version: LabelVersion) -> dict[Pair, Judged]:
 
 
 def _found_by(version: LabelVersion) -> FoundBy | None:
-    """Return pair -> the retrievers that found it; None for an export, which does not tell."""
+    """Return pair -> the retrievers that found it; None for an export, which does not contain them."""
     if version.pool is None:
         return None
     return {
@@ -255,18 +266,18 @@ def _found_by(version: LabelVersion) -> FoundBy | None:
 
 
 def _texts(pair: Pair, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return what happened to the query or the document of a pair; None if both versions have both alike."""
+    """Return the change of a pair's query or document, and the reason; None if both are equal in both versions."""
     sides: tuple[tuple[str, str, str, Callable[[LabelVersion], Mapping[str, str]]], ...] = (
-        ("query", "queries", pair[0], lambda each: each.queries),
-        ("document", "documents", pair[1], lambda each: each.documents),
+        ("query", "queries", pair[0], lambda version: version.queries),
+        ("document", "documents", pair[1], lambda version: version.documents),
     )
     for what, table, name, texts in sides:
-        one, other = texts(before).get(name), texts(after).get(name)
-        if one is not None and other is None:
+        old_text, new_text = texts(before).get(name), texts(after).get(name)
+        if old_text is not None and new_text is None:
             return f"{what} left", after.gone.get((table, name), "")
-        if one is None and other is not None:
+        if old_text is None and new_text is not None:
             return f"{what} joined", before.gone.get((table, name), "")
-        if one != other:
+        if old_text != new_text:
             return f"text of the {what} differs", ""
     return None
 
@@ -277,7 +288,7 @@ def _pooled(
     new: Judged | None,
     found_by: tuple[FoundBy | None, FoundBy | None],
 ) -> tuple[str, str] | None:
-    """Return that a pair joined or left the pool, with the retrievers that found it; None for a pair of both."""
+    """Return that a pair joined or left the pool, with the retrievers that found it; None for a pair in both."""
     if old and new:
         return None
     where = found_by[0] if new else found_by[1]
@@ -286,9 +297,9 @@ def _pooled(
 
 
 def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return why a pair that both versions judged has another label; None if unknown.
+    """Return the reason for a changed label of a pair judged in both versions; None if unknown.
 
-    In this order: people; another threshold or settling judge; judges; whether either decided at all; rule; scale.
+    Order of reasons: people; threshold or tie-breaker; judges; whether threshold or tie-breaker applied; rule; scale.
     """
     policies = f"{old.policy} -> {new.policy}"
     if EXPERTS in (old.policy, new.policy):
@@ -297,8 +308,10 @@ def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion
     for name in beyond:
         if before.beyond.get(name) != after.beyond.get(name):
             return BEYOND[name], f"{before.beyond.get(name, 'none')} -> {after.beyond.get(name, 'none')}"
-    if moved := sorted(name for name in old.votes.keys() | new.votes.keys() if _said(old, name) != _said(new, name)):
-        grades = ", ".join(f"{name} {_said(old, name)} -> {_said(new, name)}" for name in moved)
+    if moved := sorted(
+        name for name in old.votes.keys() | new.votes.keys() if _answer(old, name) != _answer(new, name)
+    ):
+        grades = ", ".join(f"{name} {_answer(old, name)} -> {_answer(new, name)}" for name in moved)
         return _judges(moved, old, new, before, after), grades
     if old.policy != new.policy:
         return BEYOND[beyond[0]] if beyond else "another rule", policies
@@ -306,7 +319,7 @@ def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion
 
 
 def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return whether the scale, its cut, or the choice of a pair's gain is another one; None if none is."""
+    """Return a change of the scale, its relevance threshold, or the choice of the gain; None without one."""
     if before.cut != after.cut:
         return "another scale or cut", f"{before.cut} -> {after.cut}"
     if old.verdict == new.verdict and before.gain != after.gain:
@@ -315,24 +328,24 @@ def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion)
 
 
 def _beyond(judged: Judged) -> str:
-    """Return what decided besides the policy; empty for the policy."""
+    """Return the decision besides the policy: `settle`, `accept`, or empty."""
     if judged.policy.startswith(SETTLED):
         return "settle"
     return "accept" if judged.policy == ACCEPTED else ""
 
 
-def _said(judged: Judged, judge: str) -> str:
+def _answer(judged: Judged, judge: str) -> str:
     return "not asked" if judge not in judged.votes else judged.votes[judge] or "no grade"
 
 
 def _judges(moved: list[str], old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> str:
-    """Return whether judges joined or left, are other models or prompts, or gave other grades."""
+    """Return the reason for different grades: other judges, other models or prompts, or other answers."""
     if old.votes.keys() != new.votes.keys():
         return "another panel"
-    known: Any = next((name for name in ("run", "manifest") if name in before.panels and name in after.panels), None)
-    if known is None:
+    source: Any = next((name for name in ("run", "manifest") if name in before.panels and name in after.panels), None)
+    if source is None:
         return "other grades of the same judges, of whose models and prompts the folders say nothing alike"
-    one, other = before.panels[known], after.panels[known]
-    if any(one.get(name) != other.get(name) for name in moved):
+    old_digests, new_digests = before.panels[source], after.panels[source]
+    if any(old_digests.get(name) != new_digests.get(name) for name in moved):
         return "another model, prompt or rubric of a judge"
     return "other grades by the same judges and prompts"

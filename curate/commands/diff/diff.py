@@ -1,6 +1,6 @@
-"""Compare two versions of a benchmark: which labels differ, why, and what that does to systems.
+"""Comparison of two versions of a benchmark: changed labels, their reasons, and effects on systems.
 
-Nothing is sent, and neither version is written to.
+Nothing is sent, and neither version is modified.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from curate.system.files import replacing
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """Rankings of systems beside those that the runs hold: TREC runs, or mteb's predictions."""
+    """Rankings of further systems: TREC runs, or mteb's predictions."""
 
     runs: Sequence[Path] = ()
     subset: str | None = None
@@ -36,45 +36,44 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
     Intervals resample queries by the seed of the first version that has one. UserError for a folder that is no version
     of a benchmark and for a run file without a query of it, ConfigError for run files where neither is a run.
     """
-    one, other = load_both(before, after)
-    table = differing.changes(one, other)
+    old, new = load_both(before, after)
+    table = differing.changes(old, new)
     changed = table.filter(pl.col("before").ne_missing(pl.col("after")))
-    graded = one.graded is not None and other.graded is not None
-    seed = next(each.seed for each in (other, one) if each.seed is not None)
+    graded = old.graded is not None and new.graded is not None
+    seed = next(version.seed for version in (new, old) if version.seed is not None)
     figures: dict[str, Json] = {
         "before": str(before),
         "after": str(after),
-        "pairs": _pairs(one, other),
-        "texts": {what: {**each} for what, each in _plain(differing.altered(one, other)).items()},
+        "pairs": _pairs(old, new),
+        "texts": {
+            name: {change: [*ids] for change, ids in ids_by_change.items()}
+            for name, ids_by_change in differing.altered(old, new).items()
+        },
         "changed": len(changed),
         "moves": _counted(changed, ["before", "after"]),
         "reasons": _counted(changed, ["reason"]),
         "gains": _gains(table) if graded else None,
         "kinds": [*changes.compared(before, after)],
-        "other_votes": differing.other_votes(one, other),
-        "effects": changes.effects(one, other, _files(one, other, asked or DiffOptions()), seed),
+        "other_votes": differing.other_votes(old, new),
+        "effects": changes.effects(old, new, _files(old, new, asked or DiffOptions()), seed),
     }
     return figures, table
 
 
-def _plain(found: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, Json]]:
-    return {what: {name: [*ids] for name, ids in each.items()} for what, each in found.items()}
-
-
-def _pairs(one: LabelVersion, other: LabelVersion) -> dict[str, Json]:
-    """Return how many pairs both versions judged, and each alone, and their verdicts."""
-    sides = [each.verdicts.select(PAIR) for each in (one, other)]
+def _pairs(old: LabelVersion, new: LabelVersion) -> dict[str, Json]:
+    """Return the numbers of pairs judged in both versions and in one only, and of their verdicts."""
+    sides = [version.verdicts.select(PAIR) for version in (old, new)]
     return {
         "both": len(sides[0].join(sides[1], on=PAIR, how="semi")),
         "before_only": len(sides[0].join(sides[1], on=PAIR, how="anti")),
         "after_only": len(sides[1].join(sides[0], on=PAIR, how="anti")),
-        "verdicts_before": dict(sorted(Counter(one.verdicts["verdict"]).items())),
-        "verdicts_after": dict(sorted(Counter(other.verdicts["verdict"]).items())),
+        "verdicts_before": dict(sorted(Counter(old.verdicts["verdict"]).items())),
+        "verdicts_after": dict(sorted(Counter(new.verdicts["verdict"]).items())),
     }
 
 
 def _counted(table: pl.DataFrame, by: list[str]) -> list[Json]:
-    """Return a row per value: pairs, and how many of them became or ceased to be relevant; most first."""
+    """Return a row per value: pairs, and those that became or ceased to be relevant; most pairs first."""
     won = (pl.col("after") == "relevant") & pl.col("before").ne_missing("relevant")
     lost = (pl.col("before") == "relevant") & pl.col("after").ne_missing("relevant")
     rows = table.group_by(by).agg(
@@ -84,27 +83,31 @@ def _counted(table: pl.DataFrame, by: list[str]) -> list[Json]:
 
 
 def _gains(table: pl.DataFrame) -> dict[str, Json]:
-    """Return how many graded labels differ, by gain and by reason; 0 for a judged pair without a gain."""
+    """Return the numbers of changed gains, by gain and by reason; a judged pair without a gain has 0."""
     rows = table.filter(pl.col("gain_before").ne_missing(pl.col("gain_after")))
-    count: dict[str, list[Json]] = {}
+    rows_by_name: dict[str, list[Json]] = {}
     for name, by in (("moves", ["gain_before", "gain_after"]), ("reasons", ["reason"])):
-        found = rows.group_by(by).agg(pairs=pl.len())
-        count[name] = [*found.sort("pairs", *by, descending=[True, *[False] * len(by)], nulls_last=True).to_dicts()]
-    return {"changed": len(rows), "moves": count["moves"], "reasons": count["reasons"]}
+        counts = rows.group_by(by).agg(pairs=pl.len())
+        rows_by_name[name] = [
+            *counts.sort("pairs", *by, descending=[True, *[False] * len(by)], nulls_last=True).to_dicts()
+        ]
+    return {"changed": len(rows), "moves": rows_by_name["moves"], "reasons": rows_by_name["reasons"]}
 
 
-def _files(one: LabelVersion, other: LabelVersion, asked: DiffOptions) -> pl.DataFrame:
-    """Return the rankings of run files, by the ids of the later version that is a run."""
-    context = other.context or one.context
-    if not asked.runs:
+def _files(old: LabelVersion, new: LabelVersion, options: DiffOptions) -> pl.DataFrame:
+    """Return the rankings of run files, with the ids of the later version that is a run."""
+    context = new.context or old.context
+    if not options.runs:
         return pl.DataFrame(schema=TABLES["rankings"])
     if context is None:
         raise ConfigError("--run-file: neither side is a run, whose ids a run file needs; give a run folder for one")
-    found = run_files.rankings(context, asked.runs, asked.subset, asked.split)
-    known = {*found["retriever"]}
-    if bare := [str(path) for path in asked.runs if run_files.system_name(path) not in known]:
-        raise UserError(f"--run-file: found no query of the run in {', '.join(bare)}; give rankings by its query ids")
-    return found
+    rankings = run_files.rankings(context, options.runs, options.subset, options.split)
+    systems = {*rankings["retriever"]}
+    if unranked := [str(path) for path in options.runs if run_files.system_name(path) not in systems]:
+        raise UserError(
+            f"--run-file: found no query of the run in {', '.join(unranked)}; give rankings by its query ids"
+        )
+    return rankings
 
 
 # Table of changed labels as a file.
@@ -120,10 +123,10 @@ def need_form(path: Path) -> Path:
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write the table at once; ids that a spreadsheet would take for formulas are left as they are, as in qrels."""
+    """Write the table in one step; ids that a spreadsheet may read as formulas are not escaped, as in qrels."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as place:
+    with replacing(path) as temporary:
         if path.suffix == ".csv":
-            table.write_csv(place, include_bom=True)
+            table.write_csv(temporary, include_bom=True)
         else:
-            table.write_parquet(place)
+            table.write_parquet(temporary)

@@ -28,7 +28,7 @@ from curate.tables.exporters.reading import ExportContents
 
 @dataclass(frozen=True)
 class LabelVersion:
-    """Texts and final labels of a run, or of an export without its run; ids are the run's."""
+    """Texts and final labels of a run or an export, with the ids of the run."""
 
     place: Path
     queries: Mapping[str, str]
@@ -37,55 +37,55 @@ class LabelVersion:
     verdicts: pl.DataFrame
     """The table of that name: one row per judged pair."""
     panels: Mapping[str, Mapping[str, str]]
-    """Where it is written (`run`, `manifest`) -> judge -> digest of model, prompt and rubric."""
+    """Source (`run`, `manifest`) -> judge -> digest of model, prompt and rubric."""
     cut: str
-    """The scale's grades, and from which on a pair is relevant."""
+    """Grades of the scale and the relevance threshold, as text."""
     seed: int | None = None
     pool: pl.DataFrame | None = None
     """The table of that name; None for an export."""
     rankings: pl.DataFrame | None = None
     graded: pl.DataFrame | None = None
-    """query_id, doc_id and score above 0 of graded labels; None where labels are binary alone."""
+    """query_id, doc_id and score above 0 of graded labels; None if labels are binary only."""
     gain: str = ""
-    """How a pair's gain is chosen."""
+    """Choice of a pair's gain, as text."""
     beyond: Mapping[str, str] = field(default_factory=dict)
-    """What decides besides the policy: `accept` -> the least sum of grades, `settle` -> the judge and its digest."""
+    """Decisions besides the policy: `accept` -> smallest sum of grades, `settle` -> tie-breaker and its digest."""
     removed: frozenset[str] = frozenset()
-    """Documents of a run that a refined corpus leaves out of its export."""
+    """Documents of a run that a refined corpus excludes from its export."""
     gone: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """`queries` or `documents`, and an id that a stage dropped or merged -> by which stage, and why."""
+    """(`queries` or `documents`, dropped or merged id) -> stage and reason."""
     context: Context | None = None
-    """Of a run."""
+    """None for an export."""
     prefixed: bool = False
-    """Whether the export's own files have `q-` and `d-` before all ids."""
+    """Whether ids in the export's files are prefixed by `q-` and `d-`."""
     new_ids: bool = False
-    """Whether it is an export whose ids are no run's."""
+    """Whether it is an export with new ids, which differ from the run's."""
 
 
 def in_words(gain: Gain, scale: Scale) -> str:
-    """Return how a pair's gain is chosen, with the gains of the grades."""
+    """Return the choice of a pair's gain, with the gains of the grades, as text."""
     return f"{graded_labels.in_words(gain)}; {', '.join(map(str, scale.gains))}"
 
 
 def published(run: LabelVersion) -> LabelVersion:
-    """Return of a run what its export holds; an export, as it is.
+    """Return the part of a run that its export contains; an export unchanged.
 
-    Left out are queries without a positive, or without a gain where labels are graded, and documents that a refined
-    corpus does without.
+    Excluded are queries without a positive, or without a gain if labels are graded, and documents that a refined
+    corpus excludes.
     """
     if run.context is None:
         return run
     verdicts = run.verdicts.filter(~pl.col("doc_id").is_in(sorted(run.removed)))
-    found = {*verdicts.filter(pl.col("verdict") == "relevant")["query_id"]}
-    kept = found if run.graded is None else found & {*run.graded["query_id"]}
-    left_out = {query: NO_GAIN if query in found else NO_POSITIVE for query in run.queries.keys() - kept}
-    asked = pl.col("query_id").is_in(sorted(kept))
+    with_positive = {*verdicts.filter(pl.col("verdict") == "relevant")["query_id"]}
+    query_ids = with_positive if run.graded is None else with_positive & {*run.graded["query_id"]}
+    left_out = {query: NO_GAIN if query in with_positive else NO_POSITIVE for query in run.queries.keys() - query_ids}
+    is_published = pl.col("query_id").is_in(sorted(query_ids))
     return replace(
         run,
-        queries={query: text for query, text in run.queries.items() if query in kept},
-        documents={name: what for name, what in run.documents.items() if name not in run.removed},
-        verdicts=verdicts.filter(asked),
-        graded=None if run.graded is None else run.graded.filter(asked).join(verdicts, on=PAIR, how="semi"),
+        queries={query: text for query, text in run.queries.items() if query in query_ids},
+        documents={name: text_digest for name, text_digest in run.documents.items() if name not in run.removed},
+        verdicts=verdicts.filter(is_published),
+        graded=None if run.graded is None else run.graded.filter(is_published).join(verdicts, on=PAIR, how="semi"),
         gone={**run.gone, **{("queries", query): f"export: {why}" for query, why in left_out.items()}},
     )
 
@@ -99,31 +99,31 @@ SIDES = {"queries": "queries", "corpus": "documents"}
 
 
 def load_both(before: Path, after: Path) -> tuple[LabelVersion, LabelVersion]:
-    """Read two versions; where one is an export, a run beside it is taken as what it publishes.
+    """Read two versions; if one is an export, a run is reduced to its published part.
 
     UserError for a folder that is no version of a benchmark; DataError for one that cannot be read.
     """
-    one, other = load(before), load(after)
-    if one.context is not None and other.context is not None:
-        return one, other
-    if one.new_ids != other.new_ids:
+    old, new = load(before), load(after)
+    if old.context is not None and new.context is not None:
+        return old, new
+    if old.new_ids != new.new_ids:
         raise UserError(f"{before}, {after}: the ids of one are new ones of its export; give the runs, or two exports")
-    return published(one), published(other)
+    return published(old), published(new)
 
 
 def load(folder: Path) -> LabelVersion:
     """Read a run folder, the folder `export` of a run, or one format of an export.
 
-    UserError for a folder that holds neither; DataError for one that cannot be read.
+    UserError for any other folder; DataError for one that cannot be read.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; give a run, or an export of one")
     if is_run(folder):
         return _run(folder)
     formats = [folder, *(folder / name for name in READERS)]
-    for place in formats:
-        if (place / "MANIFEST.json").is_file():
-            return _export(place)
+    for candidate in formats:
+        if (candidate / "MANIFEST.json").is_file():
+            return _export(candidate)
     raise UserError(f"{folder}: found no run and no MANIFEST.json of an export; give a run, or a folder with one")
 
 
@@ -167,46 +167,46 @@ def _export(folder: Path) -> LabelVersion:
             f"{folder}: found an export as {manifest.get('format')!r} without labels of a panel; expected "
             f"{', '.join(READERS)}"
         )
-    contents, made = reader(folder), manifest["labels"]
-    scale = Scale.from_json(made["scale"]) if "scale" in made else FIVE
-    skipped = 2 if made.get("prefixed") else 0
+    contents, provenance = reader(folder), manifest["labels"]
+    scale = Scale.from_json(provenance["scale"]) if "scale" in provenance else FIVE
+    skipped = 2 if provenance.get("prefixed") else 0
     pairs = [pl.col(name).str.slice(skipped) for name in PAIR]
-    graded = _written(contents, made)
+    graded = _written(contents, provenance)
     run = folder.absolute().parent.parent
-    chosen = {name: made["graded"][name] for name in Gain.model_fields} if graded is not None else {}
+    chosen = {name: provenance["graded"][name] for name in Gain.model_fields} if graded is not None else {}
     return LabelVersion(
         place=folder,
         queries={name[skipped:]: text for name, text in contents.queries.select("query_id", "text").iter_rows()},
-        documents={name[skipped:]: what for name, what in _documents(contents.documents()).items()},
+        documents={name[skipped:]: text_digest for name, text_digest in _documents(contents.documents()).items()},
         verdicts=read_table(folder, "verdicts").with_columns(pairs),
         panels={"manifest": _panel(manifest)},
         cut=_cut(scale),
-        seed=made["seed"],
+        seed=provenance["seed"],
         graded=None if graded is None else graded.with_columns(pairs),
         gain=in_words(Gain(**chosen), scale) if chosen else "",
-        beyond=_beyond(made),
+        beyond=_beyond(provenance),
         gone=dict(_gone(run) if is_run(run) else _reasons(folder.parent)),
         prefixed=bool(skipped),
-        new_ids=made.get("ids") == "new",
+        new_ids=provenance.get("ids") == "new",
     )
 
 
 def _gains(context: Context, verdicts: pl.DataFrame, stage: str) -> tuple[pl.DataFrame | None, str]:
-    """Return the graded labels that a run publishes, those above 0, and how they are chosen; None for none."""
+    """Return the published graded labels above 0, and the choice of the gain as text; None if binary only."""
     config = check(ExportConfig, context.settings.get("export") or {}, "export")
     if config.gain is None or stage != "resolve":
         return None, ""
-    made = graded_labels.made(config, context, verdicts)
-    assert made is not None
-    return _gaining(made), in_words(config.gain, context.scale)
+    graded = graded_labels.made(config, context, verdicts)
+    assert graded is not None
+    return _gaining(graded), in_words(config.gain, context.scale)
 
 
-def _written(contents: ExportContents, made: Mapping[str, Any]) -> pl.DataFrame | None:
-    """Return the graded labels of an export, those above 0; None where labels are binary alone."""
-    if "graded" not in made:
+def _written(contents: ExportContents, provenance: Mapping[str, Any]) -> pl.DataFrame | None:
+    """Return the graded labels of an export, those above 0; None if labels are binary only."""
+    if "graded" not in provenance:
         return None
-    wanted = ("qrels", "judged") if replaced(made) else ("graded", "graded judged")
-    return _gaining(next(table for kind, table in contents.tables.values() if kind in wanted))
+    kinds = ("qrels", "judged") if replaced(provenance) else ("graded", "graded judged")
+    return _gaining(next(table for kind, table in contents.tables.values() if kind in kinds))
 
 
 def _gaining(table: pl.DataFrame) -> pl.DataFrame:
@@ -214,14 +214,14 @@ def _gaining(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _beyond(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return what decided besides the policy, of a run's or a manifest's facts, which name it alike."""
-    found, accepted, settled = dict[str, str](), facts.get("accept"), facts.get("settle")
+    """Return the decisions besides the policy, from the facts of a run or a manifest (same keys)."""
+    decisions, accepted, settled = dict[str, str](), facts.get("accept"), facts.get("settle")
     if accepted and (threshold := accepted.get("threshold", accepted)):
-        found["accept"] = f"a sum of {threshold['least']}"
+        decisions["accept"] = f"a sum of {threshold['least']}"
     if settled:
         identity = settled.get("key") or {name: settled[name] for name in settled.keys() - {"name", "pairs"}}
-        found["settle"] = f"{settled.get('judge' if 'key' in settled else 'name')} {digest(identity)[:8]}"
-    return found
+        decisions["settle"] = f"{settled.get('judge' if 'key' in settled else 'name')} {digest(identity)[:8]}"
+    return decisions
 
 
 def _panel(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -232,19 +232,19 @@ def _cut(scale: Scale) -> str:
     return f"{' '.join(scale.labels)}, relevant from {scale.relevant_from}"
 
 
-def _documents(parts: Iterable[pl.DataFrame]) -> dict[str, str]:
+def _documents(tables: Iterable[pl.DataFrame]) -> dict[str, str]:
     """Return document -> digest of its title and text."""
-    rows = (row for part in parts for row in part.select("doc_id", "title", "text").iter_rows())
+    rows = (row for table in tables for row in table.select("doc_id", "title", "text").iter_rows())
     return {doc: digest([title or "", text]) for doc, title, text in rows}
 
 
 def _gone(run: Path) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield queries and documents that were merged or dropped, with the stage and its reason; later stages last."""
+    """Yield merged and dropped queries and documents, with stage and reason; later stages last."""
     for stage in ("ingest", "mask"):
         if there(run / stage, "aliases"):
-            for table, old, kept in read_table(run / stage, "aliases").iter_rows():
-                if old != kept and table in SIDES:
-                    yield (SIDES[table], old), f"{stage}: same text as {kept}"
+            for table, old, surviving in read_table(run / stage, "aliases").iter_rows():
+                if old != surviving and table in SIDES:
+                    yield (SIDES[table], old), f"{stage}: same text as {surviving}"
     for stage in DROPPING:
         yield from _reasons(run / stage)
 

@@ -33,7 +33,7 @@ def doctor(
 
     findings = list(examine(home(), ledger_place(), os.environ, attempt))
     if cluster is not None:
-        from curate.commands.doctor.cluster import examine_cluster
+        from curate.commands.doctor.examination import examine_cluster
 
         findings += examine_cluster(cluster, home())
     bad = [finding.what for finding in findings if finding.state == "bad"]

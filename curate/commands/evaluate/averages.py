@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from curate.commands.evaluate import parameters, results_folder
+from curate.commands.evaluate import mteb_results, parameters
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.mteb_models import EvaluatedModel
-from curate.commands.evaluate.results_folder import ResultModel
+from curate.commands.evaluate.mteb_results import ResultModel
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
@@ -353,7 +353,7 @@ class Comparison:
     groups: Sequence[TaskGroup]
     against: str | None
     models: Sequence[ResultModel]
-    left: Sequence[results_folder.LeftOutResult]
+    left: Sequence[mteb_results.LeftOutResult]
 
 
 def prepared(
@@ -369,11 +369,11 @@ def prepared(
     if order.against is not None and order.against not in names:
         raise ConfigError(f"--against {order.against}: not among the models; {suggestion(order.against, names)}")
     here = {task.name: task for task in tasks}
-    there = results_folder.task_names(order.results)
+    there = mteb_results.task_names(order.results)
     groups = parsed(order.average, [*here, *there])
     wanted = dict.fromkeys([*(task for group in groups for task in group.tasks), *here])
     expected = [
-        results_folder.expected(here[name]) if name in here else results_folder.expected_by_name(name)
+        mteb_results.expected(here[name]) if name in here else mteb_results.expected_by_name(name)
         for name in wanted
         if name in there
     ]
@@ -382,18 +382,18 @@ def prepared(
             f"--results: none of the {len(there)} tasks with results is scored here; name some with --average "
             f"NAME=TASK,TASK, such as {there[0]}"
         )
-    found, left = results_folder.read(order.results, expected)
+    found, left = mteb_results.read(order.results, expected)
     return Comparison(groups, order.against, *_merged(found, models, left))
 
 
 def _merged(
-    found: Sequence[ResultModel], models: Sequence[EvaluatedModel], left: Sequence[results_folder.LeftOutResult]
-) -> tuple[list[ResultModel], list[results_folder.LeftOutResult]]:
+    found: Sequence[ResultModel], models: Sequence[EvaluatedModel], left: Sequence[mteb_results.LeftOutResult]
+) -> tuple[list[ResultModel], list[mteb_results.LeftOutResult]]:
     """Leave results out of a model that is scored here in another revision; the same one is completed by them."""
     here = {model.name: model.revision for model in models}
     other = [each for each in found if each.name in here and here[each.name] != each.revision]
     more = [
-        results_folder.LeftOutResult(f"{each.name}, revision {each.revision}", "another revision than is scored here")
+        mteb_results.LeftOutResult(f"{each.name}, revision {each.revision}", "another revision than is scored here")
         for each in other
     ]
     return [each for each in found if each not in other], [*left, *more]
@@ -448,4 +448,4 @@ def notes(comparison: Comparison, found: Mapping[str, Any], scored: Sequence[Eva
         said.append(
             f"--against {comparison.against}: no model was tested against it, as it was not scored at that width"
         )
-    return [*said, *results_folder.notes(comparison.left)]
+    return [*said, *mteb_results.notes(comparison.left)]

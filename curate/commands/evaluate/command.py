@@ -88,7 +88,7 @@ def evaluate(
 
 def _text(found: Figures) -> Iterator[str]:
     from curate.commands.evaluate.page import overview
-    from curate.commands.evaluate.page_averages import correlations, line
+    from curate.commands.evaluate.page_sections import average_line, correlations
 
     yield as_table(overview(found, bold="*"))
     yield "points of 100, the best between asterisks"
@@ -117,7 +117,7 @@ def _text(found: Figures) -> Iterator[str]:
             else "not given"
         )
         yield f"{each['new']} against {each['old']}, {each['models']} models: rho {shown}"
-    yield from map(line, found["averages"])
+    yield from map(average_line, found["averages"])
     for each in found["orders"]:
         yield from (f"{each['one']} against {each['other']}: {correlation}" for correlation in correlations(each))
     yield from found["notes"]
@@ -130,9 +130,9 @@ def _level(row: Figures) -> str:
 
 
 def _speed(task: Figures) -> Iterator[str]:
-    from curate.commands.evaluate import speed_page
+    from curate.commands.evaluate import page_sections
 
     yield f"{task['name']}, speed:"
-    yield as_table(speed_page.overview(task["speed"]))
-    yield from speed_page.ratios(task["speed"])
-    yield speed_page.where(task["speed"])
+    yield as_table(page_sections.speed_overview(task["speed"]))
+    yield from page_sections.speed_ratios(task["speed"])
+    yield page_sections.speed_machine(task["speed"])

@@ -23,12 +23,12 @@ from curate.review.agreement import checked
 from curate.review.desk import Desk, graded_desks
 from curate.review.sample import Sample
 from curate.review.top_pairs import state
+from curate.stats.bootstrap import DIGITS
 from curate.stats.corrected_scores import FEW, LEVEL, WEIGHTS, CorrectedScore, Frame, corrected, nonresponse, weights
 from curate.stats.significance import holm
 from curate.stats.tally import Floats, Ints
 from curate.system.files import read_table
 
-DIGITS = 6
 CLEAR = 0.05
 Pair = tuple[str, str]
 

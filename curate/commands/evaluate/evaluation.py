@@ -9,21 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from curate.commands.evaluate import (
-    averages,
-    circular,
-    corrected,
-    figures,
-    mteb_results,
-    origin,
-    page,
-    query_sources,
-    tasks,
-)
+from curate.commands.evaluate import averages, corrected, figures, mteb_results, page, provenance, query_sources, tasks
 from curate.commands.evaluate import speed as passes
 from curate.commands.evaluate.board import Board
+from curate.commands.evaluate.figures import lead
 from curate.commands.evaluate.floors import floors
-from curate.commands.evaluate.leads import lead
 from curate.commands.evaluate.mteb_models import BASELINES, EvaluatedModel, named
 from curate.commands.evaluate.scoring import score_all
 from curate.commands.evaluate.tasks import EvaluationTask, imported
@@ -73,14 +63,14 @@ def evaluate(
     """
     if order.out is not None:
         free_place(order.out, ["evaluation.json"])
-    run = origin.run_of(order.folder)
+    run = provenance.run_of(order.folder)
     names = [*order.models, *(BASELINES if order.baselines else ())]
     if not names:
         raise UserError("evaluate: found no model; name some with --models, or leave out --no-baselines")
     with waiting(progress, StepLabel("loading mteb")):
         imported()
     reviews = corrected.score_reviews(_reviewed(order.reviews) or run)
-    asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
+    asked = named(names, provenance.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
     compared = averages.prepared(order.compared, asked, [*new, *old], order.dims)
@@ -94,7 +84,7 @@ def evaluate(
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
             "models": _made_by(models, new),
-            "families": circular.of_family([model.name for model in models], new, run),
+            "families": provenance.of_family([model.name for model in models], new, run),
             "tasks": [figures.of_task(board, order.seed, reviews, compared.against) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
@@ -102,7 +92,7 @@ def evaluate(
                 for other in before
                 if other.task.kind.mteb.type == one.task.kind.mteb.type
             ],
-            "missed": origin.missed(run),
+            "missed": provenance.missed(run),
         }
         kind_of = {task.name: task.kind.mteb.type for task in new}
         boards = [*known, *(board for board in before if board.scored)]
@@ -135,7 +125,7 @@ def _write(out: Path, found: dict[str, Any], known: Sequence[Board]) -> None:
 
 def _reviewed(folder: Path | None) -> Path | None:
     """Return the run of --reviews; UserError if it is none."""
-    if folder is not None and (run := origin.run_of(folder)) is None:
+    if folder is not None and (run := provenance.run_of(folder)) is None:
         raise UserError(f"--reviews {folder}: found no run there, expected a run folder with a sample that people read")
     return None if folder is None else run
 
@@ -155,14 +145,14 @@ def _only(board: Board, other: Board) -> Board:
 
 
 def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[Json]:
-    parts = origin.roles([model.name for model in models], new)
+    parts = provenance.roles([model.name for model in models], new)
     return [
         {
             "model": model.name,
             "revision": model.revision,
             "baseline": model.name in BASELINES,
             "roles": parts[model.name],
-            "circular": any(origin.circular(model.name, task) for task in new),
+            "circular": any(provenance.circular(model.name, task) for task in new),
         }
         for model in models
     ]
@@ -170,7 +160,7 @@ def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) ->
 
 def _circular(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
     """Return who mined or wrote what a task holds, a sentence per task; those who judged are told of all tasks."""
-    parts = {task.name: {model.name: origin.circular(model.name, task) for model in models} for task in new}
+    parts = {task.name: {model.name: provenance.circular(model.name, task) for model in models} for task in new}
     told = {
         task: [f"{name} ({' and '.join(roles)})" for name, roles in some.items() if set(roles) - {"judge"}]
         for task, some in parts.items()
@@ -190,7 +180,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
             f"circular: {', '.join(judged)} judged this benchmark: the labels are partly their own, and their "
             "scores prove nothing"
         )
-    notes += circular.notes(found["families"])
+    notes += provenance.family_notes(found["families"])
     notes += [each for task in found["tasks"] for each in _not_above(task)]
     notes += [warning for task in found["tasks"] for warning in corrected.warnings(task["name"], task["levels"])]
     notes += query_sources.notes(found["tasks"])

@@ -1,19 +1,24 @@
-"""What scores prove: intervals, pairs of models, how many queries are enough, headroom, difficulty, distinctness."""
+"""The reading of doubt by which models are ordered and compared, and how alike the readings order them.
 
+Stock tools count contested pairs as not relevant, which was the worst of ten ways to order systems where judges often
+disagree. So the gain of the median grade leads where it is known; else condensed scores, unless a model had a part in
+the pool or the panel, for then it decides what is condensed away. No reading of nDCG is a level: see `corrected`.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from curate.commands.evaluate import averages, corrected, leads, query_sources
-from curate.commands.evaluate.against_floors import against_floors
+from curate.commands.evaluate import averages, corrected, query_sources
 from curate.commands.evaluate.averages import BenchmarkScores
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.corrected import ScoreReview
-from curate.commands.evaluate.item_scores import READINGS
+from curate.commands.evaluate.item_scores import MEDIAN, READINGS
 from curate.commands.evaluate.mteb_models import BM25
 from curate.commands.evaluate.scoring import Scored, point
 from curate.commands.evaluate.tasks import EvaluationTask
@@ -22,10 +27,86 @@ from curate.core.records import TABLES
 from curate.pipeline.stage import home
 from curate.retrieval.retrievers.tokens import cutter
 from curate.stats import difficulty, significance
+from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.difficulty import Measured
+from curate.stats.rank_correlation import tau_ap, tau_b
+from curate.stats.significance import needed
+from curate.stats.tally import Floats
 from curate.system.files import sha256
 
-DIGITS = 6
+STOCK, CONDENSED, _ = READINGS
+ORDERED = (STOCK, CONDENSED, MEDIAN)
+
+
+def lead(task: EvaluationTask, models: Sequence[str]) -> str:
+    """Return the reading by which a task's models are ordered: median, else condensed, else stock."""
+    if not task.verdicts or task.gains:
+        return STOCK
+    if MEDIAN in task.readings:
+        return MEDIAN
+    return STOCK if any(name in names for names in task.parts.values() for name in models) else CONDENSED
+
+
+def orders(board: Board) -> list[Json]:
+    """Return tau-b and tau_AP of the models' orders under every two readings of `ORDERED`, the first taken as given.
+
+    Scores are those of the same queries. Empty for one model, and for a task without pairs in doubt or with gains.
+    """
+    known = [name for name in ORDERED if name in board.task.readings]
+    if not board.task.verdicts or board.task.gains or len(board.scored) < 2:
+        return []
+    scores = {name: _reading_scores(board, name) for name in known}
+    return [_alike(one, other, scores[one], scores[other]) for one, other in combinations(known, 2)]
+
+
+def _alike(one: str, other: str, first: Mapping[str, float], second: Mapping[str, float]) -> Json:
+    """Return tau-b and tau_AP; neither where one of the two orders nothing, as all its scores are one."""
+    alike = tau_b(first, second)
+    above = None if alike is None else tau_ap(first, second)
+    return {"one": one, "other": other, "tau_b": _round_estimate(alike), "tau_ap": _round_estimate(above)}
+
+
+def _reading_scores(board: Board, reading: str) -> Mapping[str, float]:
+    return {each.model: round(point(board.task.scorer, each.values, reading), DIGITS) for each in board.scored}
+
+
+# Models against the best floor or shortcut of a task: one that is not above it has shown nothing.
+
+
+def against_floors(board: Board) -> dict[str, Any] | None:
+    """Return the best floor and every model's distance from it; None without floors.
+
+    `above` says whether the 95 % interval of the distance, on the same resampled items, lies above 0. `smallest` is the
+    distance that these items would show in 80 of 100 cases.
+    """
+    if not board.floors:
+        return None
+    best = max(board.floors, key=lambda floor: board.led(floor.scored))
+    column = len(board.scored) + list(board.floors).index(best)
+    points = board.points
+    rows: list[dict[str, Any]] = []
+    for place, scored in enumerate(board.scored):
+        apart = board.drawn[:, place] - board.drawn[:, column]
+        found = from_replicates(float(points[place] - points[column]), apart, board.items)
+        rows.append(
+            {
+                "model": scored.model,
+                **found.shown(),
+                "above": found.low is not None and found.low > 0,
+                "smallest": _smallest(apart, board.items),
+            }
+        )
+    rows.sort(key=lambda row: (-row["value"], row["model"]))
+    return {"best": best.name, "sort": best.sort, "score": round(board.led(best.scored), DIGITS), "models": rows}
+
+
+def _smallest(apart: Floats, items: int) -> float | None:
+    defined = apart[~np.isnan(apart)]
+    return round(needed(0.0, float(defined.std()) * math.sqrt(items), items)[1], DIGITS) if len(defined) else None
+
+
+# What scores prove: intervals, pairs of models, how many queries are enough, headroom, difficulty, distinctness.
+
 CLEAR = 0.05
 """Adjusted p up to which two models are told apart."""
 
@@ -47,7 +128,7 @@ def of_task(
         "rows": len(first.queries),
         "lead": board.lead,
         "circular": [each.model for each in board.scored if each.model in task.circular],
-        "orders": leads.orders(board),
+        "orders": orders(board),
         "undecided": task.undecided if task.verdicts else 0,
         "contested": _contested(task),
         "levels": corrected.levels(board, reviews),
@@ -120,7 +201,7 @@ def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
     else:
         points = [point(scorer, each.values) for each in board.scored]
         found = significance.compare_bootstrapped(names, points, board.drawn[:, : len(names)], board.items)
-    return [{name: _rounded(value) for name, value in asdict(pair).items()} for pair in found]
+    return [{name: _round_estimate(value) for name, value in asdict(pair).items()} for pair in found]
 
 
 def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
@@ -269,5 +350,5 @@ def tops(boards: Sequence[Board]) -> pl.DataFrame:
     return pl.DataFrame(rows, TABLES["tops"], orient="row")
 
 
-def _rounded(value: Json) -> Json:
-    return round(value, DIGITS) if isinstance(value, float) else value
+def _round_estimate(estimate: Json) -> Json:
+    return round(estimate, DIGITS) if isinstance(estimate, float) else estimate

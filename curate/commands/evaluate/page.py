@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.commands.evaluate import circular, page_averages, page_inputs, page_levels, query_sources, speed_page
+from curate.commands.evaluate import page_sections, provenance, query_sources
 from curate.view import charts
 from curate.view.page_tables import (
     LEADS,
@@ -28,7 +28,7 @@ def files(found: Figures) -> dict[str, str]:
     pictures = dict(_pictures(found))
     text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
     rest = "\n".join(
-        [*_legacy(found, pictures), *page_averages.sections(found), *_missed(found["missed"]), *_notes(found)]
+        [*_legacy(found, pictures), *page_sections.averages_sections(found), *_missed(found["missed"]), *_notes(found)]
     )
     return {"README.md": f"{text}\n{rest}\n", **pictures}
 
@@ -77,7 +77,7 @@ def _head(found: Figures) -> Iterator[str]:
         yield table(
             [{"model": each["model"], "had a part in this benchmark as": " and ".join(each["roles"])} for each in parts]
         )
-    yield from circular.section(found["families"])
+    yield from provenance.family_section(found["families"])
 
 
 def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
@@ -94,17 +94,17 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
         yield _readings(task)
     yield f"\n![Scores and intervals]({plain(task['name'])}-scores.svg)"
     chart = f"{plain(task['name'])}-speed.svg"
-    yield from speed_page.section(task["speed"], chart if chart in pictures else None)
+    yield from page_sections.speed_section(task["speed"], chart if chart in pictures else None)
     yield from against_floors(task, what)
-    yield from page_levels.levels(task)
-    yield from page_levels.labellings(task)
+    yield from page_sections.levels(task)
+    yield from page_sections.labellings(task)
     yield from query_sources.section(task)
     yield "\n### Which differences are real\n"
     yield from _pairs(task, what)
-    yield from page_averages.against_model(task)
+    yield from page_sections.against_model(task)
     yield from _headroom(task)
     yield from _difficulty(task)
-    yield from page_inputs.inputs(task)
+    yield from page_sections.inputs(task)
 
 
 def _readings(task: Figures) -> str:
@@ -237,7 +237,7 @@ def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
         title = f"{task['shown']}, {task['name']}"
         yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
         points = [(row["model"], row["lead"]) for row in task["scores"]]
-        if chart := speed_page.picture(title, task["speed"], points, task["shown"]):
+        if chart := page_sections.speed_chart(title, task["speed"], points, task["shown"]):
             yield f"{plain(task['name'])}-speed.svg", charts.alone(chart, STYLE)
     for each in found["legacy"]:
         both = [(row["model"], row["old"], row["new"]) for row in each["scores"]]

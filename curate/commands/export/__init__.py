@@ -10,7 +10,7 @@ from curate.tables.exporters.task_metadata import MtebMetadata
 
 
 class Shortcuts(Section):
-    """When to warn that a shortcut nearly solves a task: length, shared characters, a keyword per class."""
+    """Warning threshold and encoders of the lexical shortcut check: length, shared characters, a keyword per class."""
 
     models: tuple[str, ...] = Field(
         default=(), description="encoders that send nothing; without any one that the run pools with, or USE"
@@ -23,7 +23,7 @@ class Shortcuts(Section):
 
 
 class Config(Section):
-    """What is written."""
+    """Formats, labels, ids and metadata of an export."""
 
     formats: tuple[str, ...] = ("mteb", "beir", "trec")
     labels: Labels = Field(
@@ -48,5 +48,5 @@ class Config(Section):
 
     @property
     def gain(self) -> Gain | None:
-        """Return what graded labels are made of; None where labels are binary alone."""
+        """Return the settings of graded labels; None if labels are binary only."""
         return None if self.labels == "binary" else Gain(grade=self.grade, gain_below_cut=self.gain_below_cut)

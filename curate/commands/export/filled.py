@@ -1,4 +1,4 @@
-"""Metadata for mteb: settings of tasks that no kind has are refused, and what is missing is said."""
+"""Metadata for mteb: refuse settings of unknown tasks, and note missing fields."""
 
 from curate.commands.export import Config
 from curate.core.errors import ConfigError, suggestion
@@ -8,7 +8,7 @@ from curate.tables.kinds import kinds
 
 
 def refuse(config: Config) -> None:
-    """Raise ConfigError for metadata of a task that no kind makes."""
+    """Raise ConfigError for metadata of an unknown task."""
     names = [kind.name for kind in kinds()]
     for name in config.mteb.tasks:
         if name not in names:
@@ -16,13 +16,13 @@ def refuse(config: Config) -> None:
 
 
 def lacking(benchmark: Benchmark) -> dict[str, list[str]]:
-    """Return task -> the settings without which mteb's `is_filled()` is False."""
+    """Return task -> missing settings, without which mteb's `is_filled()` is False."""
     present = [kind for kind in kinds() if kind.present(benchmark)]
     return {kind.name: missing(block(kind.name, kind.mteb.type, benchmark.facts)) for kind in present}
 
 
 def notes(config: Config, benchmark: Benchmark) -> list[str]:
-    """Return what mteb would find missing, a sentence each; none where all is given."""
+    """Return a sentence per set of missing metadata; empty without the format mteb."""
     if "mteb" not in config.formats:
         return []
     by_settings: dict[tuple[str, ...], list[str]] = {}

@@ -1,4 +1,4 @@
-"""What a version of a benchmark has that the earlier one had not, and whether all of its labels were judged alike."""
+"""Changes since the earlier version of a benchmark; provenance of the labels; candidates for reranking."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -26,34 +26,36 @@ from curate.tables.exporters.labels import candidates
 from curate.tables.kinds import kinds
 
 HARMLESS = 0.02
-"""Difference of two shares of labels that says nothing."""
+"""Largest difference of two shares of labels without a warning."""
 SHORTER = 0.5
-"""Passages per prompt of the new pairs, as a share of those of the old ones, below which it is said."""
+"""Smallest ratio of passages per prompt, new to earlier pairs, without a warning."""
 
 
 def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> dict[str, Json] | None:
-    """Return what the run has grown by, of all its final `judged` verdicts; None for a first version.
+    """Return the facts on the pairs added since the parent version, from all final verdicts; None for a first version.
 
-    `systems` counts each added system's holes by verdict (one that two systems have counts for both); `decided_by`
-    counts the earlier and the new pairs by policy; `warnings` says in which way labels were not made alike.
+    `systems` counts the holes of each added system by verdict (a hole of two systems counts for both); `decided_by`
+    counts earlier and new pairs by policy; `warnings` are differences in how earlier and new labels were made.
     """
-    before = ParentVersion.load(context.run)
-    if before is None:
+    version = ParentVersion.load(context.run)
+    if version is None:
         return None
     old = parent.table(context.run, "verdicts")
     new = judged.join(old, on=PAIR, how="anti")
-    found = holes(parent.table(context.run, "pool"), context.read("pool", "rankings"), before.added, before.depth)
-    asked = parent.table(context.run, "qrels")["query_id"].unique()
+    hole_pairs = holes(
+        parent.table(context.run, "pool"), context.read("pool", "rankings"), version.added, version.depth
+    )
+    earlier_queries = parent.table(context.run, "qrels")["query_id"].unique()
     facts: dict[str, Json] = {
-        "version": before.version,
-        "parent": dict(before.parent),
-        "depth": before.depth,
-        "holes": len(found),
+        "version": version.version,
+        "parent": dict(version.parent),
+        "depth": version.depth,
+        "holes": len(hole_pairs),
         **_counts(new),
         "systems": {
-            name: {"what": what, **_of_system(name, found, judged)} for name, what in sorted(before.added.items())
+            name: {"what": what, **_of_system(name, hole_pairs, judged)} for name, what in sorted(version.added.items())
         },
-        "queries_won": len(set(positives["query_id"]) - set(asked)),
+        "queries_won": len(set(positives["query_id"]) - set(earlier_queries)),
         "changed": _changed(old, judged),
         "same_panel": parent.panel(context.run) == read_json(context.folder("judge") / "panel.json"),
         "decided_by": _decided(judged, new),
@@ -63,32 +65,32 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
 
 
 def fact(grown: Mapping[str, Any] | None) -> dict[str, Json]:
-    """Return what a run grew by as a fact of the stage; none for a first version."""
+    """Return the facts on growth as a fact of the stage; empty for a first version."""
     return {} if grown is None else {"grown": dict(grown)}
 
 
 def notes(grown: Mapping[str, Any] | None) -> list[str]:
-    """Return what is said of labels that were not judged alike."""
-    return [] if grown is None else [f"not judged alike: {said}" for said in grown["warnings"]]
+    """Return a note per difference in how earlier and new labels were made."""
+    return [] if grown is None else [f"not judged alike: {warning}" for warning in grown["warnings"]]
 
 
 def _counts(verdicts: pl.DataFrame) -> dict[str, Json]:
     return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
 
 
-def _of_system(name: str, found: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
-    mine = found.filter(pl.col("systems").list.contains(name))
-    return {"holes": len(mine), **_counts(judged.join(mine, on=PAIR, how="semi"))}
+def _of_system(name: str, hole_pairs: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
+    own_holes = hole_pairs.filter(pl.col("systems").list.contains(name))
+    return {"holes": len(own_holes), **_counts(judged.join(own_holes, on=PAIR, how="semi"))}
 
 
 def _changed(old: pl.DataFrame, judged: pl.DataFrame) -> int:
-    """Return the number of earlier pairs whose verdict is another one by now."""
-    both = old.join(judged, on=PAIR, suffix="_now")
-    return int((both["verdict"] != both["verdict_now"]).sum())
+    """Return the number of earlier pairs whose verdict has changed."""
+    joined = old.join(judged, on=PAIR, suffix="_now")
+    return int((joined["verdict"] != joined["verdict_now"]).sum())
 
 
 def _decided(judged: pl.DataFrame, new: pl.DataFrame) -> dict[str, Json]:
-    """Return policy -> how many of the `earlier` and of the `new` pairs it decided."""
+    """Return policy -> numbers of `earlier` and `new` pairs that it decided."""
     earlier = judged.join(new, on=PAIR, how="anti")
     names = judged["policy"].unique().sort()
     return {
@@ -98,30 +100,30 @@ def _decided(judged: pl.DataFrame, new: pl.DataFrame) -> dict[str, Json]:
 
 
 def _passages(context: Context, new: pl.DataFrame) -> dict[str, Json]:
-    """Return judge -> mean number of passages in the prompts of the `earlier` and of the `new` pairs."""
+    """Return judge -> mean passages per prompt of the `earlier` and the `new` pairs."""
     rated = context.read("judge", "ratings").filter(pl.col("batch_size").is_not_null())
     fresh = rated.join(new, on=PAIR, how="semi")
     earlier = rated.join(new, on=PAIR, how="anti")
-    found: dict[str, Json] = {}
+    means_by_judge: dict[str, Json] = {}
     for name in rated["judge"].unique().sort():
         sides = {"earlier": earlier, "new": fresh}
         means: dict[str, Any] = {
             side: rows.filter(pl.col("judge") == name)["batch_size"].mean() for side, rows in sides.items()
         }
-        found[name] = {side: None if mean is None else round(float(mean), 2) for side, mean in means.items()}
-    return found
+        means_by_judge[name] = {side: None if mean is None else round(float(mean), 2) for side, mean in means.items()}
+    return means_by_judge
 
 
 def _warnings(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield in which way the labels of the whole pool were not made alike."""
+    """Yield the differences in how earlier and new labels were made."""
     if not facts["same_panel"]:
         yield "another panel judged the new pairs, so systems that find them are measured by other judges"
-    sums = {side: sum(each[side] for each in facts["decided_by"].values()) for side in ("earlier", "new")}
-    for policy, each in facts["decided_by"].items():
-        if all(sums.values()) and abs(each["earlier"] / sums["earlier"] - each["new"] / sums["new"]) > HARMLESS:
+    sums = {side: sum(counts[side] for counts in facts["decided_by"].values()) for side in ("earlier", "new")}
+    for policy, counts in facts["decided_by"].items():
+        if all(sums.values()) and abs(counts["earlier"] / sums["earlier"] - counts["new"] / sums["new"]) > HARMLESS:
             yield (
-                f"`{policy}` decided {each['earlier']:,} of {sums['earlier']:,} earlier pairs and {each['new']:,} of "
-                f"{sums['new']:,} new ones: labels by people and by models mixed in other parts favour some systems"
+                f"`{policy}` decided {counts['earlier']:,} of {sums['earlier']:,} earlier pairs and {counts['new']:,} "
+                f"of {sums['new']:,} new ones: labels by people and by models mixed in other parts favour some systems"
             )
     for judge, means in facts["passages_per_prompt"].items():
         if means["earlier"] and means["new"] and means["new"] < SHORTER * means["earlier"]:
@@ -146,26 +148,29 @@ def _section(facts: Mapping[str, Any]) -> Iterator[str]:
         f"that version {facts['version'] - 1} had not judged. {_words(facts)}."
     )
     yield ""
-    for name, each in facts["systems"].items():
-        yield f"- {name} ({each['what']['kind']}): {each['holes']:,} documents; {_words(each)}"
+    for name, system in facts["systems"].items():
+        yield f"- {name} ({system['what']['kind']}): {system['holes']:,} documents; {_words(system)}"
     yield f"- queries that have a relevant document since: {facts['queries_won']:,}"
     yield f"- labels of earlier pairs that changed: {facts['changed']:,}"
     yield f"- the same panel, rubric and prompt: {'yes' if facts['same_panel'] else 'no'}"
-    for said in facts["warnings"]:
-        yield f"- not judged alike: {said}"
+    for warning in facts["warnings"]:
+        yield f"- not judged alike: {warning}"
 
 
 def _words(counts: Mapping[str, Any]) -> str:
     return ", ".join(f"{counts[name]:,} {name}" for name in VERDICTS if counts[name]) or "none is judged"
 
 
-# What the manifest of an export says of how its labels were made, so that they can be derived again.
+# Provenance of the labels in the manifest, for `curate verify`.
 
 
 def made_from(
     context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, ids: PublishedIds
 ) -> dict[str, Json]:
-    """Return what `curate verify` derives the labels from, beside the ledger; `judged` are all verdicts of the run."""
+    """Return the inputs from which `curate verify` recomputes the labels, besides the ledger.
+
+    `judged` are all verdicts of the run.
+    """
     experts = benchmark.verdicts.filter(pl.col("policy") == EXPERTS).height
     return {
         **made_by_panel(context, benchmark, judged, ids),
@@ -178,40 +183,44 @@ def made_from(
 
 
 def _beyond(context: Context, benchmark: Benchmark) -> dict[str, Json]:
-    """Return what decided besides the policy: a threshold on the sum of grades (`accept`), a judge (`settle`)."""
+    """Return the decisions besides the policy: a threshold on grade sums (`accept`), a tie-breaker (`settle`)."""
     resolved: Mapping[str, Any] = context.done("resolve").facts
-    found: dict[str, Json] = {}
+    decisions: dict[str, Json] = {}
     if (accepted := resolved.get("accept")) and accepted["threshold"]:
-        found["accept"] = {**accepted["threshold"], "promised": accepted["wrong"], "confidence": accepted["confidence"]}
+        decisions["accept"] = {
+            **accepted["threshold"],
+            "promised": accepted["wrong"],
+            "confidence": accepted["confidence"],
+        }
     if settled := resolved.get("settle"):
-        by = pl.col("policy") == SETTLED + settled["judge"]
-        pairs = benchmark.verdicts.filter(by).height
-        found["settle"] = {"name": settled["judge"], **settled["key"], "pairs": pairs}
-    return found
+        is_settled = pl.col("policy") == SETTLED + settled["judge"]
+        pairs = benchmark.verdicts.filter(is_settled).height
+        decisions["settle"] = {"name": settled["judge"], **settled["key"], "pairs": pairs}
+    return decisions
 
 
 def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:
-    """Return `kinds`, kind -> `asked`: which questions its stage has put to which judges; empty if none has asked.
+    """Return `kinds`: task type -> `asked`, the questions of its stage by judge; empty without questions.
 
-    Judges are named as the pipeline names them. Addresses, keys and prices are in no question and in no digest.
+    Judges have their names in the pipeline. Addresses, keys and prices are in no question and in no digest.
     """
-    found: dict[str, Json] = {}
+    asked_by_kind: dict[str, Json] = {}
     for kind in kinds():
         path = context.folder(kind.stage) / ASKED if kind.stage and kind.present(benchmark) else None
-        if path is not None and path.is_file() and (asked := read_json(path)):
-            found[kind.name] = {"asked": asked}
-    return {"kinds": found} if found else {}
+        if path is not None and path.is_file() and (questions := read_json(path)):
+            asked_by_kind[kind.name] = {"asked": questions}
+    return {"kinds": asked_by_kind} if asked_by_kind else {}
 
 
-# What a reranker is given: its candidates, how the panel agrees on them, and a query set of its own.
+# Reranking: candidates, agreement of the panel on them, and a separate set of queries.
 
 
 def drawn(
     config: Config, context: Context, verdicts: pl.DataFrame, ids: PublishedIds
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for.
+    """Return the reranking candidates, and the queries with too few negatives; both empty if reranking is off.
 
-    Draws are by the published ids, so that a reader of the export can repeat them.
+    Draws use the published ids, so that they can be repeated from the export.
     """
     if not config.rerank.enabled:
         return frame("qrels"), []
@@ -224,9 +233,9 @@ def drawn(
 
 
 def need_retrieval(benchmark: Benchmark, config: Config, short: Collection[str]) -> None:
-    """Raise DataError if a query set of reranking's own takes every query that has enough negatives for it."""
-    left = benchmark.of_retrieval().queries.filter(~pl.col("query_id").is_in(list(short))).height
-    if benchmark.apart and not left:
+    """Raise DataError if a separate reranking set leaves no query for the retrieval task."""
+    n_retrieval = benchmark.of_retrieval().queries.filter(~pl.col("query_id").is_in(list(short))).height
+    if benchmark.apart and not n_retrieval:
         most = benchmark.candidates["query_id"].n_unique()
         raise DataError(
             f"export.rerank.queries: found {most:,} queries with a positive and {config.rerank.negatives} negatives, "
@@ -236,15 +245,15 @@ def need_retrieval(benchmark: Benchmark, config: Config, short: Collection[str])
 
 
 def mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, Json]:
-    """Return how many rerank negatives have each best grade, best first, those that occur."""
+    """Return best grade of a vote -> number of reranking negatives, best first, without zeros."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
-    given = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
-    best = [min(grades, key=scale.place) for grades in given if grades]
-    return {grade: count for grade in scale.labels if (count := best.count(grade))}
+    grades_by_pair = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
+    best_grades = [min(grades, key=scale.place) for grades in grades_by_pair if grades]
+    return {grade: count for grade in scale.labels if (count := best_grades.count(grade))}
 
 
 def agreement(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
-    """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
+    """Return the panel's agreement on the reranking candidates, as in `consensus`; None without candidates."""
     if chosen.is_empty():
         return None
     return measure(

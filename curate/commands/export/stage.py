@@ -1,8 +1,8 @@
 """Export: check the benchmark, then write it in the formats asked for.
 
 In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder per format,
-and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
-written while `mask` lists places that still look like personal data in a text that would be.
+and `dropped` (excluded queries, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
+written while `mask` lists residual PII in a text of the export.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,10 +36,10 @@ from curate.tables.kinds import kinds, stages
 
 
 def run(config: Config, context: Context) -> Report:
-    """Put the benchmark together, pass the gate, and write every format."""
+    """Assemble the benchmark, scan it, check it, and write every format."""
     judged, positives = (context.read("resolve", name) for name in ("verdicts", "qrels"))
     removed = frozenset(context.read("resolve", "dropped").filter(pl.col("table") == "corpus")["id"])
-    # All that is made below knows only documents that the corpus still holds.
+    # from here on, only documents that are still in the corpus
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     graded = graded_labels.made(config, context, verdicts)
     if graded is not None:
@@ -72,14 +72,14 @@ def run(config: Config, context: Context) -> Report:
         apart=config.rerank.apart,
     )
     reranking.need_retrieval(benchmark, config, short)
-    benchmark, found, gated = gate.passed(benchmark, context)
+    benchmark, finds, gated = gate.passed(benchmark, context)
     benchmark, ids, renamed = published(benchmark, ids)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
-    made = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
-    _write(config, context, benchmark, renamed, made, grown)
-    write_table(context.out, gate.TABLE, found)
+    provenance = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
+    _write(config, context, benchmark, renamed, provenance, grown)
+    write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
     counts: dict[str, Json] = {
         **_counts(benchmark, grown),
@@ -97,25 +97,25 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
-    """Return the tables of the kinds whose stage has run, by name; of items that are documents only the corpus's."""
-    found = {
+    """Return name -> table of the task types whose stage has run, without items that are removed documents."""
+    tables = {
         kind.table: context.read(kind.stage, kind.table, kind.columns)
         for kind in kinds()
         if kind.stage and kind.table and context.report(kind.stage)
     }
-    gone = (pl.col("side") == "corpus") & pl.col("item_id").is_in(sorted(removed))
-    return {name: each.filter(~gone) if "side" in each else each for name, each in found.items()}
+    is_removed = (pl.col("side") == "corpus") & pl.col("item_id").is_in(sorted(removed))
+    return {name: rows.filter(~is_removed) if "side" in rows else rows for name, rows in tables.items()}
 
 
 def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
-    """Return the ids of the queries whose texts a kind's table holds."""
+    """Return the query ids in a table of a task type."""
     if "side" in table:
         return [table.filter(pl.col("side") == "queries")["item_id"]]
     return [table["query_id"]] if "query_id" in table else []
 
 
 def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
-    """Return the queries that have a positive; DataError if none has."""
+    """Return the queries with a positive; DataError if there is none."""
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
@@ -131,15 +131,20 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: frozenset[str]) -> int:
-    """Return in how many of these tables' queries and of the corpus's texts something still looks like personal data.
+    """Return the number of texts with residual PII among the queries of these tables and the corpus.
 
-    Texts that were accepted do not count; UserError unless the others are allowed.
+    Accepted texts do not count; UserError for others, unless the settings allow them.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
-    left, queries = privacy_guard.residual(context), pl.concat([ids for table in tables for ids in _queries_of(table)])
-    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
-    found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
-    return privacy_guard.stop("export", left.filter(asked | found), context)
+    residual, queries = (
+        privacy_guard.residual(context),
+        pl.concat([ids for table in tables for ids in _queries_of(table)]),
+    )
+    is_query = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
+    is_document = (
+        (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
+    )
+    return privacy_guard.stop("export", residual.filter(is_query | is_document), context)
 
 
 def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Json]:
@@ -154,27 +159,32 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
 
 
 def _resolved(context: Context) -> dict[str, Json]:
-    """Return how many pairs people decided otherwise, and what decided besides the policy."""
+    """Return the number of pairs that people overrode, and the decisions besides the policy."""
     facts = context.done("resolve").facts
     beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
     return {"overridden": facts["overridden"], "beyond": beyond}
 
 
 def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
-    """Return how many judged queries no export holds, for want of a relevant document, and their pairs."""
+    """Return the numbers of judged queries without a positive, which are not exported, and of their pairs."""
     gone = verdicts.join(queries, on="query_id", how="anti")
     contested = gone.filter(pl.col("verdict") == "contested")
     return {"queries": gone["query_id"].n_unique(), "pairs": len(gone), "contested": len(contested)}
 
 
 def _made(
-    config: Config, context: Context, judged: pl.DataFrame, told: Mapping[str, Json], ids: PublishedIds, held: Benchmark
+    config: Config,
+    context: Context,
+    judged: pl.DataFrame,
+    common_facts: Mapping[str, Json],
+    ids: PublishedIds,
+    held: Benchmark,
 ) -> dict[str, Json]:
-    """Return what the manifest says of how the labels that one format holds were made."""
+    """Return the provenance of one format's labels for its manifest."""
     labels = made_from(context, held, judged, config, ids)
     judges: dict[str, Json] = {**circularity.of_judges(context)}
     of_parts = {**card_facts.synthetic_in_manifest(context), **made_of_kinds(context, held)}
-    return {"labels": labels, **told, "judges": judges, **of_parts}
+    return {"labels": labels, **common_facts, "judges": judges, **of_parts}
 
 
 def _write(
@@ -182,10 +192,10 @@ def _write(
     context: Context,
     benchmark: Benchmark,
     renamed: pl.DataFrame | None,
-    made: Callable[..., dict[str, Json]],
+    provenance: Callable[..., dict[str, Json]],
     grown: dict[str, Json] | None,
 ) -> None:
-    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
+    """Write every format with its verdicts and its manifest, and the map of renamed ids."""
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
@@ -193,7 +203,7 @@ def _write(
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
-        body = {**manifest.described(held, name), **made(held)}
+        body = {**manifest.described(held, name), **provenance(held)}
         if grown is not None:
             growth.write(folder, context, grown)
             body["grown"] = grown
@@ -203,14 +213,14 @@ def _write(
 
 
 def _held(benchmark: Benchmark, name: str) -> Benchmark:
-    """Return what a format holds of a benchmark."""
+    """Return the part of a benchmark that a format contains."""
     if name in OF_CANDIDATES:
         return alone(benchmark)
     return benchmark if name in FOLDERS else benchmark.of_retrieval()
 
 
 def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
-    """Return a benchmark that says how far its corpus is read."""
+    """Return the benchmark with a corpus that reports its progress."""
     return replace(benchmark, corpus=CountedCorpus(benchmark.corpus, context.progress, StepLabel(label, "documents")))
 
 
@@ -222,7 +232,7 @@ def _notes(
     suspicious: int,
     grown: Mapping[str, Json] | None,
 ) -> list[str]:
-    notes = [f"WARNING: {said}" for said in common["warnings"]]
+    notes = [f"WARNING: {warning}" for warning in common["warnings"]]
     if suspicious:
         notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
     if short:
@@ -233,7 +243,7 @@ def _notes(
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check that every format is known; return what the card says and no table holds."""
+    """Check formats and settings; return the content of the card that is in no table."""
     if not config.formats:
         raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
     for name in config.formats:
@@ -255,7 +265,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
-    """Return what the card says of the settings of this stage."""
+    """Return the settings of this stage for the card."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
         **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
@@ -267,10 +277,10 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str], ids: PublishedIds) -> pl.DataFrame:
-    """Return the queries that are in no export, or not among the reranking ones, with the reason; by new ids if any."""
-    asked = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
-    found = set(context.read("resolve", "qrels")["query_id"])
-    reasons = [(query_id, NO_GAIN if query_id in found else NO_POSITIVE) for query_id in asked]
+    """Return the queries that are not exported, or not in reranking, with the reason; by published ids."""
+    excluded = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
+    with_gain = set(context.read("resolve", "qrels")["query_id"])
+    reasons = [(query_id, NO_GAIN if query_id in with_gain else NO_POSITIVE) for query_id in excluded]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]
     rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
     dropped = frame("dropped", rows)

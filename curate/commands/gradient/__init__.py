@@ -13,11 +13,11 @@ MADE: tuple[Made, ...] = get_args(Made)
 EditKind = Literal["negation", "laterality", "dose", "drug", "population", "time", "swap"]
 EDIT_KINDS: tuple[EditKind, ...] = get_args(EditKind)
 TEMPLATES, PARAPHRASE = "templates", "paraphrase"
-"""Where an edited query's counterpart of the same meaning comes from: the dictionary, or the stage `paraphrase`."""
+"""Sources of an edited query's counterpart with the same meaning: the dictionary, or the stage `paraphrase`."""
 
 
 class Config(Section):
-    """Which gradients are made, of how many pairs, and who confirms edits."""
+    """Kinds and sizes of gradients, and the panel that confirms edits."""
 
     kind: tuple[Made, ...] = Field(
         default=MADE, min_length=1, description="kinds of gradients; `mix` never alone, for shared characters solve it"

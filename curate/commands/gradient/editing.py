@@ -1,4 +1,4 @@
-"""Gradients of edited queries: a counterpart of the same meaning above an edit that needs another answer."""
+"""Gradients of edited queries: a counterpart with the same meaning (level 1), an edit with another one (level 0)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,28 +13,31 @@ from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import Verdict, ask_panel, verdict
 from curate.ask.personal_data import PersonalData
 from curate.commands.gradient import PARAPHRASE, Config
+from curate.commands.gradient.mixes import documents, verdicts
 from curate.core.progress import StepLabel, counting
+from curate.core.records import shown
 from curate.core.sampling import shuffled
+from curate.core.scale import Scale
 from curate.llm.questions import Question
 from curate.pipeline.stage import Context
 
 EDIT = "edit"
 SAME = "sts-sentences"
-"""The question of whether two sentences mean the same."""
+"""Question whether two sentences mean the same."""
 DISCLOSING = "its counterpart holds personal data", "every edit that applies holds personal data"
 SHORTEST = 5
-"""Code points of a query that can be edited."""
+"""Minimum code points of a query to edit."""
 
 
 @dataclass
 class EditPair:
-    """A query, its counterpart of the same meaning, its edit, and what the panel said of both."""
+    """A query, its counterpart with the same meaning, its edit, and the votes on both."""
 
     query_id: str
     source: str
     positive: str
     way: str
-    """How the counterpart was made: synonym, or paraphrase."""
+    """Origin of the counterpart: synonym, or paraphrase."""
     variant: str
     """Kind of the edit."""
     edited: str
@@ -49,16 +52,16 @@ class EditPair:
         return verdict(self.same, "yes"), verdict(self.changed, CHANGED)
 
     def kept(self, *, asked: bool) -> bool:
-        """Say whether both may be published: confirmed, or unconfirmed where nobody was to be asked."""
+        """Whether both may be published: confirmed, or also unconfirmed if there is no panel (`asked` false)."""
         return set(self.verdicts) <= ({"confirmed"} if asked else {"confirmed", "unconfirmed"})
 
 
 def counterpart(text: str, lexer: Lexer) -> str | None:
-    """Return a text with its first word that has a synonym replaced by the one nearest in length; None without any."""
-    found = lexer.find(text)
-    there = {each.word for each in found}
-    for match in found:
-        partners = {each for each, _ in lexer.partners[match.word]} - there
+    """Replace the first word that has a synonym by the synonym nearest in length; None without any."""
+    matches = lexer.find(text)
+    words = {match.word for match in matches}
+    for match in matches:
+        partners = {partner for partner, _ in lexer.partners[match.word]} - words
         if partners:
             nearest = min(partners, key=lambda partner: (abs(len(partner) - len(match.word)), partner))
             return lexer.replace(text, match.word, nearest)
@@ -66,7 +69,7 @@ def counterpart(text: str, lexer: Lexer) -> str | None:
 
 
 def paraphrases(table: pl.DataFrame) -> dict[str, tuple[str, dict[str, str]]]:
-    """Return query -> its first confirmed paraphrase, and judge -> answer; unconfirmed ones where none was asked of."""
+    """Return query -> (its first confirmed or unconfirmed paraphrase, judge -> answer)."""
     good = table.filter(pl.col("label") == 1, pl.col("verdict").is_in(["confirmed", "unconfirmed"])).sort("pair_id")
     return {
         query_id: (text, {vote["judge"]: vote["answer"] for vote in votes})
@@ -81,24 +84,24 @@ def propose(
     lexer: Lexer,
     written: Mapping[str, tuple[str, dict[str, str]]],
 ) -> tuple[list[EditPair], dict[str, str]]:
-    """Return a pair per query that has a counterpart and an edit, and why others have none.
+    """Return a pair per query with a counterpart and an edit, and query -> reason for the others.
 
-    Each query gets the kind of edit that is rarest so far among those that it can have, so kinds come near to equal.
+    Each query gets the applicable kind of edit that is rarest so far, so that the kinds are balanced.
     """
-    made, dropped, counts, seen = list[EditPair](), dict[str, str](), Counter[str](), set[str]()
+    edit_pairs, dropped, counts, seen = list[EditPair](), dict[str, str](), Counter[str](), set[str]()
     order, personal = shuffled(sorted(queries), context.seed, "gradient", EDIT), PersonalData.of(context)
     for query_id in counting(order, context.progress, StepLabel("editing", "queries"), len(order)):
         text = queries[query_id]
         pair, reason = _proposed(query_id, text, config, context, lexer, written, counts, personal)
         reason = "its text is that of another query" if text in seen else reason
-        reason = "beyond gradient.edit" if not reason and len(made) >= config.edit else reason
+        reason = "beyond gradient.edit" if not reason and len(edit_pairs) >= config.edit else reason
         seen.add(text)
         if reason or pair is None:
             dropped[query_id] = reason
         else:
             counts[pair.variant] += 1
-            made.append(pair)
-    return made, dropped
+            edit_pairs.append(pair)
+    return edit_pairs, dropped
 
 
 def _proposed(
@@ -120,14 +123,14 @@ def _proposed(
         return None, "no confirmed paraphrase" if config.generator == PARAPHRASE else "no word with a synonym"
     if personal.new(positive, text):
         return None, DISCLOSING[0]
-    options, made = dict[str, str](), 0
+    options, n_edits = dict[str, str](), 0
     for edit in edits(text, context.language, context.seed, kinds=config.edits, lexer=lexer):
         if edit.text != positive:
-            made += 1
+            n_edits += 1
             if edit.kind not in options and not personal.new(edit.text, text):
                 options[edit.kind] = edit.text
     if not options:
-        return None, DISCLOSING[1] if made else "no edit that applies"
+        return None, DISCLOSING[1] if n_edits else "no edit that applies"
     options = {kind: changed for kind, changed in options.items() if counts[kind] < config.per_kind}
     if not options:
         return None, "beyond gradient.per_kind"
@@ -137,58 +140,111 @@ def _proposed(
 
 
 def confirm(
-    made: Sequence[EditPair],
+    edit_pairs: Sequence[EditPair],
     panel: Sequence[AskedModel],
     questions: Mapping[str, Question],
-    desk: QuestionClient,
+    client: QuestionClient,
 ) -> int:
-    """Note what the panel says of counterparts that nobody confirmed yet and of edits; return how many answers failed.
+    """Set the votes on counterparts without any, then on edits; return the number of failed answers.
 
-    An edit whose counterpart did not pass is not asked about.
+    Edits of unconfirmed counterparts are skipped.
     """
-    open_ = {each.query_id: (each.source, each.positive) for each in made if not each.same}
-    same = ask_panel(open_, panel, questions[SAME], desk, "counterparts")
-    for each in made:
-        each.same = each.same or same.get(each.query_id, {})
-    left = [each for each in made if (desk.dry and not each.same) or each.verdicts[0] == "confirmed"]
-    texts = {each.query_id: (each.source, each.edited) for each in left}
-    changed = confirm_edits(texts, panel, {name: questions[name] for name in (PLAUSIBLE, DIFFERENT)}, desk)
-    for each in left:
-        each.changed = changed.get(each.query_id, {})
+    open_ = {pair.query_id: (pair.source, pair.positive) for pair in edit_pairs if not pair.same}
+    same = ask_panel(open_, panel, questions[SAME], client, "counterparts")
+    for pair in edit_pairs:
+        pair.same = pair.same or same.get(pair.query_id, {})
+    asked_pairs = [pair for pair in edit_pairs if (client.dry and not pair.same) or pair.verdicts[0] == "confirmed"]
+    texts = {pair.query_id: (pair.source, pair.edited) for pair in asked_pairs}
+    changed = confirm_edits(texts, panel, {name: questions[name] for name in (PLAUSIBLE, DIFFERENT)}, client)
+    for pair in asked_pairs:
+        pair.changed = changed.get(pair.query_id, {})
     return sum(list(votes.values()).count("failed") for votes in (*same.values(), *changed.values()))
 
 
 def why_not(pair: EditPair) -> str:
-    """Return why a pair is not published."""
+    """Return the reason why a pair is not published."""
     same, changed = pair.verdicts
-    part, said = ("its counterpart", same) if same != "confirmed" else ("its edit", changed)
-    return f"{part} is {said}"
+    text_name, text_verdict = ("its counterpart", same) if same != "confirmed" else ("its edit", changed)
+    return f"{text_name} is {text_verdict}"
 
 
-def rows(made: Sequence[EditPair]) -> Iterator[dict[str, object]]:
-    """Yield both rows of every pair."""
-    for pair in made:
+def rows(edit_pairs: Sequence[EditPair]) -> Iterator[dict[str, object]]:
+    """Yield two rows of the table `gradients` per pair, level 1 first."""
+    for pair in edit_pairs:
         same, changed = pair.verdicts
         name = f"edit-{pair.query_id}"
-        for level, text, said, votes in ((1, pair.positive, same, pair.same), (0, pair.edited, changed, pair.changed)):
+        for level, text, text_verdict, votes in (
+            (1, pair.positive, same, pair.same),
+            (0, pair.edited, changed, pair.changed),
+        ):
             row = {"item_id": f"{name}-{level}", "kind": EDIT, "variant": pair.variant, "level": level}
             row |= {"source": pair.source, "destination": text, "query_id": pair.query_id, "source_id": pair.query_id}
-            row |= {"alternate_id": None, "pair_id": name, "verdict": said, "votes": answers(votes)}
+            row |= {"alternate_id": None, "pair_id": name, "verdict": text_verdict, "votes": answers(votes)}
             yield row
 
 
-def proposals(made: Sequence[EditPair]) -> Iterator[dict[str, object]]:
-    """Yield the rows of the table `edited`: everything that was written, with what the panel said of it."""
-    for pair in made:
+def proposals(edit_pairs: Sequence[EditPair]) -> Iterator[dict[str, object]]:
+    """Yield the rows of the table `edited`: all counterparts and edits, with their votes."""
+    for pair in edit_pairs:
         same, changed = pair.verdicts
-        for variant, text, said, votes in (
+        for variant, text, text_verdict, votes in (
             (pair.way, pair.positive, same, pair.same),
             (pair.variant, pair.edited, changed, pair.changed),
         ):
             row = {"item_id": f"edit-{pair.query_id}-{variant}", "query_id": pair.query_id, "variant": variant}
-            yield {**row, "source": pair.source, "text": text, "verdict": said, "votes": answers(votes)}
+            yield {**row, "source": pair.source, "text": text, "verdict": text_verdict, "votes": answers(votes)}
 
 
 def answers(votes: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return votes as tables have them, sorted by judge."""
+    """Return votes as rows of judge and answer, sorted by judge."""
     return [{"judge": judge, "answer": answer} for judge, answer in sorted(votes.items())]
+
+
+# Gradients from the panel's grades: no text is generated; the level of a judged pair is its median grade.
+
+CONSENSUS = "consensus"
+
+
+def graded_rows(
+    context: Context, queries: Mapping[str, str], most: int | None
+) -> tuple[list[dict[str, object]], dict[str, str]]:
+    """Return a row per judged pair of at most `most` queries, and query -> reason for the others.
+
+    The level is the gain of the lower median grade: of an even number, the worse of the middle two.
+    """
+    scale = context.scale
+    if scale.order != "ordinal":
+        return [], dict.fromkeys(queries, "the labels of the scale have no order")
+    judged = verdicts(context)
+    judged_queries = set(judged["query_id"])
+    drawn = shuffled([query for query in queries if query in judged_queries], context.seed, "gradient", CONSENSUS)[
+        :most
+    ]
+    dropped = {
+        query: "beyond gradient.consensus" if query in judged_queries else "no judged document"
+        for query in queries
+        if query not in set(drawn)
+    }
+    chosen = judged.filter(pl.col("query_id").is_in(drawn))
+    texts = {
+        name: shown(document.title, document.text)
+        for name, document in documents(context, set(chosen["doc_id"])).items()
+    }
+    rows: list[dict[str, object]] = []
+    for query_id, doc_id, panel_verdict, votes in chosen.select("query_id", "doc_id", "verdict", "votes").iter_rows():
+        level = grade_level(votes, scale)
+        if level is not None and doc_id in texts:
+            row = {"item_id": f"consensus-{query_id}-{doc_id}", "kind": CONSENSUS, "variant": CONSENSUS, "level": level}
+            row |= {"source": texts[doc_id], "destination": queries[query_id], "query_id": query_id}
+            row |= {"source_id": doc_id, "alternate_id": None, "pair_id": f"consensus-{query_id}"}
+            row["verdict"] = panel_verdict
+            grade_by_judge = {vote["judge"]: vote["grade"] for vote in votes if vote["grade"] in scale.labels}
+            rows.append({**row, "votes": answers(grade_by_judge)})
+    graded = {str(row["query_id"]) for row in rows}
+    return rows, dropped | {query: "no grade" for query in drawn if query not in graded}
+
+
+def grade_level(votes: list[dict[str, str]], scale: Scale) -> float | None:
+    """Return the gain of the median grade; None without a grade."""
+    median = scale.lower_median(vote["grade"] for vote in votes if vote["grade"] in scale.labels)
+    return None if median is None else float(scale.gain(median))

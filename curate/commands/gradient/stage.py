@@ -1,4 +1,7 @@
-"""What gradients came to without any model: overlap and length against their levels, counts, agreement."""
+"""Gradients: texts whose similarity in meaning to another falls by level, to measure how well scores follow meaning.
+
+Figures need no model: overlap and length against the levels, counts, agreement of the panel.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +18,9 @@ from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
-from curate.commands.gradient import PARAPHRASE, Config, editing, grades, mixes
-from curate.commands.gradient.editing import EDIT, SAME, EditPair
-from curate.commands.gradient.grades import CONSENSUS
+from curate.commands.gradient import PARAPHRASE, Config, editing, mixes
+from curate.commands.gradient import editing as grades
+from curate.commands.gradient.editing import CONSENSUS, EDIT, SAME, EditPair
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
@@ -31,69 +34,74 @@ from curate.stats.shortcuts import alike_in_length, overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources
 from curate.system.files import frame, read_json, sha256, write_json, write_table
-from curate.tables.kinds import mixing
-from curate.tables.kinds.mixing import LEVELS, MIX
+from curate.tables.kinds import gradient
+from curate.tables.kinds.gradient import LEVELS, MIX
 
 Rows = Sequence[Mapping[str, Any]]
 MEASURES = {"overlap": overlap, "length": alike_in_length}
-"""Shortcuts that know no meaning: shared characters, and how alike two texts are in length."""
+"""Lexical shortcuts: shared characters, and similarity in length."""
 
 
 def of_levels(rows: Rows, seed: int) -> dict[str, Json]:
-    """Return pooled, within and strict of both shortcuts, and the highest rho that levels with ties allow."""
+    """Return pooled, within and strict correlation of both shortcuts, and the highest rho possible with tied levels."""
     levels, group = _levels(rows), _groups(rows)
-    both = [(str(row["source"]), str(row["destination"])) for row in rows]
-    found: dict[str, Json] = {
-        name: _shown(gradient_figures(np.array([measure(*pair) for pair in both]), levels, group, seed))
+    texts = [(str(row["source"]), str(row["destination"])) for row in rows]
+    correlations: dict[str, Json] = {
+        name: _shown(gradient_figures(np.array([measure(*pair) for pair in texts]), levels, group, seed))
         for name, measure in MEASURES.items()
     }
-    return {**found, "ceiling": _rounded(ceiling(levels.tolist()))}
+    return {**correlations, "ceiling": _rounded(ceiling(levels.tolist()))}
 
 
 def of_mixes(rows: Rows, seed: int) -> dict[str, Json]:
-    """Return the figures of mixes, with the pooled rho without level 0, and that of the foreign destinations.
+    """Return the figures of mixes: also pooled rho without level 0, and figures against foreign destinations.
 
-    A foreign destination belongs to no source of its pair, so nothing but an artefact of mixing can order its levels.
+    A foreign destination belongs to neither source of its pair, so only an artefact of mixing can order the levels.
     """
     levels, group = _levels(rows), _groups(rows)
     scores = np.array([overlap(row["source"], row["destination"]) for row in rows])
-    strange = [overlap(row["source"], other) for row, other in zip(rows, mixes.foreign(rows), strict=True)]
+    foreign_scores = [overlap(row["source"], foreign) for row, foreign in zip(rows, mixes.foreign(rows), strict=True)]
     mixed = levels > LEVELS[0]
     return {
         **of_levels(rows, seed),
         "without_zero": _rounded(pooled(scores[mixed], levels[mixed])),
-        "foreign": _shown(gradient_figures(np.array(strange), levels, group, seed)),
+        "foreign": _shown(gradient_figures(np.array(foreign_scores), levels, group, seed)),
         "means": {str(share): _rounded(float(scores[levels == share].mean())) for share in LEVELS if len(rows)},
     }
 
 
 def of_edits(rows: Rows, seed: int) -> dict[str, Json]:
-    """Return kind of edit -> pairs, and paired accuracy of both shortcuts; under `all` those of all kinds."""
+    """Return kind of edit -> number of pairs, and paired accuracy of both shortcuts; `all` for all kinds."""
     levels, group = _levels(rows), _groups(rows)
     variants = list({row["pair_id"]: str(row["variant"]) for row in rows}.values())
-    both = [(str(row["source"]), str(row["destination"])) for row in rows]
-    found = {
-        name: paired_accuracy(np.array([measure(*pair) for pair in both]), levels, group, variants, seed)
+    texts = [(str(row["source"]), str(row["destination"])) for row in rows]
+    accuracies = {
+        name: paired_accuracy(np.array([measure(*pair) for pair in texts]), levels, group, variants, seed)
         for name, measure in MEASURES.items()
     }
     counts = {"": len(variants), **dict(sorted(Counter(variants).items()))}
     return {
-        kind or "all": {"pairs": count, **{name: each[kind].shown() for name, each in found.items()}}
+        kind or "all": {"pairs": count, **{name: by_kind[kind].shown() for name, by_kind in accuracies.items()}}
         for kind, count in counts.items()
     }
 
 
-def agreement(made: Sequence[EditPair], panel: Sequence[str], seed: int) -> dict[str, Json]:
+def agreement(edit_pairs: Sequence[EditPair], panel: Sequence[str], seed: int) -> dict[str, Json]:
     """Return the panel's agreement on counterparts and on edits; None with fewer than two judges."""
-    votes = {"counterparts": [(each.same, "yes") for each in made], "edits": [(each.changed, CHANGED) for each in made]}
-    return {name: _agreed(vote, panel, seed) for name, vote in votes.items()}
+    votes = {
+        "counterparts": [(pair.same, "yes") for pair in edit_pairs],
+        "edits": [(pair.changed, CHANGED) for pair in edit_pairs],
+    }
+    return {name: _agreed(kind_votes, panel, seed) for name, kind_votes in votes.items()}
 
 
 def _agreed(votes: Sequence[tuple[Mapping[str, str], str]], panel: Sequence[str], seed: int) -> Json:
-    asked = [(said, wanted) for said, wanted in votes if set(panel) <= set(said)]
-    if len(panel) < 2 or not asked:
+    complete = [
+        (answer_by_judge, confirming) for answer_by_judge, confirming in votes if set(panel) <= set(answer_by_judge)
+    ]
+    if len(panel) < 2 or not complete:
         return None
-    codes = [[int(said[name] == wanted) for name in panel] for said, wanted in asked]
+    codes = [[int(answer_by_judge[name] == confirming) for name in panel] for answer_by_judge, confirming in complete]
     return agreement_figures.figures(codes, Scale(2, "nominal"), panel, list(range(len(codes))), seed=seed)
 
 
@@ -102,27 +110,29 @@ def _levels(rows: Rows) -> Floats:
 
 
 def _groups(rows: Rows) -> Ints:
-    places: dict[str, int] = {}
-    return np.array([places.setdefault(str(row["pair_id"]), len(places)) for row in rows], dtype=np.int64)
+    number_by_pair: dict[str, int] = {}
+    return np.array(
+        [number_by_pair.setdefault(str(row["pair_id"]), len(number_by_pair)) for row in rows], dtype=np.int64
+    )
 
 
-def _shown(found: GradientFigures) -> dict[str, Json]:
-    figures = {"pooled": found.pooled, "within": found.within, "strict": found.strict}
-    return {**{name: figure.shown() for name, figure in figures.items()}, "undefined": found.undefined}
+def _shown(result: GradientFigures) -> dict[str, Json]:
+    figures = {"pooled": result.pooled, "within": result.within, "strict": result.strict}
+    return {**{name: figure.shown() for name, figure in figures.items()}, "undefined": result.undefined}
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def _rounded(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 6)
 
 
-# Gradients: texts whose agreement with another falls by level, to see how well a measure follows meaning.
+# The stage.
 
 PURPOSE = "gradient"
 
 
 @dataclass
 class EditSeries:
-    """What editing and confirming came to."""
+    """Result of editing and confirming."""
 
     pairs: list[EditPair] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
@@ -136,14 +146,14 @@ def run(config: Config, context: Context) -> Report:
             dry = QuestionClient(ledger, context, dry=True)
             edit(config, context, dry)
             dry.permit("confirming edits")
-        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        edited = edit(config, context, desk) if EDIT in config.kind else EditSeries()
-        paid, models = desk.cost(), desk.named()
-    kept = [pair for pair in edited.pairs if pair.kept(asked=bool(config.panel))]
-    lost = {pair.query_id: editing.why_not(pair) for pair in edited.pairs if pair not in kept}
+        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
+        edited = edit(config, context, client) if EDIT in config.kind else EditSeries()
+        paid, models = client.cost(), client.named()
+    confirmed = [pair for pair in edited.pairs if pair.kept(asked=bool(config.panel))]
+    lost = {pair.query_id: editing.why_not(pair) for pair in edited.pairs if pair not in confirmed}
     rows, dropped = _series(config, context)
     if EDIT in config.kind:
-        rows[EDIT], dropped[EDIT] = list(editing.rows(kept)), mixes.Fates({**edited.dropped, **lost})
+        rows[EDIT], dropped[EDIT] = list(editing.rows(confirmed)), mixes.Fates({**edited.dropped, **lost})
     _write(config, context, rows, dropped, edited.pairs)
     facts = {
         "generator": config.generator if EDIT in config.kind else None,
@@ -159,49 +169,49 @@ def run(config: Config, context: Context) -> Report:
     return Report(
         sum(facts["planned_by_kind"].values()),
         sum(facts["built_by_kind"].values()),
-        sum(len(each.dropped) for each in dropped.values()),
+        sum(len(fates.dropped) for fates in dropped.values()),
         cost=paid.amount,
         unfinished=f"{failed:,} questions failed; run `curate gradient` again to retry them" if failed else "",
         facts=facts,
         notes=_notes(config, context, rows),
-        spent=desk.spent,
+        spent=client.spent,
     )
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return rows for all that would be sent now, at most."""
+    """Return rows for the requests that would be sent now, at most."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        desk = QuestionClient(ledger, context, dry=True)
+        client = QuestionClient(ledger, context, dry=True)
         if EDIT in config.kind:
-            edit(config, context, desk)
-        return desk.rows()
+            edit(config, context, client)
+        return client.rows()
 
 
-def edit(config: Config, context: Context, desk: QuestionClient) -> EditSeries:
-    """Write a counterpart and an edit beside queries, and have both confirmed."""
+def edit(config: Config, context: Context, client: QuestionClient) -> EditSeries:
+    """Write a counterpart and an edit per query, and have both confirmed."""
     lexer = Lexer(dictionary.dictionary(config, context, "gradient").entries)
     written = _paraphrases(context) if config.generator == PARAPHRASE else {}
-    found, dropped = editing.propose(_queries(context), config, context, lexer, written)
+    edit_pairs, dropped = editing.propose(_queries(context), config, context, lexer, written)
     panel = _panel(config, context)
-    failed = editing.confirm(found, panel, questions(context), desk) if panel else 0
-    return EditSeries(found, dropped, failed)
+    failed = editing.confirm(edit_pairs, panel, questions(context), client) if panel else 0
+    return EditSeries(edit_pairs, dropped, failed)
 
 
 def questions(context: Context) -> dict[str, Question]:
-    """Return name -> question of all that a panel is asked."""
+    """Return name -> question for the panel."""
     return {SAME: packaged_question(context, SAME), **edit_questions(context)}
 
 
 def _series(config: Config, context: Context) -> tuple[dict[str, list[dict[str, object]]], dict[str, mixes.Fates]]:
-    """Return the rows of mixes and grades, and what became of what was planned."""
+    """Return the rows of mixes and grades, and the dropped candidates, by kind."""
     rows: dict[str, list[dict[str, object]]] = {}
     dropped: dict[str, mixes.Fates] = {}
     queries = _queries(context)
     if MIX in config.kind:
         pairs, dropped[MIX] = mixes.pairs(config, context, queries)
-        rows[MIX] = mixing.rows(pairs)
+        rows[MIX] = gradient.mix_rows(pairs)
     if CONSENSUS in config.kind:
-        rows[CONSENSUS], gone = grades.rows(context, queries, config.consensus)
+        rows[CONSENSUS], gone = grades.graded_rows(context, queries, config.consensus)
         dropped[CONSENSUS] = mixes.Fates(gone)
     return rows, dropped
 
@@ -237,20 +247,22 @@ def _write(
     write_table(context.out, "dropped", frame("dropped", lost).sort("table", "id", "reason"))
     if config.panel and EDIT in config.kind:
         panel = _panel(config, context)
-        asked: dict[str, Any] = asked_facts({name: (question, panel) for name, question in questions(context).items()})
+        facts_by_question: dict[str, Any] = asked_facts(
+            {name: (question, panel) for name, question in questions(context).items()}
+        )
         if config.generator == PARAPHRASE:
-            asked[SAME] = read_json(context.folder(PARAPHRASE) / ASKED).get(SAME, asked[SAME])
-        write_json(context.out / ASKED, asked)
+            facts_by_question[SAME] = read_json(context.folder(PARAPHRASE) / ASKED).get(SAME, facts_by_question[SAME])
+        write_json(context.out / ASKED, facts_by_question)
 
 
 def _facts(
     rows: Mapping[str, Sequence[Mapping[str, object]]], dropped: Mapping[str, mixes.Fates], seed: int
 ) -> dict[str, Any]:
-    """Return counts and figures of every kind that was asked for."""
-    built = {kind: len({row["pair_id"] for row in each}) for kind, each in rows.items()}
+    """Return counts and figures by kind of gradient."""
+    built = {kind: len({row["pair_id"] for row in kind_rows}) for kind, kind_rows in rows.items()}
     lost = {kind: Counter(fates.dropped.values()) for kind, fates in dropped.items()}
     planned_by_kind = {kind: count + lost[kind].total() for kind, count in built.items()}
-    made = {MIX: of_mixes, EDIT: of_edits, CONSENSUS: of_levels}
+    figures_by_kind = {MIX: of_mixes, EDIT: of_edits, CONSENSUS: of_levels}
     return {
         "planned": sum(planned_by_kind.values()),
         "built": sum(built.values()),
@@ -258,17 +270,19 @@ def _facts(
         "planned_by_kind": planned_by_kind,
         "built_by_kind": built,
         "items": {kind: len(row) for kind, row in rows.items()},
-        "figures": {kind: figure(rows[kind], seed) if rows.get(kind) else None for kind, figure in made.items()},
+        "figures": {
+            kind: figure(rows[kind], seed) if rows.get(kind) else None for kind, figure in figures_by_kind.items()
+        },
     }
 
 
 def _edited(pairs: Sequence[EditPair]) -> dict[str, Json]:
-    """Return kind of edit or counterpart -> verdict -> how many."""
-    found: dict[str, Counter[str]] = {}
+    """Return kind of edit, or way of the counterpart -> verdict -> count."""
+    counts_by_name: dict[str, Counter[str]] = {}
     for pair in pairs:
         for name, verdict in zip((pair.way, pair.variant), pair.verdicts, strict=True):
-            found.setdefault(name, Counter())[verdict] += 1
-    return {name: dict(sorted(counts.items())) for name, counts in sorted(found.items())}
+            counts_by_name.setdefault(name, Counter())[verdict] += 1
+    return {name: dict(sorted(counts.items())) for name, counts in sorted(counts_by_name.items())}
 
 
 def _panel(config: Config, context: Context) -> list[AskedModel]:
@@ -277,7 +291,7 @@ def _panel(config: Config, context: Context) -> list[AskedModel]:
 
 
 def _prompts(config: Config, context: Context) -> list[Json]:
-    """Return name and digest of every question that the panel was asked."""
+    """Return name and short digest of every question for the panel."""
     if not config.panel or EDIT not in config.kind:
         return []
     return [f"{question.name} ({question.digest[:12]})" for question in questions(context).values()]
@@ -297,7 +311,7 @@ def _notes(config: Config, context: Context, rows: Mapping[str, Sequence[Mapping
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check names, files and who may judge; return the digests of what lies outside the run."""
+    """Check names, files and families; return the digests of files, models and prompts outside the run."""
     if config.lexicon is not None and not config.lexicon.is_file():
         raise ConfigError(f"gradient.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models = _panel(config, context)

@@ -1,27 +1,19 @@
-"""Ingest: raw queries, corpus and qrels of many formats become tables.
+"""HTML in queries and documents: counted, and stripped where the settings say so."""
 
-In: the files, the folder or the task that the settings name. Out: `queries` and `corpus` in the order of their source,
-`classes` (the equality class of each text), `qrels`, `aliases` (merged id -> kept id), `dropped`, and `labels` where
-classes of texts are named. Texts that are
-equal but for white space at their ends are one item under the first id, and qrels follow, unless duplicates are kept;
-empty texts are dropped with their qrels. What is wrong in a file stops the run, ten problems at a time, or is dropped
-with its reason. Rows stream: memory holds ids and digests, never the texts.
-"""
-
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 import polars as pl
 
-from curate.commands.ingest import Config, labels, marks, scores
+from curate.commands.ingest import Config, labels
 from curate.commands.ingest.bad_rows import LISTED, BadRows
-from curate.commands.ingest.html import HtmlTexts
 from curate.commands.ingest.qrels import ReadLabels, check_pairs
 from curate.commands.ingest.read_texts import ReadTexts
-from curate.core import records
+from curate.core import records, synthetic
 from curate.core.config import Json
 from curate.core.duplicates import Firsts, follow_aliases
 from curate.core.errors import ConfigError, DataError
@@ -32,9 +24,93 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.system import files
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import BINARY, File
-from curate.tables.readers.items import Item, LabelledPair, check_header, integer_form, item, pair, shown, wanted
+from curate.tables.readers.items import (
+    Item,
+    LabelledPair,
+    Names,
+    check_header,
+    integer_form,
+    item,
+    pair,
+    reached,
+    shown,
+    wanted,
+)
+from curate.tables.readers.markup import is_html, strip
 from curate.tables.readers.settings import Sources, sources, spoken
 from curate.tables.readers.text_rows import FIX
+
+
+@dataclass
+class HtmlTexts:
+    """What becomes of texts with tags, and how many there were."""
+
+    policy: Literal["keep", "strip"]
+    found: Counter[Table] = field(default_factory=Counter)
+
+    def read(self, item: Item, table: Table) -> Item:
+        """Return the item as the settings want it, and count it if its title or its text holds HTML."""
+        if not (is_html(item.text) or is_html(item.title)):
+            return item
+        self.found[table] += 1
+        return item if self.policy == "keep" else replace(item, title=strip(item.title), text=strip(item.text))
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence per table with HTML."""
+        words = {"queries": "queries", "corpus": "documents"}
+        done = {"keep": "which is kept; ingest.html: strip removes it", "strip": "which was stripped"}
+        for table, count in sorted(self.found.items()):
+            yield f"{count:,} {words[table]} hold HTML, {done[self.policy]}"
+
+
+# Scores of a set's own qrels: which of them mean relevant, and what is asked where nobody has said so.
+
+
+def taken_scores(scores: Mapping[int, int], config: Config, *, audited: bool) -> str:
+    """Return in a sentence which scores (score -> rows of the qrels) count as relevant; empty where it is plain.
+
+    DataError if positive scores hold several values, `ingest.relevant_from` is not given and the set is to be audited:
+    its authors may mean *incorrect* by a 1. ConfigError if it is above every score.
+    """
+    positive = {score: rows for score, rows in sorted(scores.items()) if score > 0}
+    said = f"the qrels have the scores {', '.join(f'{score} ({rows:,})' for score, rows in positive.items())}"
+    least = config.relevant_from
+    if least is None and audited and len(positive) > 1:
+        source = f" {shlex.quote(config.source)}" if config.source else ""
+        raise DataError(
+            f"ingest: {said}, and nobody has said which of them mean relevant: an audit would call the others wrong; "
+            f"name the lowest that does, with the options of before: curate audit{source} --relevant-from N "
+            "(elsewhere --set ingest.relevant_from=N, or that setting in the pipeline)"
+        )
+    if least is None:
+        return f"{said}: each counts as relevant; see ingest.relevant_from" if len(positive) > 1 else ""
+    if not positive:
+        return ""
+    if least > max(positive):
+        raise ConfigError(f"ingest.relevant_from: found {least}, but {said}; give one of them")
+    return f"{said}: {least} and above count as relevant"
+
+
+# The mark of queries that a model wrote, as a row of any file of queries may carry it.
+
+_PLACES = ("source", "metadata.source")
+
+
+def source_columns(table: Table) -> Names:
+    """Return the columns that may hold a mark, to be read beside those of the table."""
+    return {"source": _PLACES} if table == "queries" else {}
+
+
+def row_source(table: Table, row: Row | Problem, file: str) -> str:
+    """Return the mark of a query that a model wrote, as its row has it; the name of the file for all other texts."""
+    if table == "queries" and isinstance(row, Row):
+        for value in (value for name in _PLACES for value in reached(row.values, name)):
+            if isinstance(value, str) and synthetic.writer(value):
+                return value
+    return file
+
+
+# Ingest: raw queries, corpus and qrels of many formats become tables.
 
 _EVERY = 2_000
 
@@ -79,7 +155,7 @@ class _Reading:
                 if merging and firsts.names[number] != kept.id:
                     seen.merged[kept.id] = firsts.names[number]
                     continue
-                writer.add(_row(table, kept, marks.source(table, row, source.name)))
+                writer.add(_row(table, kept, row_source(table, row, source.name)))
                 classes.add({"table": table, "id": kept.id, "class": number})
                 seen.kept += 1
         if seen.kept == 0 and self.sources.tables[table]:
@@ -137,7 +213,7 @@ class _Reading:
         for source in self.sources.tables[table]:
             check_header(source, table, names)
             size, label = source.size(), StepLabel(f"reading {table}", _unit(source))
-            for number, row in enumerate(source.rows(wanted({**names, **marks.columns(table)}))):
+            for number, row in enumerate(source.rows(wanted({**names, **source_columns(table)}))):
                 if isinstance(row, Row) and number % _EVERY == 0:
                     self.context.progress(label, size, min(row.at, size - 1))
                 yield source, row
@@ -159,7 +235,7 @@ def run(config: Config, context: Context) -> Report:
         _check_ids(config, reading.queries)
         reading.texts("corpus", classes)
     qrels = reading.qrels()
-    note = scores.taken(reading.pairs.scores, config, audited="audit" in context.stages)
+    note = taken_scores(reading.pairs.scores, config, audited="audit" in context.stages)
     files.write_table(context.out, "qrels", qrels)
     if config.relevant_from is not None:
         files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})

@@ -20,9 +20,9 @@ from curate.core.protocols import Progress, quiet
 from curate.system.resources import DEMOS
 from curate.tables.readers import TABLES, Row, Source, Table
 from curate.tables.readers.file import File
+from curate.tables.readers.folder import find, readable
 from curate.tables.readers.guess import guess, has_known_name
 from curate.tables.readers.items import LINE, Item, item
-from curate.tables.readers.layout import find, readable
 from curate.tables.readers.look import TableLook
 from curate.tables.readers.look import look as table_look
 from curate.tables.readers.settings import LOOKED, Input, Sources, Spoken, language, sources

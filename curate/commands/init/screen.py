@@ -5,9 +5,8 @@ from unicodedata import east_asian_width
 
 from curate.commands.init.judges import PANEL, variables
 from curate.commands.init.looking import DataSources, named
-from curate.commands.init.price import PlanPrice
 from curate.commands.init.request import quoted
-from curate.commands.init.writing import PipelineDraft
+from curate.commands.init.writing import PipelineDraft, PlanPrice
 from curate.llm.budget import CostEstimate
 from curate.llm.exchange_rates import line as rates_line
 from curate.llm.exchange_rates import shown

@@ -1,26 +1,65 @@
-"""A commented pipeline file, written from what was found, checked before it is there."""
+"""Price of a panel before anything is retrieved: from the size of pools and the texts of the first rows."""
 
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from curate.ask.forecast import JudgeForecast, PoolSize, SampleTexts, forecast
 from curate.ask.language_guard import newest_rubric
 from curate.commands.ingest import Config as IngestConfig
 from curate.commands.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.commands.init.looking import DataSources
-from curate.commands.init.price import PlanPrice, price
 from curate.commands.init.request import InitRequest, quoted
-from curate.core.config import Json, check, parse_yaml
+from curate.core.config import Json, Settings, check, parse_yaml
 from curate.core.errors import ConfigError
+from curate.llm.budget import CostEstimate, together
+from curate.llm.exchange_rates import Rates
+from curate.llm.providers.presets import rates
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.edit import assigned, flow
 from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.pipeline import Head, Pipeline
+from curate.pipeline.stage import Context
 from curate.system.resources import template
 from curate.tables.readers import Table
 from curate.tables.readers.settings import OTHER
+
+
+@dataclass(frozen=True)
+class PlanPrice:
+    """What a panel would be asked for so many queries, and what that costs, by estimate."""
+
+    queries: int
+    judges: Sequence[JudgeForecast]
+    total: CostEstimate | None
+    """Of all judges; its cost is None where a price or a rate is unknown. None without a language model."""
+    least: float | None = None
+    """What the total comes to if a cascade spares all that it may; None where the total is unknown."""
+
+
+def plan_price(pipeline: Pipeline, texts: SampleTexts, queries: int, documents: int) -> PlanPrice:
+    """Return what the language models of a pipeline would be asked for the pools of so many queries."""
+    pool, judging = pipeline.sections["pool"], pipeline.sections["judge"]
+    assert isinstance(pool, PoolConfig)
+    assert isinstance(judging, JudgeConfig)
+    head = pipeline.head
+    definitions = {"encoders": head.encoders, "retrievers": head.retrievers, "judges": head.judges}
+    context = Context(
+        Path(), Path(), Path(), language=head.language, definitions=cast("dict[str, dict[str, Settings]]", definitions)
+    )
+    found = forecast(judging, context, texts, PoolSize.most(pool, queries, documents))
+    if not found:
+        return PlanPrice(queries, [], None)
+    known = Rates(head.rates).over(rates())
+    total = known.total([(each.estimate.cost, each.estimate.currency) for each in found], head.currency)
+    least = known.total([(each.cost_least, each.estimate.currency) for each in found], head.currency)
+    return PlanPrice(queries, found, together([each.estimate for each in found], total), least.amount)
+
+
+# A commented pipeline file, written from what was found, checked before it is there.
 
 TRIAL = 50
 """Queries of a first trial, where there are more than twice as many."""
@@ -101,8 +140,8 @@ def draft(found: DataSources) -> PipelineDraft:
     section = pipeline.sections["ingest"]
     assert isinstance(section, IngestConfig)
     sample = min(section.sample or queries, queries)
-    whole = price(pipeline, found.samples, queries, documents)
-    trial = price(pipeline, found.samples, sample, documents) if sample < queries else None
+    whole = plan_price(pipeline, found.samples, queries, documents)
+    trial = plan_price(pipeline, found.samples, sample, documents) if sample < queries else None
     return PipelineDraft(request, text, pipeline, proposed, bool(named), keyless(os.environ), trial, whole)
 
 

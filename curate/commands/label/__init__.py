@@ -11,7 +11,7 @@ Leak = Literal["keep", "mask", "drop"]
 
 
 class Config(Section):
-    """Which classes, who confirms them, what becomes of words that give them away, and how texts are split."""
+    """Classes, panel, treatment of words that reveal the class, and split."""
 
     classes: Mapping[str, str] = Field(
         default={},

@@ -1,4 +1,4 @@
-"""What the panel is asked of a text: which of all classes it is of, none or several; it never sees the given label."""
+"""Question for the panel: the class of a text, none or several; the given label is not shown."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,38 +13,35 @@ from curate.pipeline.stage import Context
 from curate.system import resources
 
 PURPOSE = "label"
-LANGUAGES = ("zh", "en")
-"""Languages that there are prompts in; texts of others are asked about in English."""
 
 
 def panel(names: Sequence[str], context: Context) -> list[AskedModel]:
-    """Return the judges; ConfigError for a name that is no language model, or that stands there twice."""
-    found = [AskedModel.named(context, name, "label.panel", PURPOSE) for name in names]
-    refuse_one_family("label.panel", found, None)
-    return found
+    """Return the judges; ConfigError for a name that is no language model, or is repeated."""
+    judges = [AskedModel.named(context, name, "label.panel", PURPOSE) for name in names]
+    refuse_one_family("label.panel", judges, None)
+    return judges
 
 
 def template(context: Context) -> Question:
-    """Return the packaged question, whose labels are the two answers beside the classes."""
-    language = context.language.split("-")[0]
-    path = resources.find("prompts", f"label-{language if language in LANGUAGES else 'en'}.yaml")
+    """Return the packaged question; its labels are the two answers other than classes."""
+    path = resources.prompt("label", context.language)
     return question(read_yaml(path), str(path))
 
 
 def of_classes(asked: Question, classes: Sequence[str], meanings: Mapping[str, str]) -> Question:
-    """Return the question with the classes, in the order of their names, before the answers that it has already.
+    """Return the question with the classes as labels, before the labels that it already has.
 
-    ConfigError for classes that cannot be told apart in an answer, and for definitions of classes that are not there.
+    ConfigError for classes that cannot be distinguished in an answer, and for definitions of unknown classes.
     """
     if unknown := sorted(set(meanings) - set(classes)):
         raise ConfigError(
             f"label.classes: found {unknown[0]!r}, which no text that is left has; the classes are {', '.join(classes)}"
         )
-    taken = {plain(name): name for name in (*asked.labels, *NONE)}
+    name_by_form = {plain(name): name for name in (*asked.labels, *NONE)}
     for name in classes:
-        if (other := taken.setdefault(plain(name), name)) != name or name in (*asked.labels, *NONE):
+        if (same_form := name_by_form.setdefault(plain(name), name)) != name or name in (*asked.labels, *NONE):
             raise ConfigError(
-                f"label: the class {name!r} reads like the answer {other!r}; give it another name in the labels"
+                f"label: the class {name!r} reads like the answer {same_form!r}; give it another name in the labels"
             )
     labels = {name: meanings.get(name, "").strip() or name for name in classes}
     return question({**asked.model_dump(mode="json"), "labels": {**labels, **asked.labels}}, asked.name)

@@ -1,4 +1,4 @@
-"""Groups of texts that one split must hold together (named in the input, or near-duplicates), and the split by them."""
+"""Construction of a labelled set: groups (named or near-duplicates), split, words that reveal a class, filters."""
 
 import re
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ RUNS = {"queries": QUERY_RUN, "corpus": DOCUMENT_RUN}
 
 
 def grouped(rows: pl.DataFrame, near: float) -> pl.DataFrame:
-    """Return the rows with `group`, the first item of those that belong together; `own` is not kept."""
+    """Return the rows with `group`, the first item of the group, and without `own`."""
     ids = rows["item_id"].to_list()
     pairs = [*_named(rows["own"].to_list()), *_alike(rows, near)]
     roots = _joined(len(ids), pairs)
@@ -34,74 +34,74 @@ def grouped(rows: pl.DataFrame, near: float) -> pl.DataFrame:
 
 
 def _named(groups: Sequence[str | None]) -> list[tuple[int, int]]:
-    first: dict[str, int] = {}
-    return [(first.setdefault(group, at), at) for at, group in enumerate(groups) if group is not None]
+    first_index: dict[str, int] = {}
+    return [(first_index.setdefault(group, index), index) for index, group in enumerate(groups) if group is not None]
 
 
 def _alike(rows: pl.DataFrame, near: float) -> list[tuple[int, int]]:
-    """Return the places of pairs of texts that have that share of their runs of characters in common."""
+    """Return index pairs of texts that share at least `near` of their character runs."""
     forms = [form(text) for text in rows["text"]]
     run = max(RUNS[side] for side in rows["side"].unique()) if forms else QUERY_RUN
-    one, other, _ = overlapping(forms, forms, near, run)
-    return [(left, right) for left, right in zip(one.tolist(), other.tolist(), strict=True) if left < right]
+    first, second, _ = overlapping(forms, forms, near, run)
+    return [(left, right) for left, right in zip(first.tolist(), second.tolist(), strict=True) if left < right]
 
 
 def _joined(size: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the first of those that pairs join, for each place."""
+    """Return for each index the smallest index of its connected component."""
     roots = list(range(size))
 
-    def root(at: int) -> int:
-        while roots[at] != at:
-            roots[at] = at = roots[roots[at]]
-        return at
+    def root(index: int) -> int:
+        while roots[index] != index:
+            roots[index] = index = roots[roots[index]]
+        return index
 
-    for one, other in pairs:
-        low, high = sorted((root(one), root(other)))
+    for first, second in pairs:
+        low, high = sorted((root(first), root(second)))
         roots[high] = low
-    return [root(at) for at in range(size)]
+    return [root(index) for index in range(size)]
 
 
 def draw(rows: pl.DataFrame, share: float, seed: int, purpose: str) -> frozenset[str]:
-    """Return whole groups, by seed, that hold about this share of the texts of every class, and at most one more."""
-    held: dict[str, Counter[str]] = defaultdict(Counter)
+    """Return whole groups in random order, up to this share of the texts of every class, rounded up."""
+    labels_by_group: dict[str, Counter[str]] = defaultdict(Counter)
     for group, label in rows.select("group", "label").iter_rows():
-        held[group][label] += 1
-    room = {label: ceil(share * count) for label, count in Counter(rows["label"]).items()}
-    taken: list[str] = []
-    for group in shuffled(sorted(held), seed, "label", purpose):
-        if _fits(held[group], room):
-            taken.append(group)
-            room = {label: left - held[group][label] for label, left in room.items()}
-    return frozenset(taken)
+        labels_by_group[group][label] += 1
+    remaining = {label: ceil(share * count) for label, count in Counter(rows["label"]).items()}
+    groups: list[str] = []
+    for group in shuffled(sorted(labels_by_group), seed, "label", purpose):
+        if _fits(labels_by_group[group], remaining):
+            groups.append(group)
+            remaining = {label: count_left - labels_by_group[group][label] for label, count_left in remaining.items()}
+    return frozenset(groups)
 
 
-def _fits(group: Mapping[str, int], room: Mapping[str, int]) -> bool:
-    return all(count <= room[label] for label, count in group.items())
+def _fits(group: Mapping[str, int], remaining: Mapping[str, int]) -> bool:
+    return all(count <= remaining[label] for label, count in group.items())
 
 
-# Words that give a class away: its name, and the one keyword by which its training texts are told best, if any are.
+# Words that reveal a class: its name, and its best keyword on the training split, if it is informative.
 
 MASKED = "[…]"
 _INSIDE = r"[^\W\u2e80-\u9fff]"
-"""A sign inside a word of a script that puts spaces between words."""
+"""A character of a word in a script with spaces between words."""
 
 
 @dataclass(frozen=True)
 class LeakWords:
-    """The words of every class."""
+    """Words that reveal a class, by class."""
 
     words: Mapping[str, tuple[str, ...]]
 
     def own(self, text: str, label: str) -> bool:
-        """Return whether a text holds a word of its own class."""
+        """Whether a text contains a word of its own class."""
         return bool(_pattern(self.words[label]).search(text))
 
     def any(self, text: str) -> bool:
-        """Return whether a text holds a word of any class."""
+        """Whether a text contains a word of any class."""
         return bool(self._all.search(text))
 
     def masked(self, text: str) -> str:
-        """Return a text with all words of all classes hidden: what is hidden must not tell which class it is."""
+        """Return a text with the words of all classes masked, so that the mask does not reveal the class."""
         return self._all.sub(MASKED, text)
 
     @cached_property
@@ -110,56 +110,56 @@ class LeakWords:
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """Return what finds words in any case, the longest first; a Latin word only whole."""
-    parts = []
+    """Return a case-insensitive pattern of words, the longest first; words of scripts with spaces match whole only."""
+    patterns = []
     for word in sorted(dict.fromkeys(words), key=lambda word: (-len(word), word)):
-        before, after = (rf"(?<!{_INSIDE})", rf"(?!{_INSIDE})")
+        not_before, not_after = (rf"(?<!{_INSIDE})", rf"(?!{_INSIDE})")
         spaced = r"\W+".join(map(re.escape, word.split()))
         starts, ends = (re.match(_INSIDE, sign) is not None for sign in (word[0], word[-1]))
-        parts.append(f"{before if starts else ''}{spaced}{after if ends else ''}")
-    return re.compile("|".join(parts), re.IGNORECASE)
+        patterns.append(f"{not_before if starts else ''}{spaced}{not_after if ends else ''}")
+    return re.compile("|".join(patterns), re.IGNORECASE)
 
 
 def learned(rows: pl.DataFrame) -> LeakWords:
-    """Return the name of every class, and its best keyword on the training split where that tells anything of it."""
+    """Return the name of every class, and its best keyword on the training split if informative."""
     train = rows.filter(pl.col("split") == "train")
     names = sorted(rows["label"].unique())
     codes = [names.index(label) for label in train["label"]]
-    held = [_lettered(gram) for gram in grams(train["text"].to_list())]
-    rule = keyword_rule(held, codes, commonest(codes))
-    best = {names[code]: word for word, code in rule.keywords if _tells(word, code, held, codes)}
+    text_grams = [_lettered(gram) for gram in grams(train["text"].to_list())]
+    rule = keyword_rule(text_grams, codes, commonest(codes))
+    best = {names[code]: word for word, code in rule.keywords if _tells(word, code, text_grams, codes)}
     return LeakWords({name: tuple(dict.fromkeys([name, *([best[name]] if name in best else [])])) for name in names})
 
 
-def _tells(word: str, code: int, held: Sequence[frozenset[str]], codes: Sequence[int]) -> bool:
-    """Return whether a word tells a class better than to say it of every text, as a word of all texts does."""
-    own = codes.count(code)
-    having = [label for label, each in zip(codes, held, strict=True) if word in each]
-    return 2 * having.count(code) / (len(having) + own) > 2 * own / (len(codes) + own)
+def _tells(word: str, code: int, text_grams: Sequence[frozenset[str]], codes: Sequence[int]) -> bool:
+    """Whether the F1 of a word for a class exceeds that of assigning the class to every text."""
+    n_class = codes.count(code)
+    codes_with_word = [label for label, words in zip(codes, text_grams, strict=True) if word in words]
+    return 2 * codes_with_word.count(code) / (len(codes_with_word) + n_class) > 2 * n_class / (len(codes) + n_class)
 
 
-def _lettered(held: frozenset[str]) -> frozenset[str]:
-    """Return n-grams with a letter or digit: to hide a comma everywhere would hide nothing of a class."""
-    return frozenset(gram for gram in held if any(sign.isalnum() for sign in gram))
+def _lettered(text_grams: frozenset[str]) -> frozenset[str]:
+    """Return the n-grams with a letter or digit: masking punctuation would hide nothing of a class."""
+    return frozenset(gram for gram in text_grams if any(sign.isalnum() for sign in gram))
 
 
 def figures(rows: pl.DataFrame, words: LeakWords) -> dict[str, Json]:
-    """Return the share of texts that hold a word of their class, and macro-F1 on the test split of one keyword a class.
+    """Return the share of texts with a word of their class, and macro-F1 of one keyword per class on the test split.
 
-    The keywords are learned anew on the training texts as they are; `commonest_f1` is of the most frequent class alone.
+    Keywords are learned on the given training texts; `commonest_f1` is that of the most frequent class.
     """
     names = sorted(rows["label"].unique())
     train, test = (rows.filter(pl.col("split") == split) for split in ("train", "test"))
-    codes, wanted = ([names.index(label) for label in part["label"]] for part in (train, test))
+    codes, test_codes = ([names.index(label) for label in split_rows["label"]] for split_rows in (train, test))
     most = commonest(codes)
-    held = grams([*train["text"], *test["text"]])  # together, so that both are read as the same script
-    rule = keyword_rule(held[: len(codes)], codes, most)
-    own = [words.own(text, label) for text, label in rows.select("text", "label").iter_rows()]
+    text_grams = grams([*train["text"], *test["text"]])  # together, so that both are read as the same script
+    rule = keyword_rule(text_grams[: len(codes)], codes, most)
+    reveals = [words.own(text, label) for text, label in rows.select("text", "label").iter_rows()]
     return {
         "texts": rows.height,
-        "share": sum(own) / len(own),
-        "keyword_f1": _f1(wanted, rule(held[len(codes) :]), len(names)),
-        "commonest_f1": _f1(wanted, [most] * len(wanted), len(names)),
+        "share": sum(reveals) / len(reveals),
+        "keyword_f1": _f1(test_codes, rule(text_grams[len(codes) :]), len(names)),
+        "commonest_f1": _f1(test_codes, [most] * len(test_codes), len(names)),
     }
 
 
@@ -167,10 +167,10 @@ def _f1(labels: Sequence[int], predicted: Sequence[int], classes: int) -> float:
     return float(macro_f1(confusions(np.array(labels), [np.array(predicted)], classes).sum(axis=0)))
 
 
-# The texts that have a label, and the gate that they pass: one label each, long enough, and no two of them equal.
+# Labelled texts and their filters: one label each, long enough, no equal texts.
 
 SHORTEST = 5
-"""Characters of a text, at least."""
+"""Minimum characters of a text."""
 LABELS, KEY = "labels", {"queries": "query_id", "corpus": "doc_id"}
 GONE, SHORT = "its text was dropped as redundant", f"its text has fewer than {SHORTEST} characters"
 SEVERAL = "it has several labels"
@@ -179,7 +179,7 @@ EQUAL, CONTRARY = "its text is that of another one", "its text is that of anothe
 
 @dataclass
 class LabelledTexts:
-    """Texts with one label each, and why others are not there."""
+    """Texts with one label each, and the dropped ones."""
 
     rows: pl.DataFrame
     """item_id, side, text, label, `own` (the group that the input names, or null), sorted by item_id."""
@@ -187,17 +187,17 @@ class LabelledTexts:
     dropped: dict[str, str] = field(default_factory=dict)
     """Item -> reason."""
     sides: dict[str, str] = field(default_factory=dict)
-    """Item -> queries or corpus, of all that had a label."""
+    """Item -> queries or corpus, of all labelled texts."""
     left_out: dict[str, dict[str, Json]] = field(default_factory=dict)
-    """Class -> why it is left out: `told` in English, and for words of other languages `rule` with its numbers."""
+    """Excluded class -> reason: `told` in English; `rule` and its numbers for other languages."""
 
     def keep(self, kept: pl.Expr, reason: str) -> None:
-        """Keep some of the rows, and note why the others are gone."""
+        """Keep the rows of an expression; record the reason for the others."""
         self.dropped |= dict.fromkeys(self.rows.filter(~kept)["item_id"], reason)
         self.rows = self.rows.filter(kept)
 
     def unequal(self) -> None:
-        """Merge equal texts of one label into the first; drop those of several labels, and texts that are too short."""
+        """Drop short texts, all equal texts with different labels, and all but the first of other equal texts."""
         self.keep(pl.col("text").str.strip_chars().str.len_chars() >= SHORTEST, SHORT)
         self.rows = self.rows.with_columns(form=pl.col("text").map_elements(form, pl.String))
         self.keep(pl.col("label").n_unique().over("form") == 1, CONTRARY)
@@ -207,25 +207,25 @@ class LabelledTexts:
     @property
     def reasons(self) -> dict[str, int]:
         """Return reason -> number of texts, most frequent first."""
-        return dict(sorted(Counter(self.dropped.values()).items(), key=lambda each: (-each[1], each[0])))
+        return dict(sorted(Counter(self.dropped.values()).items(), key=lambda count: (-count[1], count[0])))
 
 
 def need_labels(context: Context, leak: Leak) -> None:
-    """Raise ConfigError where the pipeline names no labels, or keeps the words that its texts were searched by."""
+    """Raise ConfigError if the pipeline has no labels, or keeps the words by which its texts were searched."""
     section = context.settings.get("ingest")
     if not isinstance(section, dict) or not section:
         return
-    named = section.get(LABELS)
-    if not isinstance(named, dict):
+    labels = section.get(LABELS)
+    if not isinstance(labels, dict):
         raise ConfigError(
             "label: no labels; set ingest.labels, such as {path: labels.csv, columns: {id: id, label: class}}, or "
             "{side: corpus, columns: {label: COLUMN}} for a column of the documents"
         )
-    refuse_searched([str(named.get("origin", ""))], leak)
+    refuse_searched([str(labels.get("origin", ""))], leak)
 
 
 def refuse_searched(origins: list[str], leak: Leak) -> None:
-    """Raise ConfigError if texts that were found by the words of their label are to keep them."""
+    """Raise ConfigError if texts found by the words of their label are to keep these words."""
     if "search" in origins and leak == "keep":
         raise ConfigError(
             "label.leak: found keep, and the labels are the words that the texts were searched by (origin: search): "
@@ -234,38 +234,38 @@ def refuse_searched(origins: list[str], leak: Leak) -> None:
 
 
 def read(context: Context, leak: Leak) -> LabelledTexts:
-    """Return the texts that `diversify` kept with the one label that they have, and what was dropped on the way."""
+    """Return the texts of `diversify` with exactly one label, and the dropped ones."""
     if not there(context.folder("mask"), LABELS):
         raise ConfigError("label: no labels; set ingest.labels, and run `curate ingest` again")
     labels = context.read("mask", LABELS)
     refuse_searched(labels["origin"].unique().to_list(), leak)
-    one = labels.group_by("item_id", "side").agg(
+    item_labels = labels.group_by("item_id", "side").agg(
         pl.col("label").n_unique().alias("several"), pl.col("label").first(), own=pl.col("group").drop_nulls().first()
     )
-    texts = pl.concat(list(_texts(context, one)))
-    rows = one.join(texts, on=["item_id", "side"], how="left").sort("side", "item_id")
+    texts = pl.concat(list(_texts(context, item_labels)))
+    rows = item_labels.join(texts, on=["item_id", "side"], how="left").sort("side", "item_id")
     sides = dict(rows.select("item_id", "side").iter_rows())
-    found = LabelledTexts(rows, tuple(labels["origin"].unique().sort()), sides=sides)
-    found.keep(pl.col("text").is_not_null(), GONE)
-    found.keep(pl.col("several") == 1, SEVERAL)
-    found.unequal()
-    found.rows = found.rows.select("item_id", "side", "text", "label", "own")
-    return found
+    labelled = LabelledTexts(rows, tuple(labels["origin"].unique().sort()), sides=sides)
+    labelled.keep(pl.col("text").is_not_null(), GONE)
+    labelled.keep(pl.col("several") == 1, SEVERAL)
+    labelled.unequal()
+    labelled.rows = labelled.rows.select("item_id", "side", "text", "label", "own")
+    return labelled
 
 
 def _texts(context: Context, labels: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield item_id, side and text of labelled texts, title and text of documents as they are shown."""
+    """Yield item_id, side and text of labelled texts; the text of a document includes its title."""
     yield pl.DataFrame(schema={"item_id": pl.String, "side": pl.String, "text": pl.String})
     for side in labels["side"].unique().sort():
-        wanted = labels.filter(pl.col("side") == side)
+        side_labels = labels.filter(pl.col("side") == side)
         for batch in batches(context.folder("diversify"), side):
-            held = batch.join(wanted, left_on=KEY[side], right_on="item_id", how="semi")
-            titles = held["title"] if "title" in held.columns else [""] * held.height
-            whole = [shown(title, text) for title, text in zip(titles, held["text"], strict=True)]
-            yield held.select(item_id=KEY[side], side=pl.lit(side), text=pl.Series(whole, dtype=pl.String))
+            labelled = batch.join(side_labels, left_on=KEY[side], right_on="item_id", how="semi")
+            titles = labelled["title"] if "title" in labelled.columns else [""] * labelled.height
+            full_texts = [shown(title, text) for title, text in zip(titles, labelled["text"], strict=True)]
+            yield labelled.select(item_id=KEY[side], side=pl.lit(side), text=pl.Series(full_texts, dtype=pl.String))
 
 
-# From labelled texts to a set: groups, classes that are large enough, a split, and what gives classes away.
+# From labelled texts to a set: group, exclude small classes, split, treat words that reveal classes.
 
 BEYOND = "beyond label.texts"
 LEAKING = "it holds a word that gives a class away"
@@ -278,41 +278,41 @@ TOLD = {
     "split": f"{{train:,}} texts to train on and {{test:,}} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
     "change label.test, or give smaller groups",
 }
-"""Why a class is left out, by the rule that it fails."""
+"""Rule -> reason for the exclusion of a class."""
 
 
 @dataclass(frozen=True)
 class LabelSet:
-    """The texts that are published, before anybody was asked."""
+    """The texts to publish, before confirmation by a panel."""
 
     texts: LabelledTexts
-    """`rows` have group and split too."""
+    """With `group` and `split` in `rows`."""
     words: LeakWords
     leak: dict[str, Json]
-    """Figures of what gives classes away, before and after."""
+    """Figures of the words that reveal classes: kept, masked, published."""
 
     @property
     def classes(self) -> list[str]:
-        """Return the classes by name; the place of each is its number."""
+        """Return the sorted class names; the index of a class is its number."""
         return sorted(self.texts.rows["label"].unique())
 
 
 def build(texts: LabelledTexts, config: Config, seed: int) -> LabelSet:
-    """Group, leave small classes out, cut to size, split, and treat words that give classes away.
+    """Group, exclude small classes, reduce to `config.texts`, split, and treat words that reveal classes.
 
-    DataError with what to do where fewer than two classes are left.
+    DataError if fewer than two classes remain.
     """
-    found = len(texts.rows["label"].unique())
+    n_classes = len(texts.rows["label"].unique())
     texts.rows = grouped(texts.rows, config.near)
-    _without_small(texts, config, found)
+    _without_small(texts, config, n_classes)
     if config.texts is not None and texts.rows.height > config.texts:
-        taken = draw(texts.rows, config.texts / texts.rows.height, seed, "texts")
-        texts.keep(pl.col("group").is_in(sorted(taken)), BEYOND)
-        _without_small(texts, config, found)
+        groups = draw(texts.rows, config.texts / texts.rows.height, seed, "texts")
+        texts.keep(pl.col("group").is_in(sorted(groups)), BEYOND)
+        _without_small(texts, config, n_classes)
     tests = draw(texts.rows, config.test, seed, "split")
     split = pl.when(pl.col("group").is_in(sorted(tests))).then(pl.lit("test")).otherwise(pl.lit("train"))
     texts.rows = texts.rows.with_columns(split=split)
-    _indivisible(texts, found)
+    _indivisible(texts, n_classes)
     words = learned(texts.rows)
     leak: dict[str, Json] = {"mode": config.leak, "words": {name: list(word) for name, word in words.words.items()}}
     masked = texts.rows.with_columns(text=pl.col("text").map_elements(words.masked, pl.String))
@@ -323,14 +323,14 @@ def build(texts: LabelledTexts, config: Config, seed: int) -> LabelSet:
     elif config.leak == "drop":
         texts.keep(~pl.col("text").map_elements(words.any, pl.Boolean), LEAKING)
     if config.leak != "keep":
-        _without_small(texts, config, found)
-        _indivisible(texts, found)
+        _without_small(texts, config, n_classes)
+        _indivisible(texts, n_classes)
         leak["published"] = figures(texts.rows, words)
     return LabelSet(texts, words, leak)
 
 
-def _without_small(texts: LabelledTexts, config: Config, found: int) -> None:
-    """Leave out classes with too few texts or groups."""
+def _without_small(texts: LabelledTexts, config: Config, n_classes: int) -> None:
+    """Exclude classes with too few texts or groups."""
     sizes = texts.rows.group_by("label").agg(texts=pl.len(), groups=pl.col("group").n_unique())
     short = {
         label: {"found": count, "needed": config.min_texts}
@@ -342,34 +342,35 @@ def _without_small(texts: LabelledTexts, config: Config, found: int) -> None:
         for label, _, groups in sizes.sort("label").iter_rows()
         if label not in short and groups < config.min_groups
     }
-    _leave_out(texts, {"texts": short, "groups": scarce}, found)
+    _leave_out(texts, {"texts": short, "groups": scarce}, n_classes)
 
 
-def _indivisible(texts: LabelledTexts, found: int) -> None:
-    """Leave out classes of which a split has too few texts, as where one group holds most of them."""
+def _indivisible(texts: LabelledTexts, n_classes: int) -> None:
+    """Exclude classes with too few texts in a split, for example because one group contains most of them."""
     short = (
         texts.rows.filter(~divisible()).group_by("label").agg((pl.col("split") == "test").sum(), pl.len()).sort("label")
     )
     why = {label: {"train": count - tests, "test": tests} for label, tests, count in short.iter_rows()}
-    _leave_out(texts, {"split": why}, found)
+    _leave_out(texts, {"split": why}, n_classes)
 
 
-def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, dict[str, int]]], found: int) -> None:
-    """Leave out classes, by the rule that they fail: class -> its numbers. DataError if one class is left."""
+def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, dict[str, int]]], n_classes: int) -> None:
+    """Exclude classes (rule -> class -> its numbers); DataError if fewer than two remain."""
     for rule, failing in classes.items():
         texts.keep(~pl.col("label").is_in(sorted(failing)), REASONS[rule])
         texts.left_out |= {
             name: {"rule": rule, **numbers, "told": TOLD[rule].format(**numbers)} for name, numbers in failing.items()
         }
-    left = sorted(texts.rows["label"].unique())
-    if len(left) > 1:
+    remaining = sorted(texts.rows["label"].unique())
+    if len(remaining) > 1:
         return
-    told = "; ".join(f"{name!r}: {why['told']}" for name, why in list(texts.left_out.items())[:5])
-    alone = "all texts have one label" if left else "no text is left"
+    reasons = "; ".join(f"{name!r}: {why['told']}" for name, why in list(texts.left_out.items())[:5])
+    alone = "all texts have one label" if remaining else "no text is left"
     mask = "set label.leak: mask, which keeps texts that drop leaves out, or " if LEAKING in texts.reasons else ""
     raise DataError(
-        f"label: {len(left)} of {found:,} classes left, expected two or more ({told or alone}); {mask}give more texts "
-        "per class, join classes in the file of labels, or lower label.min_texts and label.min_groups" + _lost(texts)
+        f"label: {len(remaining)} of {n_classes:,} classes left, expected two or more ({reasons or alone}); {mask}give "
+        "more texts per class, join classes in the file of labels, or lower label.min_texts and label.min_groups"
+        + _lost(texts)
     )
 
 

@@ -33,8 +33,6 @@ from curate.system import http, resources
 from curate.system.egress import outside
 
 PURPOSE = "mask"
-LANGUAGES = ("zh", "en")
-"""Languages of the prompts; texts in other languages get the English one."""
 Texts = Callable[[], Iterable[str]]
 
 
@@ -92,8 +90,7 @@ def asked(config: LlmPassSettings, context: Context) -> tuple[LanguageModel, Mas
         raise ConfigError(
             f"mask.model: {config.model}: {why}; unmasked texts stay here unless you say mask.allow_remote=true"
         )
-    language = context.language.split("-")[0]
-    path = resources.find("prompts", f"mask-{language if language in LANGUAGES else 'en'}.yaml")
+    path = resources.prompt("mask", context.language)
     return settings, prompt(read_yaml(path), str(path))
 
 

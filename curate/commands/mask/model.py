@@ -13,6 +13,7 @@ from functools import cache
 from typing import Literal
 
 from curate.core.config import Json, canonical, check, digest
+from curate.core.languages import in_language
 from curate.core.messages import Reply, Request
 from curate.core.records import Span
 from curate.core.scale import plain
@@ -54,8 +55,7 @@ class MaskingPrompt(PromptTemplate):
 
     def meanings(self) -> Mapping[str, str]:
         """Return kind -> its name in the language of the prompt."""
-        word = "zh" if self.language.startswith("zh") else "en"
-        return {kind: words[word] for kind, words in _asked().items()}
+        return {kind: in_language(words, self.language) for kind, words in _asked().items()}
 
     @property
     def digest(self) -> str:

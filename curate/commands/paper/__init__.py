@@ -9,6 +9,7 @@ import typer
 from curate.runs import completing
 from curate.runs.options import AsJson
 from curate.runs.running import open_run
+from curate.system import resources
 from curate.view.answers import answer
 from curate.view.text import as_table
 
@@ -33,15 +34,20 @@ def paper(
 
     work = open_run(None, run)
     with bars() as (progress, _):
-        found = kit.paper(work, out, language, progress)
-    answer(found, _lines(found), as_json=as_json, warnings=[each["found"] for each in found["not_done"]])
+        kit_contents = kit.paper(work, out, language, progress)
+    answer(
+        kit_contents,
+        _lines(kit_contents),
+        as_json=as_json,
+        warnings=[absent["found"] for absent in kit_contents["not_done"]],
+    )
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    yield as_table([{"table": each["name"], "rows": each["rows"]} for each in found["tables"]])
-    for each in found["figures"]:
-        yield f"figure: {each['name']}"
-    for each in found["not_done"]:
-        yield f"not done: {each['name']}: {each['found']}" + (f"\n  next: {each['next']}" if each["next"] else "")
-    program = "xelatex" if found["language"] == "zh" else "pdflatex"
-    yield f"document: {found['document']}, to be compiled by {program}"
+def _lines(contents: Mapping[str, Any]) -> Iterator[str]:
+    yield as_table([{"table": table["name"], "rows": table["rows"]} for table in contents["tables"]])
+    for entry in contents["figures"]:
+        yield f"figure: {entry['name']}"
+    for entry in contents["not_done"]:
+        yield f"not done: {entry['name']}: {entry['found']}" + (f"\n  next: {entry['next']}" if entry["next"] else "")
+    program = resources.words("commands/paper/words.yaml", contents["language"])["latex"]["program"]
+    yield f"document: {contents['document']}, to be compiled by {program}"

@@ -1,4 +1,4 @@
-"""Tables of an evaluation beyond single tasks: difficulty of queries, averages of groups, order on legacy tasks."""
+"""Tables of an evaluation: scores by query difficulty, averages of groups, rank correlation with legacy tasks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,17 +17,17 @@ def graded(tasks: Sequence[Figures]) -> list[Figures]:
 
 
 def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per task and model with its mean by BM25's best rank of a positive; None where BM25 was not scored.
+    """Return a row per task and model: mean scores by the best rank of a positive in BM25; None without BM25.
 
     The first row of a task holds the share of its queries in each band.
     """
-    said, found = words["tables"]["difficulty"], graded(tasks)
-    if not found:
+    texts, with_bands = words["tables"]["difficulty"], graded(tasks)
+    if not with_bands:
         return None
-    rows = [row for task in found for row in _banded(task, words)]
-    about = words["listed"].join(counted(task, words) for task in found)
-    heads = [*said["heads"], *(words["ranks"][name] for name in NAMES)]
-    caption = words["joint"].join([said["caption"].format(tasks=about), *circular(found, words)])
+    rows = [row for task in with_bands for row in _banded(task, words)]
+    descriptions = words["listed"].join(counted(task, words) for task in with_bands)
+    heads = [*texts["heads"], *(words["ranks"][name] for name in NAMES)]
+    caption = words["joint"].join([texts["caption"].format(tasks=descriptions), *circular(with_bands, words)])
     return PaperTable("difficulty", caption, heads, rows, keys=2)
 
 
@@ -47,57 +47,64 @@ def _banded(task: Figures, words: Words) -> Iterator[list[Shown]]:
 
 
 def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per group of tasks and model, the best first; None without groups of today's export.
+    """Return a row per group of tasks and model, the best first; None without a group of up-to-date scores.
 
-    A group may hold tasks that other people scored; those of this benchmark must be scored on today's labels.
+    A group may contain tasks with published scores; tasks of this benchmark must be scored on the current export.
     """
     if not evaluation or not scored:
         return None
-    groups = [group for group in evaluation["averages"] if group["models"] and _current(group, evaluation, scored)]
+    outdated = {task["name"] for task in evaluation["tasks"]} - {task["name"] for task in scored}
+    groups = [group for group in evaluation["averages"] if group["models"] and outdated.isdisjoint(group["tasks"])]
     if not groups:
         return None
-    said, names = words["tables"]["averages"], {group["name"] for group in groups}
-    parts = [[task for task in scored if task["name"] in group["tasks"]] for group in groups]
+    texts, names = words["tables"]["averages"], {group["name"] for group in groups}
+    tasks_by_group = [[task for task in scored if task["name"] in group["tasks"]] for group in groups]
     rows: list[Sequence[Shown]] = [
         [group["name"], marked(row["model"], tasks, words), Cell.of(row, 2, POINTS)]
-        for group, tasks in zip(groups, parts, strict=True)
+        for group, tasks in zip(groups, tasks_by_group, strict=True)
         for row in group["models"]
     ]
-    about = [said["group"].format(name=group["name"], tasks=words["names"].join(group["tasks"])) for group in groups]
-    orders = [each for each in evaluation["orders"] if {each["one"], each["other"]} <= names]
-    alike = [_alike(order["one"], order["other"], order, words) for order in orders]
-    caption = said["caption"].format(groups=words["listed"].join(about))
-    sentences = [caption, *alike, *circular([task for tasks in parts for task in tasks], words)]
-    return PaperTable("averages", words["joint"].join(sentences), said["heads"], rows, keys=2)
-
-
-def _current(group: Figures, evaluation: Figures, scored: Sequence[Figures]) -> bool:
-    mine, now = {task["name"] for task in evaluation["tasks"]}, {task["name"] for task in scored}
-    return mine & {*group["tasks"]} <= now
+    descriptions = [
+        texts["group"].format(name=group["name"], tasks=words["names"].join(group["tasks"])) for group in groups
+    ]
+    orders = [order for order in evaluation["orders"] if {order["one"], order["other"]} <= names]
+    correlations = [_correlation(order["one"], order["other"], order, words) for order in orders]
+    caption = texts["caption"].format(groups=words["listed"].join(descriptions))
+    sentences = [caption, *correlations, *circular([task for tasks in tasks_by_group for task in tasks], words)]
+    return PaperTable("averages", words["joint"].join(sentences), texts["heads"], rows, keys=2)
 
 
 def legacy(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
     """Return a row per task, legacy task and model, with both scores; None where none was compared."""
-    now, said = {task["name"]: task for task in scored}, words["tables"]["legacy"]
-    compared = [each for each in evaluation["legacy"] if each["new"] in now] if evaluation and scored else []
+    current, texts = {task["name"]: task for task in scored}, words["tables"]["legacy"]
+    compared = (
+        [comparison for comparison in evaluation["legacy"] if comparison["new"] in current]
+        if evaluation and scored
+        else []
+    )
     if not compared:
         return None
     rows: list[Sequence[Shown]] = [
-        [each["new"], each["old"], marked(row["model"], [now[each["new"]]], words),
+        [comparison["new"], comparison["old"], marked(row["model"], [current[comparison["new"]]], words),
          *(Cell(row[side], factor=POINTS) for side in ("new", "old"))]
-        for each in compared
-        for row in sorted(each["scores"], key=lambda row: (-row["new"], row["model"]))
+        for comparison in compared
+        for row in sorted(comparison["scores"], key=lambda row: (-row["new"], row["model"]))
     ]  # fmt: skip
-    alike = [_alike(each["new"], each["old"], each, words) for each in compared]
-    sentences = [said["caption"], *alike, *circular([now[each["new"]] for each in compared], words)]
-    return PaperTable("legacy", words["joint"].join(sentences), said["heads"], rows, keys=3)
+    correlations = [_correlation(comparison["new"], comparison["old"], comparison, words) for comparison in compared]
+    sentences = [
+        texts["caption"],
+        *correlations,
+        *circular([current[comparison["new"]] for comparison in compared], words),
+    ]
+    return PaperTable("legacy", words["joint"].join(sentences), texts["heads"], rows, keys=3)
 
 
-def _alike(one: str, other: str, found: Figures, words: Words) -> str:
-    """Return the sentence on how alike two orders of the models are: both correlations, or why there is none."""
-    said, about = words["alike"], {"one": one, "other": other, "models": found["models"], "fewest": found["fewest"]}
-    if not found["spearman"] or not found["kendall"]:
-        return str(said["none"].format(**about))
-    parts = {name: Cell.of(found[name], 3).shown() for name in ("spearman", "kendall")}
-    tests = {f"{name}_p": f"{found[name]['p']:.4f}" for name in parts}
-    return str(said["both"].format(**about, **parts, **tests))
+def _correlation(first: str, second: str, figures: Figures, words: Words) -> str:
+    """Return the sentence on the rank correlation of two system rankings, or on why it is undefined."""
+    texts = words["alike"]
+    fields = {"one": first, "other": second, "models": figures["models"], "fewest": figures["fewest"]}
+    if not figures["spearman"] or not figures["kendall"]:
+        return str(texts["none"].format(**fields))
+    coefficients = {name: Cell.of(figures[name], 3).shown() for name in ("spearman", "kendall")}
+    tests = {f"{name}_p": f"{figures[name]['p']:.4f}" for name in coefficients}
+    return str(texts["both"].format(**fields, **coefficients, **tests))

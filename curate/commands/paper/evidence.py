@@ -1,4 +1,4 @@
-"""Evidence for a paper in a run's folder: exported tasks, agreement, people's checks, an audit, an evaluation."""
+"""Inputs of a paper in the run folder: exported tasks, agreement, human checks, audit, evaluation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,27 +6,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curate.core import safe_yaml
 from curate.core.errors import DataError
 from curate.pipeline.stage import Context
 from curate.review.showing import Column, columns
+from curate.system import resources
 from curate.system.files import read_json, sha256
 from curate.tables.exporters import mteb_tasks
 
 Figures = Mapping[str, Any]
-WORDS = Path(__file__).with_name("words.yaml")
-LANGUAGES = ("en", "zh")
+WORDS = "commands/paper/words.yaml"
+LANGUAGES = tuple(resources.translations(WORDS))
 
 
 def words(language: str) -> dict[str, Any]:
-    """Return heads, captions and axes in a language, which is one of `LANGUAGES`."""
-    found: dict[str, dict[str, Any]] = safe_yaml.parse(safe_yaml.read(WORDS))
-    return found[language]
+    """Return column heads, captions and axis labels in one of `LANGUAGES`."""
+    words: dict[str, Any] = resources.translations(WORDS)[language]
+    return words
 
 
 @dataclass(frozen=True)
 class ExportedTask:
-    """One task of the export: its folder, what mteb is told of it, and its Parquet files."""
+    """One exported task: its folder, its mteb metadata, and its Parquet files."""
 
     folder: Path
     mteb: Figures
@@ -35,17 +35,17 @@ class ExportedTask:
 
     @property
     def name(self) -> str:
-        """Return the name that mteb knows the task by."""
+        """Return the task's name in mteb."""
         return str(self.mteb["name"])
 
 
 @dataclass(frozen=True)
 class PaperEvidence:
-    """A run whose panel has voted; everything behind that may be missing."""
+    """A run with consensus labels; outputs of later stages may be missing."""
 
     context: Context
     exported: bool = True
-    """Whether the export is that of today's labels."""
+    """Whether the export has the current labels."""
 
     @cached_property
     def agreed(self) -> Figures:
@@ -56,17 +56,17 @@ class PaperEvidence:
     def published(self) -> Figures | None:
         """Return the counts of the published labels; None where the stage `resolve` has not run."""
         report = self.context.report("resolve")
-        found: Any = report.facts.get("counts") if report else None
-        return found if isinstance(found, Mapping) else None
+        counts: Any = report.facts.get("counts") if report else None
+        return counts if isinstance(counts, Mapping) else None
 
     @cached_property
     def checks(self) -> Sequence[Column]:
-        """Return what people who read samples say of the panel's and of the published labels."""
+        """Return the figures of reviewed samples, for the panel's labels and the published ones."""
         return columns(self.context.run, self.context.folder("resolve"))
 
     @cached_property
     def audit(self) -> Figures | None:
-        """Return the audit of the labels that the set came with; None if there was none."""
+        """Return the audit of the original labels; None if there was none."""
         return self._written("audit", "audit.json")
 
     @cached_property
@@ -81,27 +81,31 @@ class PaperEvidence:
 
     @cached_property
     def evaluation(self) -> Figures | None:
-        """Return what `curate evaluate` wrote last; None if it did not."""
+        """Return the last evaluation; None if there was none."""
         return self._written("evaluation", "evaluation.json")
 
     @cached_property
     def scored(self) -> list[Figures]:
-        """Return the figures of the tasks that were scored on today's export."""
-        now = {task.name: sha256(task.folder / "README.md") for task in self.tasks}
-        return [each for each in self._evaluated if each.get("card") == now.get(each["name"], "")]
+        """Return the figures of the tasks that were scored on the current export."""
+        card_digests = {task.name: sha256(task.folder / "README.md") for task in self.tasks}
+        return [
+            task_figures
+            for task_figures in self._evaluated
+            if task_figures.get("card") == card_digests.get(task_figures["name"], "")
+        ]
 
     @property
     def outdated(self) -> list[str]:
         """Return the tasks whose scores are of another export."""
-        known = {each["name"] for each in self.scored}
-        return [each["name"] for each in self._evaluated if each["name"] not in known]
+        current = {task["name"] for task in self.scored}
+        return [task["name"] for task in self._evaluated if task["name"] not in current]
 
     @property
     def _evaluated(self) -> list[Figures]:
-        return [each for each in self.evaluation["tasks"] if each["scores"]] if self.evaluation else []
+        return [task for task in self.evaluation["tasks"] if task["scores"]] if self.evaluation else []
 
-    def _written(self, *parts: str) -> Figures | None:
-        path = self.context.run.joinpath(*parts)
+    def _written(self, *names: str) -> Figures | None:
+        path = self.context.run.joinpath(*names)
         return read_json(path) if path.is_file() else None
 
 
@@ -113,8 +117,8 @@ def _task(folder: Path) -> ExportedTask:
     except ValueError as error:
         raise DataError(str(error)) from error
     files = {
-        (config["config_name"], item["split"]): folder / item["path"]
+        (config["config_name"], split_files["split"]): folder / split_files["path"]
         for config in front["configs"]
-        for item in config["data_files"]
+        for split_files in config["data_files"]
     }
     return ExportedTask(folder, front["mteb"], files)

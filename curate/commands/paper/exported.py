@@ -1,4 +1,4 @@
-"""Tables of the exported tasks, counted in their files: texts, positives and candidates; lengths in tokens."""
+"""Tables of the exported tasks, counted in their files: texts, positives, candidates, and lengths in tokens."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from curate.tables.kinds.benchmark_kind import SAMPLE, tokeniser
 TEXTS = ("text", "sentences", "sentence1", "sentence2")
 """Columns with texts that models read."""
 LABELS = ("score", "labels")
-"""Columns of pairs that say 1 of a positive."""
+"""Label columns of pairs, 1 for a positive; the first that exists is used."""
 QUERIES, CORPUS, QRELS, CANDIDATES = "queries", "corpus", "qrels", "top_ranked"
 DOCUMENTS = (QUERIES, CORPUS, QRELS, CANDIDATES, "grades", "contested")
 """Configurations of a task of queries and documents; any other one holds pairs or texts with labels."""
@@ -25,18 +25,18 @@ DOCUMENTS = (QUERIES, CORPUS, QRELS, CANDIDATES, "grades", "contested")
 
 def statistics(tasks: Sequence[ExportedTask], words: dict[str, Any], name: str) -> PaperTable | None:
     """Return a row per task and split; None without tasks."""
-    said = words["tables"]["statistics"]
+    texts = words["tables"]["statistics"]
     rows = [_counted(task, split) for task in tasks for split in _splits(task)]
-    caption = said["caption"].format(tasks=len(tasks), name=name)
-    return PaperTable("statistics", caption, said["heads"], rows, keys=2) if rows else None
+    caption = texts["caption"].format(tasks=len(tasks), name=name)
+    return PaperTable("statistics", caption, texts["heads"], rows, keys=2) if rows else None
 
 
 def lengths(tasks: Sequence[ExportedTask], words: dict[str, Any]) -> PaperTable | None:
     """Return a row per task, split and column of texts; None without tasks."""
-    said = words["tables"]["lengths"]
+    texts = words["tables"]["lengths"]
     rows = [row for task in tasks for row in _lengths(task)]
-    caption = said["caption"].format(sample=f"{SAMPLE:,}")
-    return PaperTable("lengths", caption, said["heads"], rows, keys=3) if rows else None
+    caption = texts["caption"].format(sample=f"{SAMPLE:,}")
+    return PaperTable("lengths", caption, texts["heads"], rows, keys=3) if rows else None
 
 
 def _splits(task: ExportedTask) -> list[str]:
@@ -44,28 +44,28 @@ def _splits(task: ExportedTask) -> list[str]:
 
 
 def _counted(task: ExportedTask, split: str) -> list[Shown]:
-    """Return what one split of a task has: None for what its kind has not."""
-    files = {config: path for (config, part), path in task.files.items() if part == split}
-    items = [path for config, path in files.items() if config not in DOCUMENTS]
+    """Return the row of a split; None for columns that do not apply to the task type."""
+    files = {config: path for (config, file_split), path in task.files.items() if file_split == split}
+    pair_files = [path for config, path in files.items() if config not in DOCUMENTS]
     queries = _rows(files.get(QUERIES))
     return [
         task.name,
         split,
         str(task.mteb["type"]),
         queries,
-        sum(_rows(path) or 0 for path in items) if items else None,
+        sum(_rows(path) or 0 for path in pair_files) if pair_files else None,
         _rows(files.get(CORPUS)),
         Cell(_share(_sum(files.get(QRELS), (pl.col("score") > 0).sum()), queries)),
         Cell(_share(_sum(files.get(CANDIDATES), pl.col("corpus-ids").list.len().sum()), queries)),
-        Cell(_positive(items), factor=100),
+        Cell(_positive(pair_files), factor=100),
         _measure(str(task.mteb["type"]), str(task.mteb["main_score"])),
     ]
 
 
 def _measure(kind: str, name: str) -> str:
-    """Return a measure as print has it, where a kind is scored by it; else as mteb calls it."""
-    found = kinds.of_type(kind, name)
-    return found.mteb.shown if found and found.mteb.main_score == name else name
+    """Return the printed name of a measure; mteb's name if no task type has it as its main score."""
+    scored = kinds.of_type(kind, name)
+    return scored.mteb.shown if scored and scored.mteb.main_score == name else name
 
 
 def _rows(path: Path | None) -> int | None:
@@ -82,11 +82,11 @@ def _share(count: int | None, of: int | None) -> float | None:
 
 def _positive(items: Sequence[Path]) -> float | None:
     """Return the share of pairs with the label 1; None unless every label is 0 or 1."""
-    parts = [pl.read_parquet(path) for path in items]
-    if not parts or "sentence2" not in parts[0].columns:
+    tables = [pl.read_parquet(path) for path in items]
+    if not tables or "sentence2" not in tables[0].columns:
         return None
-    label = next((name for name in LABELS if name in parts[0].columns), None)
-    labels = pl.concat(part[label] for part in parts) if label else pl.Series([], dtype=pl.Int64)
+    label = next((name for name in LABELS if name in tables[0].columns), None)
+    labels = pl.concat(table[label] for table in tables) if label else pl.Series([], dtype=pl.Int64)
     return float((labels == 1).mean()) if len(labels) and labels.is_in([0, 1]).all() else None  # type: ignore[arg-type]
 
 
@@ -102,11 +102,18 @@ def _lengths(task: ExportedTask) -> Iterator[list[Shown]]:
 
 
 def _spread(path: Path, column: str, *, title: bool) -> list[Shown]:
-    """Return texts, texts counted, and mean, median, 95th percentile and largest of their tokens."""
+    """Return numbers of texts and of sampled texts, then mean, median, 95th percentile and maximum of their tokens."""
     size, count = _rows(path) or 0, tokeniser()
-    wanted = [column, "title"] if title else [column]
-    chosen = sorted(generator(0, "paper", "lengths").sample(range(size), min(size, SAMPLE)))
-    rows = pl.scan_parquet(path).select(wanted).with_row_index("at").filter(pl.col("at").is_in(chosen)).collect()
+    columns = [column, "title"] if title else [column]
+    sample = sorted(generator(0, "paper", "lengths").sample(range(size), min(size, SAMPLE)))
+    rows = pl.scan_parquet(path).select(columns).with_row_index("at").filter(pl.col("at").is_in(sample)).collect()
     texts = (shown(row.get("title") or "", row[column]) for row in rows.iter_rows(named=True))
-    found = spread([count(text) for text in texts])
-    return [size, found.measured, Cell(found.mean), Cell(found.median, digits=1), found.p95, found.high]
+    distribution = spread([count(text) for text in texts])
+    return [
+        size,
+        distribution.measured,
+        Cell(distribution.mean),
+        Cell(distribution.median, digits=1),
+        distribution.p95,
+        distribution.high,
+    ]

@@ -1,4 +1,4 @@
-"""Fonts of a paper's figures: matplotlib's own, and one with Chinese where the machine has it."""
+"""Figures of a paper as vector PDF, and their fonts: matplotlib's own, and a Chinese one if installed."""
 
 import functools
 import math
@@ -26,39 +26,39 @@ CJK = (
     "Noto Serif CJK SC",
     "Noto Serif CJK JP",
 )
-"""Families with Chinese, the first that is there is taken."""
+"""Font families with Chinese, in order of preference."""
 PLAIN = "DejaVu Sans"
-"""Comes with matplotlib."""
+"""Family packaged with matplotlib."""
 
 
 class FigureFonts:
-    """The fonts that draw some texts; `absent` are the letters that none of them has."""
+    """Fonts for a set of texts; `absent` are the characters that no font has."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._signs = set("".join(texts))
 
     @cached_property
     def families(self) -> list[str]:
-        """Return the families in the order in which a letter is looked for."""
+        """Return the families in fallback order."""
         from matplotlib import font_manager
 
         if all(ord(sign) in self._own for sign in self._signs):
             return [PLAIN]
-        there = {entry.name for entry in font_manager.fontManager.ttflist}
-        return [PLAIN, *[name for name in CJK if name in there][:1]]
+        installed = {entry.name for entry in font_manager.fontManager.ttflist}
+        return [PLAIN, *[name for name in CJK if name in installed][:1]]
 
     @cached_property
     def absent(self) -> list[str]:
-        """Return the letters that would be boxes."""
-        known = {code for family in self.families for code in _codes(family)}
-        return sorted(sign for sign in self._signs if ord(sign) not in known and sign != "\n")
+        """Return the characters without a glyph, sorted."""
+        covered = {code for family in self.families for code in _codes(family)}
+        return sorted(sign for sign in self._signs if ord(sign) not in covered and sign != "\n")
 
     @cached_property
     def _own(self) -> set[int]:
         return set(_codes(PLAIN))
 
     def drawn(self, text: str) -> str:
-        """Return a text with code points in the place of letters that no font has."""
+        """Return a text with absent characters written as code points, such as `[U+4E00]`."""
         return "".join(f"[U+{ord(sign):04X}]" if sign in self.absent else sign for sign in text)
 
 
@@ -69,7 +69,7 @@ def _codes(family: str) -> Iterator[int]:
     yield from font.get_charmap()
 
 
-# Figures of a paper as vector PDF: quality by difficulty and against speed, and scores with their intervals.
+# Figures: scores by difficulty, scores against speed, and scores with their intervals.
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,9 +77,9 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">")
-"""Seven colours and ten shapes in turn: 70 models before a pair of them comes again."""
+"""Seven colours and ten shapes, both cycled: 70 models have different marks."""
 WIDTH = 6.7
-"""Inches: the width of the text on A4 with margins of 20 mm."""
+"""Inches: text width on A4 with margins of 20 mm."""
 POINTS = 100.0
 STYLE = {
     "font.size": 8,
@@ -100,14 +100,14 @@ class PaperFigures:
         self._folder, self._tasks, self._said, self._words = folder, tasks, words, words["figures"]
         rows = [row for task in tasks for row in (*task["scores"], *task["floors"])]
         self._names = list(dict.fromkeys(row["model"] for row in rows))
-        said = [str(text) for each in (*self._words.values(), words["ranks"]) for text in each.values()]
-        self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *said])
+        labels = [str(text) for texts in (*self._words.values(), words["ranks"]) for text in texts.values()]
+        self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *labels])
         outlines = [Normal()] if len(self.fonts.families) > 1 else []  # Chinese fonts embed as type 3 or not validly
         style: dict[Any, Any] = {**STYLE, "font.family": self.fonts.families, "path.effects": outlines}
         self._style = functools.partial(mpl.rc_context, style)
 
     def difficulty(self) -> list[Figures]:
-        """Draw each task's mean scores by the difficulty of its queries; return the tasks that are drawn."""
+        """Draw each task's mean scores by the difficulty of its queries; return the tasks drawn."""
         tasks = [task for task in self._tasks if task.get("difficulty")]
         self._with_legend("difficulty", tasks, [[row["model"] for row in task["scores"]] for task in tasks])
         return tasks
@@ -133,21 +133,21 @@ class PaperFigures:
         if not tasks:
             return
         draw = {"difficulty": self._by_difficulty, "quality-speed": self._against_speed}[name]
-        shown = [name for name in self._names if any(name in model for model in models)]
+        drawn = [name for name in self._names if any(name in model for model in models)]
         with self._style():
-            figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(shown) / 3))
+            figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(drawn) / 3))
             for task, panel in zip(tasks, axes, strict=True):
                 draw(panel, task)
                 self._lettered(panel, task, self._words[name])
-            for each in shown:
-                label = self._label(each, tasks)
-                axes[0].plot([], [], label=label, linestyle="none", **self._mark(each))
+            for model_name in drawn:
+                label = self._label(model_name, tasks)
+                axes[0].plot([], [], label=label, linestyle="none", **self._mark(model_name))
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
             self._save(figure, name)
 
-    def _lettered(self, panel: "Axes", task: Figures, said: Figures) -> None:
-        panel.set_xlabel(self.fonts.drawn(said["across"]))
-        panel.set_ylabel(self.fonts.drawn(said["up"].format(measure=task["shown"])))
+    def _lettered(self, panel: "Axes", task: Figures, texts: Figures) -> None:
+        panel.set_xlabel(self.fonts.drawn(texts["across"]))
+        panel.set_ylabel(self.fonts.drawn(texts["up"].format(measure=task["shown"])))
         panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
         panel.grid(color="#dddddd", linewidth=0.5)
         panel.set_axisbelow(True)
@@ -167,7 +167,7 @@ class PaperFigures:
         _logarithmic(panel, list(rates.values()))
 
     def scores(self) -> Sequence[Figures]:
-        """Draw every task's models, the best first, with intervals; what needs no meaning is hollow."""
+        """Draw every task's models, the best first, with intervals; trivial baselines are hollow."""
         tallest = max(len(task["scores"]) + len(task["floors"]) for task in self._tasks)
         with self._style():
             figure, axes = _panels(len(self._tasks), 0.9 + 0.17 * tallest)
@@ -178,11 +178,11 @@ class PaperFigures:
 
     def _ranked(self, panel: "Axes", task: Figures) -> None:
         rows = sorted([*task["scores"], *task["floors"]], key=lambda row: (-row["lead"], row["model"]))
-        for place, row in enumerate(rows):
+        for position, row in enumerate(rows):
             hollow = {"markerfacecolor": "white"} if "floor" in row else {}
             panel.errorbar(
                 [POINTS * row["lead"]],
-                [place],
+                [position],
                 xerr=_whiskers(row[task["lead"]]),
                 linestyle="none",
                 elinewidth=0.8,
@@ -201,8 +201,8 @@ class PaperFigures:
         return short if marked(name, tasks, self._said) == name else self._said["mark"].format(model=short)
 
     def _mark(self, name: str) -> dict[str, Any]:
-        at = self._names.index(name)
-        return {"color": COLOURS[at % len(COLOURS)], "marker": SHAPES[at % len(SHAPES)], "markersize": 5}
+        index = self._names.index(name)
+        return {"color": COLOURS[index % len(COLOURS)], "marker": SHAPES[index % len(SHAPES)], "markersize": 5}
 
     def _save(self, figure: "Figure", name: str) -> None:
         nothing = {"CreationDate": None, "Creator": None, "Producer": None}
@@ -210,35 +210,35 @@ class PaperFigures:
 
 
 def _rates(task: Figures) -> dict[str, float]:
-    """Return model -> queries per second, of the models with a score."""
-    known = {row["model"] for row in task["scores"]}
+    """Return model -> queries per second, for models with a score."""
+    scored = {row["model"] for row in task["scores"]}
     return (
-        {row["model"]: row["qps"] for row in task["speed"]["models"] if row["model"] in known} if task["speed"] else {}
+        {row["model"]: row["qps"] for row in task["speed"]["models"] if row["model"] in scored} if task["speed"] else {}
     )
 
 
 def _panels(count: int, height: float, legend: int = 0) -> tuple["Figure", "list[Axes]"]:
-    """Return a figure with a panel per task, two in a line."""
+    """Return a figure with one panel per task, two in a row; `height` is that of a row in inches."""
     from matplotlib.figure import Figure
 
     across = min(2, count)
     down = math.ceil(count / across)
     figure = Figure(figsize=(WIDTH, height * down + 0.18 * legend), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.08)  # type: ignore[union-attr, call-arg]
-    found = [figure.add_subplot(down, across, place + 1) for place in range(count)]
-    return figure, found
+    panels = [figure.add_subplot(down, across, index + 1) for index in range(count)]
+    return figure, panels
 
 
-def _whiskers(found: Figures) -> list[list[float]] | None:
-    """Return how far an interval goes to either side of its figure; None where it is not known."""
-    value, low, high = found["value"], found["low"], found["high"]
+def _whiskers(estimate: Figures) -> list[list[float]] | None:
+    """Return the distances from the value to its bounds, in points; None without an interval."""
+    center, low, high = estimate["value"], estimate["low"], estimate["high"]
     if low is None or high is None:
         return None
-    return [[POINTS * max(value - low, 0)], [POINTS * max(high - value, 0)]]
+    return [[POINTS * max(center - low, 0)], [POINTS * max(high - center, 0)]]
 
 
 def _logarithmic(panel: "Axes", rates: Sequence[float]) -> None:
-    """Scale the axis of speed, with room beside the points and plain numbers at 1, 2 and 5 of every power of ten."""
+    """Make the axis of speed logarithmic, with margins and plain tick labels at 1, 2 and 5 times powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     panel.set_xscale("log")
@@ -250,5 +250,5 @@ def _logarithmic(panel: "Axes", rates: Sequence[float]) -> None:
 
 
 def _short(name: str, most: int = 34) -> str:
-    """Return a name of a model that leaves room for the scores: the middle of a long one is cut."""
+    """Return a model's name; the middle of a long one is replaced by an ellipsis."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) :]}"

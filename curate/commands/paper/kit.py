@@ -11,6 +11,7 @@ from curate.commands.paper.evidence import LANGUAGES, Figures, PaperEvidence, wo
 from curate.commands.paper.figures import PaperFigures
 from curate.commands.paper.latex import PaperTable, document, fragment
 from curate.core.errors import MissingExtra, UserError
+from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.runs.outputs import free_place
@@ -34,12 +35,12 @@ NEXT = {
     "legacy": f"{EVALUATE} --legacy TASK",
     "speed": f"{EVALUATE} --speed",
 }
-"""What was not done -> what to type, where there is something to type."""
+"""Table or figure that is missing -> command that produces its data."""
 
 
 @dataclass(frozen=True)
 class Absent:
-    """What a kit lacks, why, and what to type."""
+    """A missing table or figure, the reason, and the command that produces its data."""
 
     name: str
     found: str
@@ -47,98 +48,106 @@ class Absent:
 
 
 def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> dict[str, Any]:
-    """Write the kit of a run and return what is in it; UserError unless its panel has voted."""
+    """Write the kit of a run and return its contents; UserError without consensus labels."""
     if out is not None:
         free_place(out, [DOCUMENT])
     context = run.beside("resolve")
     state, _ = run.states().get("export", ("missing", None))
-    known = PaperEvidence(context, exported=state in ("done", "unchecked"))
+    evidence = PaperEvidence(context, exported=state in ("done", "unchecked"))
     with waiting(progress, StepLabel("counting texts and tokens")):
-        found = write(known, out or run.folder / "paper", language or written_in(context.language))
-    return {"run": str(run.folder), **found}
+        contents = write(evidence, out or run.folder / "paper", language or written_in(context.language))
+    return {"run": str(run.folder), **contents}
 
 
 def written_in(language: str) -> str:
-    """Return `zh` for any Chinese, English for every other language."""
-    return "zh" if language.partition("-")[0] == "zh" else "en"
+    """Return the language of the kit for texts of a language."""
+    tag = base_language(language)
+    return tag if tag in LANGUAGES else FALLBACK
 
 
-def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
-    """Write tables, figures and document into a folder; what is absent is named, and an older file of it removed."""
+def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
+    """Write tables, figures and document into a folder; absent ones are listed, and their old files removed."""
     if language not in LANGUAGES:
         raise UserError(f"--language: found {language!r}, expected {' or '.join(LANGUAGES)}")
-    said = words(language)
-    made = _tables(known, said)
-    tables = [table for table in made.values() if table is not None]
-    _prepared(out, list(made))
+    texts = words(language)
+    table_by_name = _tables(evidence, texts)
+    tables = [table for table in table_by_name.values() if table is not None]
+    _prepare_folders(out, list(table_by_name))
     for table in tables:
         write_text(out / "csv" / f"{table.name}.csv", table.csv())
         write_text(out / "tables" / f"{table.name}.tex", fragment(table, language))
-    figures, undrawn = _figures(known, out / "figures", said)
+    figures, undrawn = _figures(evidence, out / "figures", texts)
     sentences = [
-        said["next"].format(why=each.found, command=each.next) if each.next else each.found
-        for each in _absent(known, made, undrawn, said)
+        texts["next"].format(why=absent.found, command=absent.next) if absent.next else absent.found
+        for absent in _absent(evidence, table_by_name, undrawn, texts)
     ]
-    text = document([table.name for table in tables], figures, language, (said["absent"], sentences))
+    text = document([table.name for table in tables], figures, language, (texts["absent"], sentences))
     write_text(out / DOCUMENT, text)
-    found: dict[str, Any] = {
+    contents: dict[str, Any] = {
         "folder": str(out),
         "language": language,
         "document": str(out / DOCUMENT),
         "tables": [{"name": table.name, "caption": table.caption, "rows": len(table.rows)} for table in tables],
         "figures": [{"name": name, "caption": caption} for name, caption in figures],
-        "not_done": [asdict(each) for each in _absent(known, made, undrawn, words("en"))],
+        "not_done": [asdict(absent) for absent in _absent(evidence, table_by_name, undrawn, words("en"))],
     }
-    return {**found, "files": files(found)}
+    return {**contents, "files": files(contents)}
 
 
 def _absent(
-    known: PaperEvidence, made: Mapping[str, PaperTable | None], undrawn: Mapping[str, str], said: dict[str, Any]
+    evidence: PaperEvidence,
+    table_by_name: Mapping[str, PaperTable | None],
+    undrawn: Mapping[str, str],
+    texts: dict[str, Any],
 ) -> list[Absent]:
-    """Return the tables and figures that a run lacks; what a lacking table is the ground of is not named.
+    """Return the missing tables and figures, without those whose base table is missing too.
 
-    The document says so in its own language, the terminal in English.
+    `texts` has the language of the reasons: that of the document, or English for the terminal.
     """
-    grounds = {"judges": "agreement"} | dict.fromkeys(
+    base_table = {"judges": "agreement"} | dict.fromkeys(
         ("differences", "difficulty", "averages", "legacy", "speed"), "scores"
     )
-    names = [name for name, table in made.items() if table is None and name in said["missing"]]
-    missing = {name: said["missing"][name] for name in names if grounds.get(name) not in names}
-    if known.outdated:
-        missing["old_scores"] = said["missing"]["old_scores"].format(tasks=said["listed"].join(known.outdated))
-    missing |= {name: said["missing"].get(name, "{why}").format(why=why) for name, why in undrawn.items()}
-    folder = shlex.quote(str(known.context.run))
+    names = [name for name, table in table_by_name.items() if table is None and name in texts["missing"]]
+    missing = {name: texts["missing"][name] for name in names if base_table.get(name) not in names}
+    if evidence.outdated:
+        missing["old_scores"] = texts["missing"]["old_scores"].format(tasks=texts["listed"].join(evidence.outdated))
+    missing |= {name: texts["missing"].get(name, "{why}").format(why=why) for name, why in undrawn.items()}
+    folder = shlex.quote(str(evidence.context.run))
     commands = {name: command.replace("RUN", folder) for name, command in NEXT.items()}
     return [Absent(name, why, commands.get(name)) for name, why in missing.items()]
 
 
-def _tables(known: PaperEvidence, said: dict[str, Any]) -> dict[str, PaperTable | None]:
-    """Return name -> table, in the order of the document; None for what was not done."""
+def _tables(evidence: PaperEvidence, texts: dict[str, Any]) -> dict[str, PaperTable | None]:
+    """Return name -> table, in the order of the document; None for a table without data."""
     return {
-        "statistics": exported.statistics(known.tasks, said, known.context.name),
-        "lengths": exported.lengths(known.tasks, said),
-        "pipeline": run_tables.pipeline(known, said),
-        "verdicts": run_tables.verdicts(known, said),
-        "agreement": run_tables.agreement(known, said),
-        "judges": run_tables.judges(known, said),
-        "review": run_tables.review(known, said),
-        "audit": run_tables.audit(known, said),
-        "scores": score_tables.scores(known.scored, said),
-        "scores-mteb": score_tables.stock_scores(known.scored, said, (known.evaluation or {}).get("results", ())),
-        "differences": score_tables.differences(known.scored, said),
-        "difficulty": comparison_tables.difficulty(known.scored, said),
-        "averages": comparison_tables.averages(known.evaluation, known.scored, said),
-        "legacy": comparison_tables.legacy(known.evaluation, known.scored, said),
-        "speed": score_tables.speed(known.scored, said),
+        "statistics": exported.statistics(evidence.tasks, texts, evidence.context.name),
+        "lengths": exported.lengths(evidence.tasks, texts),
+        "pipeline": run_tables.pipeline(evidence, texts),
+        "verdicts": run_tables.verdicts(evidence, texts),
+        "agreement": run_tables.agreement(evidence, texts),
+        "judges": run_tables.judges(evidence, texts),
+        "review": run_tables.review(evidence, texts),
+        "audit": run_tables.audit(evidence, texts),
+        "scores": score_tables.scores(evidence.scored, texts),
+        "scores-mteb": score_tables.stock_scores(
+            evidence.scored, texts, (evidence.evaluation or {}).get("results", ())
+        ),
+        "differences": score_tables.differences(evidence.scored, texts),
+        "difficulty": comparison_tables.difficulty(evidence.scored, texts),
+        "averages": comparison_tables.averages(evidence.evaluation, evidence.scored, texts),
+        "legacy": comparison_tables.legacy(evidence.evaluation, evidence.scored, texts),
+        "speed": score_tables.speed(evidence.scored, texts),
     }
 
 
-def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[list[tuple[str, str]], dict[str, str]]:
-    """Draw the figures; return name and caption of each, and what could not be drawn and why."""
-    if not known.scored:
+def _figures(
+    evidence: PaperEvidence, folder: Path, texts: dict[str, Any]
+) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Draw the figures; return (name, caption) of those drawn, and name -> reason of the others."""
+    if not evidence.scored:
         return [], {}
     try:
-        drawing = PaperFigures(folder, known.scored, said)
+        drawing = PaperFigures(folder, evidence.scored, texts)
     except MissingExtra as error:  # tables are worth having without figures
         return [], {"matplotlib": str(error)}
     described = {
@@ -146,22 +155,22 @@ def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[
         "quality-speed": (drawing.quality_speed(), score_tables.timed_on),
         "scores": (drawing.scores(), score_tables.described),
     }
-    made = [
-        (name, _caption(said["figures"][name]["caption"], [about(task, said) for task in tasks], tasks, said))
+    captioned = [
+        (name, _caption(texts["figures"][name]["caption"], [about(task, texts) for task in tasks], tasks, texts))
         for name, (tasks, about) in described.items()
         if tasks
     ]
-    signs = " ".join(drawing.fonts.absent[:10])
-    return made, {"font": signs} if signs else {}
+    missing_signs = " ".join(drawing.fonts.absent[:10])
+    return captioned, {"font": missing_signs} if missing_signs else {}
 
 
-def _caption(sentence: str, about: Sequence[str], tasks: Sequence[Figures], said: dict[str, Any]) -> str:
-    marks = score_tables.circular(tasks, said)
-    return str(said["joint"].join([sentence.format(tasks=said["listed"].join(about)), *marks]))
+def _caption(sentence: str, about: Sequence[str], tasks: Sequence[Figures], texts: dict[str, Any]) -> str:
+    marks = score_tables.circular(tasks, texts)
+    return str(texts["joint"].join([sentence.format(tasks=texts["listed"].join(about)), *marks]))
 
 
-def _prepared(out: Path, tables: Sequence[str]) -> None:
-    """Make the folders, and remove what an earlier kit left of tables and figures that this one may not have."""
+def _prepare_folders(out: Path, tables: Sequence[str]) -> None:
+    """Create the folders, and remove tables and figures of an earlier kit."""
     kinds = {"csv": [f"{name}.csv" for name in tables], "tables": [f"{name}.tex" for name in tables]}
     kinds["figures"] = [f"{name}.pdf" for name in FIGURES]
     for folder, names in kinds.items():
@@ -170,9 +179,11 @@ def _prepared(out: Path, tables: Sequence[str]) -> None:
             (out / folder / name).unlink(missing_ok=True)
 
 
-def files(found: dict[str, Any]) -> Sequence[str]:
+def files(contents: dict[str, Any]) -> Sequence[str]:
     """Return the files of a kit, relative to its folder."""
     tables = [
-        f"{kind}/{each['name']}.{end}" for each in found["tables"] for kind, end in (("csv", "csv"), ("tables", "tex"))
+        f"{kind}/{table['name']}.{end}"
+        for table in contents["tables"]
+        for kind, end in (("csv", "csv"), ("tables", "tex"))
     ]
-    return [DOCUMENT, *tables, *(f"figures/{each['name']}.pdf" for each in found["figures"])]
+    return [DOCUMENT, *tables, *(f"figures/{figure['name']}.pdf" for figure in contents["figures"])]

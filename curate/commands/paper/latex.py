@@ -1,4 +1,4 @@
-"""A table of a paper: its columns, its cells, and the sentences that its caption is made of; CSV with every figure."""
+"""Tables of a paper as CSV and LaTeX (booktabs), and the document that shows them."""
 
 import csv
 import io
@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from curate.system import resources
+
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure, with its 95 % interval where there is one; `factor` and `digits` say how it is printed."""
+    """A figure with its 95 % interval, if any; printed as `factor` times the value, with `digits` decimals."""
 
     value: float | None
     low: float | None = None
@@ -23,16 +25,18 @@ class Cell:
     def of(
         cls, figure: Mapping[str, Any] | None, digits: int = 2, factor: float = 1.0, *, best: bool = False
     ) -> "Cell":
-        """Return the cell of a figure as JSON has it: value, low, high; undefined for None."""
-        found = figure or {"value": None}
-        return cls(found["value"], found.get("low"), found.get("high"), digits, factor, best)
+        """Return the cell of a JSON figure: value, low, high; an undefined cell for None."""
+        bounds = figure or {"value": None}
+        return cls(bounds["value"], bounds.get("low"), bounds.get("high"), digits, factor, best)
 
     def shown(self) -> str | None:
-        """Return the figure as print has it, such as `0.824 [0.756, 0.885]`; None if it is not defined."""
+        """Return the printed figure, such as `0.824 [0.756, 0.885]`; None if it is not defined."""
         if self.value is None:
             return None
-        value, low, high = (None if each is None else self._printed(each) for each in (self.value, self.low, self.high))
-        return str(value) if low is None or high is None else f"{value} [{low}, {high}]"
+        center, low, high = (
+            None if number is None else self._printed(number) for number in (self.value, self.low, self.high)
+        )
+        return str(center) if low is None or high is None else f"{center} [{low}, {high}]"
 
     def _printed(self, figure: float) -> str:
         return f"{round(self.factor * figure, self.digits) + 0.0:,.{self.digits}f}"
@@ -52,12 +56,15 @@ class PaperTable:
     keys: int = 1
 
     def csv(self) -> str:
-        """Return the table as CSV, with both ends of the intervals in columns of their own; empty if not defined."""
-        wide = [any(_bounded(row[at]) for row in self.rows) for at in self._places]
+        """Return the table as CSV, with separate columns for the bounds of intervals; undefined cells are empty."""
+        has_bounds = [any(_bounded(row[column]) for row in self.rows) for column in self._places]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([name for at in self._places for name in _names(self.heads[at], wide[at])])
-        writer.writerows([value for at in self._places for value in _values(row[at], wide[at])] for row in self.rows)
+        writer.writerow([name for column in self._places for name in _names(self.heads[column], has_bounds[column])])
+        writer.writerows(
+            [field for column in self._places for field in _values(row[column], has_bounds[column])]
+            for row in self.rows
+        )
         return out.getvalue()
 
     @property
@@ -65,8 +72,8 @@ class PaperTable:
         return range(len(self.heads))
 
 
-def _bounded(shown: Shown) -> bool:
-    return isinstance(shown, Cell) and shown.low is not None
+def _bounded(cell: Shown) -> bool:
+    return isinstance(cell, Cell) and cell.low is not None
 
 
 def _names(head: str, wide: bool) -> Iterator[str]:
@@ -76,14 +83,14 @@ def _names(head: str, wide: bool) -> Iterator[str]:
 
 
 def _values(cell: Shown, wide: bool) -> Iterator[object]:
-    """Yield the cell's fields as they were computed, rounded by nothing."""
+    """Yield the unrounded value, and the bounds if the column has any."""
     if isinstance(cell, Cell):
         yield from (cell.value, cell.low, cell.high) if wide else (cell.value,)
     else:
         yield from (cell, None, None) if wide else (cell,)
 
 
-# Tables as LaTeX with booktabs, and the document that shows all of them; no text of a run can become a command.
+# LaTeX: every text of a run is escaped, so that none can become a command.
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -125,22 +132,24 @@ SIGNS = {
     "ρ": r"\ensuremath{\rho}",
     "τ": r"\ensuremath{\tau}",
 }
-HEADS = {
-    "en": "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n",
-    "zh": "% Compile with xelatex.\n\\documentclass{ctexart}\n",
-}
 COMMON = (
     "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
     "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
 )
 LONGEST = 140
-"""Letters of a row, at most: scaled to the width of the text they are about 7 points high."""
+"""Maximum letters of a row: scaled to the text width, they are about 7 points high."""
+
+
+def engine(language: str) -> Mapping[str, Any]:
+    """Return the LaTeX program for a language, its preamble, and whether it knows all letters and signs (`unicode`)."""
+    program: Mapping[str, Any] = resources.words("commands/paper/words.yaml", language)["latex"]
+    return program
 
 
 def escaped(text: str, language: str) -> str:
-    """Return a text that LaTeX prints as it is; for letters that pdfLaTeX lacks, English prints their numbers."""
-    letters = "".join(_letter(each, language) for each in " ".join(text.split()))
-    return letters.replace(r" \%", r"~\%")  # no line begins with it
+    """Return an escaped text; characters that the engine of the language lacks become code points, `[U+4E00]`."""
+    letters = "".join(_letter(sign, language) for sign in " ".join(text.split()))
+    return letters.replace(r" \%", r"~\%")  # no line break before a percent sign
 
 
 def _letter(sign: str, language: str) -> str:
@@ -148,7 +157,7 @@ def _letter(sign: str, language: str) -> str:
         return SPECIAL[sign]
     if sign in SIGNS:
         return SIGNS[sign]
-    if " " <= sign <= "~" or (language == "zh" and unicodedata.category(sign)[0] not in "CZ"):
+    if " " <= sign <= "~" or (engine(language)["unicode"] and unicodedata.category(sign)[0] not in "CZ"):
         return sign
     letter = unicodedata.normalize("NFD", sign)
     if len(letter) == 2 and letter[0].isascii() and letter[0].isalpha() and letter[1] in ACCENTS:
@@ -160,9 +169,9 @@ ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "
 
 
 def fragment(table: PaperTable, language: str) -> str:
-    """Return a table as a float with caption and label, to be read by the document.
+    """Return a table as a float with caption and label.
 
-    What is wider than the text is scaled down to it; what would then be too small to read stands in blocks.
+    A table wider than the text is scaled down, or split into blocks of columns if it would become too small to read.
     """
     blocks = [_tabular(table, columns, language) for columns in _blocks(table)]
     caption = rf"\caption{{{escaped(table.caption, language)}}}"
@@ -173,7 +182,7 @@ def fragment(table: PaperTable, language: str) -> str:
 
 
 def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
-    kinds = "".join("l" if _words(table, column) else "r" for column in columns)
+    kinds = "".join("l" if _is_text(table, column) else "r" for column in columns)
     rows = [" & ".join(_cell(row[column], language) for column in columns) + r" \\" for row in table.rows]
     head = " & ".join(escaped(table.heads[column], language) for column in columns) + r" \\"
     lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
@@ -182,27 +191,34 @@ def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
 
 
 def _blocks(table: PaperTable) -> list[list[int]]:
-    """Return the columns of each block, the key columns in all of them: one block unless a row is too long.
+    """Return the columns of each block, each with the key columns: the smallest number of blocks, of similar width.
 
-    As few blocks as a readable row allows, of about one width. A column without any figure is left out.
+    Columns without a figure are left out.
     """
-    wide = _widths(table)
-    filled = [at for at in range(len(wide)) if at < table.keys or any(_filled(row[at]) for row in table.rows)]
-    blocks = _cut(wide, filled, table.keys, LONGEST)
+    widths = _widths(table)
+    filled = [
+        column
+        for column in range(len(widths))
+        if column < table.keys or any(_filled(row[column]) for row in table.rows)
+    ]
+    blocks = _cut(widths, filled, table.keys, LONGEST)
     for longest in range(LONGEST, 0, -5):
-        narrower = _cut(wide, filled, table.keys, longest)
+        narrower = _cut(widths, filled, table.keys, longest)
         if len(narrower) > len(blocks):
             break
         blocks = narrower
     return blocks
 
 
-def _cut(wide: Sequence[int], filled: Sequence[int], keys: int, longest: int) -> list[list[int]]:
+def _cut(widths: Sequence[int], filled: Sequence[int], keys: int, longest: int) -> list[list[int]]:
     blocks = [list(filled[:keys])]
-    for at in filled[keys:]:
-        if sum(wide[each] for each in blocks[-1]) + wide[at] > longest and len(blocks[-1]) > keys:
+    for column in filled[keys:]:
+        if (
+            sum(widths[block_column] for block_column in blocks[-1]) + widths[column] > longest
+            and len(blocks[-1]) > keys
+        ):
             blocks.append(list(filled[:keys]))
-        blocks[-1].append(at)
+        blocks[-1].append(column)
     return blocks
 
 
@@ -216,11 +232,11 @@ def document(
     language: str,
     absent: tuple[str, Sequence[str]] = ("", ()),
 ) -> str:
-    """Return a document that reads tables by their names and figures by name and caption, and lists what is absent.
+    """Return a document that inputs the tables by name and the figures by (name, caption).
 
-    `absent` is a heading, and a sentence for each thing that was not done.
+    `absent` is the heading and the sentences of the list of missing tables and figures.
     """
-    lines = [HEADS[language] + COMMON]
+    lines = [engine(language)["preamble"] + COMMON]
     lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]
     lines += [
         "\\begin{figure}[htbp]\n\\centering\n"
@@ -239,25 +255,26 @@ def document(
 
 def _cell(cell: Shown, language: str) -> str:
     if isinstance(cell, Cell):
-        shown = cell.shown()
-        text = "--" if shown is None else escaped(shown, language)
+        printed = cell.shown()
+        text = "--" if printed is None else escaped(printed, language)
         return rf"\textbf{{{text}}}" if cell.best else text
     if cell is None:
         return "--"
     return escaped(f"{cell:,}" if isinstance(cell, int) else cell, language)
 
 
-def _words(table: PaperTable, at: int) -> bool:
-    """Return whether a column holds words alone; the first one names the rows."""
-    return at == 0 or all(isinstance(row[at], str) for row in table.rows)
+def _is_text(table: PaperTable, column: int) -> bool:
+    """Whether a column has texts only, and is aligned left; the first column always is."""
+    return column == 0 or all(isinstance(row[column], str) for row in table.rows)
 
 
 def _widths(table: PaperTable) -> list[int]:
-    """Return about how many letters each column takes; Chinese ones count twice."""
-    lines = [
+    """Return the approximate width of each column in letters; East Asian wide characters count twice."""
+    printed_rows = [
         [str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]
     ]
     return [
-        3 + max(sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in line[at]) for line in lines)
-        for at in range(len(table.heads))
+        3
+        + max(sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in cells[column]) for cells in printed_rows)
+        for column in range(len(table.heads))
     ]

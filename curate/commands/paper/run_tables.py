@@ -1,4 +1,4 @@
-"""Tables of how labels were made: stages, verdicts, agreement of judges, people's checks, an audit of old labels."""
+"""Tables of the labelling: stages, verdicts, inter-judge agreement, human checks, audit of the original labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,22 +11,22 @@ from curate.view.run_figures import only_heuristics
 Words = dict[str, Any]
 
 
-def pipeline(known: PaperEvidence, words: Words) -> PaperTable:
+def pipeline(evidence: PaperEvidence, words: Words) -> PaperTable:
     """Return a row per stage that has run."""
-    said = words["tables"]["pipeline"]
-    reports = {name: report for name in counted() if (report := known.context.report(name))}
+    texts = words["tables"]["pipeline"]
+    reports = {name: report for name in counted() if (report := evidence.context.report(name))}
     rows = [
         [words["stages"].get(name, name), report.rows_in, report.rows_out, report.dropped]
         for name, report in reports.items()
     ]
-    caption = said["caption"].format(name=known.context.name, rows=f"{next(iter(reports.values())).rows_in:,}")
-    return PaperTable("pipeline", caption, said["heads"], rows)
+    caption = texts["caption"].format(name=evidence.context.name, rows=f"{next(iter(reports.values())).rows_in:,}")
+    return PaperTable("pipeline", caption, texts["heads"], rows)
 
 
-def verdicts(known: PaperEvidence, words: Words) -> PaperTable:
-    """Return a row per verdict; with the published labels beside the panel's where they differ."""
-    said, counts, agreed = words["tables"]["verdicts"], known.agreed["counts"], known.agreed
-    final = known.published
+def verdicts(evidence: PaperEvidence, words: Words) -> PaperTable:
+    """Return a row per verdict; with a column of published labels if they differ from the panel's."""
+    texts, counts, agreed = words["tables"]["verdicts"], evidence.agreed["counts"], evidence.agreed
+    final = evidence.published
     differs = final is not None and any(counts.get(name) != final.get(name) for name in words["verdicts"])
     names = [name for name in words["verdicts"] if counts.get(name) or (final or {}).get(name)]
     pairs = sum(counts.get(name, 0) for name in words["verdicts"])
@@ -40,69 +40,69 @@ def verdicts(known: PaperEvidence, words: Words) -> PaperTable:
         ]
         for name in names
     ]
-    caption = said["caption"].format(
+    caption = texts["caption"].format(
         **_panel(agreed, words),
         policy=agreed["policy"],
         pairs=f"{pairs:,}",
         queries=f"{counts['queries']:,}",
         positive=f"{counts['queries_with_a_positive']:,}",
     )
-    heads = [*said["heads"], *([said["also"]] if differs else [])]
+    heads = [*texts["heads"], *([texts["also"]] if differs else [])]
     return PaperTable(
         "verdicts",
-        words["joint"].join([caption, *([said["published"]] if differs else []), *_weak(known, words)]),
+        words["joint"].join([caption, *([texts["published"]] if differs else []), *_weak(evidence, words)]),
         heads,
         rows,
     )
 
 
-def agreement(known: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return a row per set of pairs; without a cut on a nominal scale. None for one judge."""
-    said, agreed = words["tables"]["agreement"], known.agreed
+def agreement(evidence: PaperEvidence, words: Words) -> PaperTable | None:
+    """Return a row per set of pairs; without binary columns on a nominal scale. None for one judge."""
+    texts, agreed = words["tables"]["agreement"], evidence.agreed
     if len(agreed["panel"]) < 2:
         return None
-    report = known.context.report("export") if known.exported else None
+    report = evidence.context.report("export") if evidence.exported else None
     rerank: Any = (report.facts.get("rerank_agreement") if report else None) or agreed.get("rerank")
     sets = {"all": agreed, "top_50": agreed.get("top_50"), "rerank": rerank}
-    found = {name: each for name, each in sets.items() if each and each.get("all_grades")}
-    cut = any(each.get("cut") for each in found.values())
-    rows = [_agreed(said["rows"][name], each, name, cut=cut) for name, each in found.items()]
-    said_of_cut = [said["cut"], *([said["rerank"]] if "rerank" in found else [])] if cut else []
-    caption = words["joint"].join([said["caption"].format(**_panel(agreed, words)), *said_of_cut, *_weak(known, words)])
-    return PaperTable("agreement", caption, said["heads"] if cut else said["heads"][:-3], rows)
+    figures_by_set = {name: figures for name, figures in sets.items() if figures and figures.get("all_grades")}
+    cut = any(figures.get("cut") for figures in figures_by_set.values())
+    rows = [_agreed(texts["rows"][name], figures, name, cut=cut) for name, figures in figures_by_set.items()]
+    notes = [texts["cut"], *([texts["rerank"]] if "rerank" in figures_by_set else [])] if cut else []
+    caption = words["joint"].join([texts["caption"].format(**_panel(agreed, words)), *notes, *_weak(evidence, words)])
+    return PaperTable("agreement", caption, texts["heads"] if cut else texts["heads"][:-3], rows)
 
 
-def _weak(known: PaperEvidence, words: Words) -> list[str]:
-    """Return what must be said of a panel of heuristics alone; nothing of any other."""
-    heuristic: Any = known.context.done("judge").facts.get("heuristic") or ()
-    return [words["heuristic"]] if only_heuristics(known.agreed["panel"], heuristic) else []
+def _weak(evidence: PaperEvidence, words: Words) -> list[str]:
+    """Return the warning for a panel of heuristics only; empty for any other."""
+    heuristic: Any = evidence.context.done("judge").facts.get("heuristic") or ()
+    return [words["heuristic"]] if only_heuristics(evidence.agreed["panel"], heuristic) else []
 
 
-def _agreed(name: str, found: Figures, pairs: str, *, cut: bool) -> list[Shown]:
-    """Return a row; candidates of reranking agree at the cut by construction, so that nothing is said of it."""
-    grades, sides = found["all_grades"], found.get("cut") if pairs != "rerank" else None
+def _agreed(name: str, figures: Figures, pairs: str, *, cut: bool) -> list[Shown]:
+    """Return a row; without binary agreement for reranking candidates, where it is 1 by construction."""
+    grades, sides = figures["all_grades"], figures.get("cut") if pairs != "rerank" else None
     alpha = "alpha_ordinal" if "alpha_ordinal" in grades else "alpha_nominal"
-    first = [_measured(grades, each) for each in ("fleiss", alpha, "ac1", "percent")]
-    second = [_measured(sides, each) for each in ("fleiss", "ac1", "percent")] if cut else []
-    return [name, grades["items"], grades["clusters"], *first, *second]
+    grade_cells = [_measured(grades, coefficient) for coefficient in ("fleiss", alpha, "ac1", "percent")]
+    binary_cells = [_measured(sides, coefficient) for coefficient in ("fleiss", "ac1", "percent")] if cut else []
+    return [name, grades["items"], grades["clusters"], *grade_cells, *binary_cells]
 
 
-def _measured(found: Figures | None, name: str) -> Cell:
-    """Return a measure of agreement with its interval; percent agreement in percent."""
-    if found is None or found.get(name) is None:
+def _measured(figures: Figures | None, name: str) -> Cell:
+    """Return an agreement coefficient with its interval; percent agreement in percent."""
+    if figures is None or figures.get(name) is None:
         return Cell(None)
-    low, high = found["intervals"].get(name) or (None, None)
-    return Cell(found[name], low, high, *((1, 100.0) if name == "percent" else (3, 1.0)))
+    low, high = figures["intervals"].get(name) or (None, None)
+    return Cell(figures[name], low, high, *((1, 100.0) if name == "percent" else (3, 1.0)))
 
 
-def judges(known: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return Cohen's kappa of each two judges; None where no two of them are compared."""
-    said, agreed = words["tables"]["judges"], known.agreed
+def judges(evidence: PaperEvidence, words: Words) -> PaperTable | None:
+    """Return Cohen's kappa of every pair of judges; None if no pair was compared."""
+    texts, agreed = words["tables"]["judges"], evidence.agreed
     pairs = agreed["all_grades"]["pairs_of_raters"]
     if not pairs:
         return None
     kind = "quadratic" if "quadratic" in pairs[0] else "nominal"
-    cut = {tuple(each["raters"]): each for each in (agreed.get("cut") or {}).get("pairs_of_raters") or ()}
+    cut = {tuple(pair["raters"]): pair for pair in (agreed.get("cut") or {}).get("pairs_of_raters") or ()}
     rows: list[Sequence[Shown]] = [
         [
             " / ".join(pair["raters"]),
@@ -112,50 +112,49 @@ def judges(known: PaperEvidence, words: Words) -> PaperTable | None:
         ]
         for pair in pairs
     ]
-    caption = said["caption"].format(weights=said["weights"][kind])
-    sentences = [caption, *([said["cut"]] if cut else []), *_weak(known, words)]
-    return PaperTable("judges", words["joint"].join(sentences), said["heads"] if cut else said["heads"][:-1], rows)
+    caption = texts["caption"].format(weights=texts["weights"][kind])
+    sentences = [caption, *([texts["cut"]] if cut else []), *_weak(evidence, words)]
+    return PaperTable("judges", words["joint"].join(sentences), texts["heads"] if cut else texts["heads"][:-1], rows)
 
 
 def _panel(agreed: Figures, words: Words) -> dict[str, Any]:
     return {"judges": len(agreed["panel"]), "panel": words["names"].join(agreed["panel"])}
 
 
-def review(known: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return a row per sample that people read, and of the published labels; None if nobody read."""
-    said = words["tables"]["review"]
+def review(evidence: PaperEvidence, words: Words) -> PaperTable | None:
+    """Return a row per labelling that people checked on samples; None without answers."""
+    texts = words["tables"]["review"]
     rows: list[Sequence[Shown]] = [
         [
-            said["labels"][check.labels],
+            texts["labels"][check.labels],
             words["names"].join(check.samples),
             check.read,
-            *(_checked(check.shares, name) for name in ("agreement", "relevant: confirmed", "recall")),
+            *(
+                Cell.of(_mapping(check.shares.get(name)), 1, 100)
+                for name in ("agreement", "relevant: confirmed", "recall")
+            ),
             Cell.of(_mapping(check.shares.get("kappa")), 3),
         ]
-        for check in known.checks
+        for check in evidence.checks
         if check.read and not check.outdated
     ]
-    return PaperTable("review", said["caption"], said["heads"], rows, keys=2) if rows else None
+    return PaperTable("review", texts["caption"], texts["heads"], rows, keys=2) if rows else None
 
 
-def _checked(shares: Mapping[str, Any], name: str) -> Cell:
-    return Cell.of(_mapping(shares.get(name)), 1, 100)
+def _mapping(figure: object) -> Figures | None:
+    return figure if isinstance(figure, Mapping) else None
 
 
-def _mapping(value: object) -> Figures | None:
-    return value if isinstance(value, Mapping) else None
-
-
-def audit(known: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return the means of the audit; None if there was none."""
-    if known.audit is None:
+def audit(evidence: PaperEvidence, words: Words) -> PaperTable | None:
+    """Return totals and means of the audit; None if there was none."""
+    if evidence.audit is None:
         return None
-    said = words["tables"]["audit"]
-    caption = said["caption"].format(queries=f"{known.audit['queries']:,}", pairs=f"{known.audit['pairs']:,}")
-    return PaperTable("audit", caption, said["heads"], list(_audited(known.audit["measures"], said["rows"])))
+    texts = words["tables"]["audit"]
+    caption = texts["caption"].format(queries=f"{evidence.audit['queries']:,}", pairs=f"{evidence.audit['pairs']:,}")
+    return PaperTable("audit", caption, texts["heads"], list(_audited(evidence.audit["measures"], texts["rows"])))
 
 
 def _audited(measures: Figures, names: Mapping[str, str]) -> Iterator[Sequence[Shown]]:
-    for name, shown in names.items():
-        each = measures[name]
-        yield [shown, each["total"], Cell(each["mean"], each["low"], each["high"])]
+    for name, label in names.items():
+        measure = measures[name]
+        yield [label, measure["total"], Cell(measure["mean"], measure["low"], measure["high"])]

@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 from curate.core.config import Section
 
 TEMPLATES = "templates"
-"""The generator that is no model."""
+"""Name of the generator that uses no model."""
 
 
 class RankWindow(Section):
-    """Between which ranks of a retriever's list a neighbour is drawn."""
+    """Ranks of a retriever's list from which a neighbour is drawn."""
 
     first: int = Field(default=1, ge=1)
     last: int = Field(default=64, ge=1)
@@ -25,7 +25,7 @@ class RankWindow(Section):
 
 
 class Config(Section):
-    """Who writes, who confirms, where negatives come from, and how many pairs there are."""
+    """Generator, panel, source of negatives, and size of the set."""
 
     generator: str = Field(default=TEMPLATES, description="a language model, or `templates`, which needs none")
     panel: tuple[str, ...] = Field(default=(), description="language models that confirm; kept is what all agree on")

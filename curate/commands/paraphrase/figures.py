@@ -1,7 +1,7 @@
-"""What needs no meaning, measured on the pairs: how far overlap, length or the words of a sentence give the label away.
+"""Lexical shortcut baselines of the pairs: how well overlap, length or single words predict the label.
 
-Average precision, .5 by chance where half of the pairs are positive. A model that is not above the best of these has
-shown nothing on the set.
+Average precision; 0.5 is chance where half of the pairs are positive. Scores of a model that does not exceed the best
+baseline say nothing about meaning.
 """
 
 import math
@@ -40,14 +40,15 @@ def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
     the words that stand in one sentence of the pair only. Words vote by naive Bayes, learnt on the pairs of other
     queries.
     """
-    one, two = (grams([getattr(pair, name) for pair in pairs]) for name in ("sentence1", "sentence2"))
+    first_grams, second_grams = (grams([getattr(pair, name) for pair in pairs]) for name in ("sentence1", "sentence2"))
     changed = [
-        frozenset(f"+{gram}" for gram in b - a) | {f"-{gram}" for gram in a - b} for a, b in zip(one, two, strict=True)
+        frozenset(f"+{gram}" for gram in b - a) | {f"-{gram}" for gram in a - b}
+        for a, b in zip(first_grams, second_grams, strict=True)
     ]
     return {
         "overlap": overlap_alone(pairs),
         "length": _precision([alike_in_length(pair.sentence1, pair.sentence2) for pair in pairs], pairs),
-        "sentence2": _learnt(two, pairs),
+        "sentence2": _learnt(second_grams, pairs),
         "edits": _learnt(changed, pairs),
     }
 
@@ -56,35 +57,40 @@ def _precision(scores: Sequence[float], pairs: Sequence[CandidatePair]) -> float
     labels = [pair.label for pair in pairs]
     if len(set(labels)) < 2:
         return None
-    found = average_precision(np.array(scores, dtype=np.float64), np.array(labels, dtype=np.float64))
-    return round(float(found(np.ones((1, len(pairs))))[0]), 4)
+    precision = average_precision(np.array(scores, dtype=np.float64), np.array(labels, dtype=np.float64))
+    return round(float(precision(np.ones((1, len(pairs))))[0]), 4)
 
 
 def _learnt(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
-    """Return the average precision of what marks tell, each fifth of the queries scored by what the others teach."""
+    """Return the average precision of naive Bayes on the marks, cross-validated over queries; None if undefined."""
     if len({pair.query_id for pair in pairs}) < FOLDS or len({pair.label for pair in pairs}) < 2:
         return None
     fold = [int(text_digest(pair.query_id)[:8], 16) % FOLDS for pair in pairs]
     rules = {
-        held: _bayes(
-            [(mark, pair.label) for at, (mark, pair) in enumerate(zip(marks, pairs, strict=True)) if fold[at] != held]
+        test_fold: _bayes(
+            [
+                (mark, pair.label)
+                for index, (mark, pair) in enumerate(zip(marks, pairs, strict=True))
+                if fold[index] != test_fold
+            ]
         )
-        for held in set(fold)
+        for test_fold in set(fold)
     }
-    return _precision([rules[at](mark) for at, mark in zip(fold, marks, strict=True)], pairs)
+    return _precision([rules[pair_fold](mark) for pair_fold, mark in zip(fold, marks, strict=True)], pairs)
 
 
-def _bayes(taught: Sequence[tuple[frozenset[str], int]]) -> Callable[[frozenset[str]], float]:
-    """Return the log odds of label 1 by the marks that are there: naive Bayes with Laplace's one more of each."""
-    sizes = Counter(label for _, label in taught)
-    there: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for marks, label in taught:
+def _bayes(examples: Sequence[tuple[frozenset[str], int]]) -> Callable[[frozenset[str]], float]:
+    """Return the log odds of label 1 by the marks that are there: naive Bayes with add-one smoothing."""
+    sizes = Counter(label for _, label in examples)
+    label_counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for marks, label in examples:
         for mark in marks:
-            there[mark][label] += 1
+            label_counts[mark][label] += 1
     odds = {
         mark: math.log((counts[1] + 1) / (sizes[1] + 2)) - math.log((counts[0] + 1) / (sizes[0] + 2))
-        for mark, counts in there.items()
+        for mark, counts in label_counts.items()
     }
+    # sorted and rounded: the sum must not depend on the order of a set
     return lambda marks: round(sum(sorted(odds.get(mark, 0.0) for mark in marks)), 9)
 
 
@@ -93,78 +99,88 @@ def _bayes(taught: Sequence[tuple[frozenset[str], int]]) -> Callable[[frozenset[
 
 @dataclass(frozen=True)
 class MatchItem:
-    """A pair as far as choosing it is concerned."""
+    """Attributes of a pair that the selection uses."""
 
     pair_id: str
     source: str
     label: int
     family: str
-    """Of its kind: the kinds of negatives of one class are taken in turn."""
+    """Family of its kind; negatives of one class alternate between families."""
     overlap: float
 
 
 def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purpose: str) -> set[str]:
     """Return the ids of at most `most` pairs, half of them positive in every class of overlap.
 
-    Classes lie between quantiles of the overlap of all items; a quantile that items have is a class of its own.
+    Classes lie between quantiles of the overlap of all items; items exactly at a quantile are a class of their own.
     """
-    place = dict(zip((each.pair_id for each in items), _classes(items, classes), strict=True))
-    mixed = shuffled(sorted(items, key=lambda each: each.pair_id), seed, "match", purpose)
-    positives, negatives = ([each for each in mixed if each.label == label] for label in (1, 0))
-    sides = _by_class(positives, place), _by_class(_in_turn(negatives), place)
-    sizes = {at: min(len(found), len(sides[1][at])) for at, found in sides[0].items() if at in sides[1]}
-    slots = shuffled([at for at, size in sorted(sizes.items()) for _ in range(size)], seed, "slots", purpose)
-    wanted = {size: slots[: most // 2].count(size) for size in sizes}
-    sources = [{each.source for each in side} for side in (positives, negatives)]
-    first = _taken(sides[1], wanted, sources[0])
-    chosen = _taken(sides[0], wanted, {each.source for each in first}, sources[1])
-    second = _taken(sides[1], wanted, {each.source for each in chosen})
-    return {each.pair_id for each in (*chosen, *second)}
+    class_by_pair = dict(zip((pair.pair_id for pair in items), _classes(items, classes), strict=True))
+    mixed = shuffled(sorted(items, key=lambda pair: pair.pair_id), seed, "match", purpose)
+    positives, negatives = ([pair for pair in mixed if pair.label == label] for label in (1, 0))
+    sides = _by_class(positives, class_by_pair), _by_class(_in_turn(negatives), class_by_pair)
+    sizes = {
+        overlap_class: min(len(candidates), len(sides[1][overlap_class]))
+        for overlap_class, candidates in sides[0].items()
+        if overlap_class in sides[1]
+    }
+    slots = shuffled(
+        [overlap_class for overlap_class, size in sorted(sizes.items()) for _ in range(size)], seed, "slots", purpose
+    )
+    counts = {size: slots[: most // 2].count(size) for size in sizes}
+    sources = [{pair.source for pair in group} for group in (positives, negatives)]
+    likely_negatives = _taken(sides[1], counts, sources[0])
+    chosen_positives = _taken(sides[0], counts, {pair.source for pair in likely_negatives}, sources[1])
+    chosen_negatives = _taken(sides[1], counts, {pair.source for pair in chosen_positives})
+    return {pair.pair_id for pair in (*chosen_positives, *chosen_negatives)}
 
 
 def paired(items: Sequence[MatchItem]) -> int:
     """Return how many sources have both a positive and a negative."""
     labels: defaultdict[str, set[int]] = defaultdict(set)
-    for each in items:
-        labels[each.source].add(each.label)
-    return sum(len(label) == 2 for label in labels.values())
+    for pair in items:
+        labels[pair.source].add(pair.label)
+    return sum(len(source_labels) == 2 for source_labels in labels.values())
 
 
 def _classes(items: Sequence[MatchItem], classes: int) -> list[int]:
-    overlaps = np.array([each.overlap for each in items])
+    overlaps = np.array([pair.overlap for pair in items])
     if not len(overlaps):
         return []
     edges = np.quantile(overlaps, np.arange(1, classes) / classes)
-    below, at = (np.searchsorted(edges, overlaps, side=side) for side in ("left", "right"))
-    found: list[int] = (below + at).tolist()
-    return found
+    below, up_to = (np.searchsorted(edges, overlaps, side=side) for side in ("left", "right"))
+    class_numbers: list[int] = (below + up_to).tolist()
+    return class_numbers
 
 
-def _by_class(items: Sequence[MatchItem], place: Mapping[str, int]) -> dict[int, list[MatchItem]]:
-    found: defaultdict[int, list[MatchItem]] = defaultdict(list)
-    for each in items:
-        found[place[each.pair_id]].append(each)
-    return dict(found)
+def _by_class(items: Sequence[MatchItem], class_by_pair: Mapping[str, int]) -> dict[int, list[MatchItem]]:
+    by_class: defaultdict[int, list[MatchItem]] = defaultdict(list)
+    for pair in items:
+        by_class[class_by_pair[pair.pair_id]].append(pair)
+    return dict(by_class)
 
 
 def _in_turn(items: Sequence[MatchItem]) -> list[MatchItem]:
-    """Return the items so that families take turns: of each as many as there are while others last."""
+    """Return the items in round-robin order over their families."""
     families: defaultdict[str, list[MatchItem]] = defaultdict(list)
-    for each in items:
-        families[each.family].append(each)
+    for pair in items:
+        families[pair.family].append(pair)
     rounds = zip_longest(*(families[name] for name in sorted(families)))
-    return [each for each in chain.from_iterable(rounds) if each is not None]
+    return [pair for pair in chain.from_iterable(rounds) if pair is not None]
 
 
-def _taken(side: Mapping[int, Sequence[MatchItem]], wanted: Mapping[int, int], *preferred: set[str]) -> list[MatchItem]:
-    """Return so many of each class, those of the most preferred sources first, and in the order given among equals."""
-    found: list[MatchItem] = []
-    for at, number in wanted.items():
-        found += sorted(side[at], key=lambda each: [each.source not in sources for sources in preferred])[:number]
-    return found
+def _taken(
+    by_class: Mapping[int, Sequence[MatchItem]], sizes: Mapping[int, int], *preferred: set[str]
+) -> list[MatchItem]:
+    """Return `sizes` items of each class: those of the first preferred sources first, else in the given order."""
+    selected: list[MatchItem] = []
+    for overlap_class, size in sizes.items():
+        selected += sorted(
+            by_class[overlap_class], key=lambda pair: [pair.source not in sources for sources in preferred]
+        )[:size]
+    return selected
 
 
-# What a set of paraphrases came to, in tables and figures.
+# Tables and figures of a finished set.
 
 SPLITS = ("test", "train")
 UNMATCHED = "not drawn when overlap was matched"
@@ -176,20 +192,20 @@ REASONS = {
 """Verdict -> why such a pair is in no split."""
 
 
-def chosen(made: ParaphraseResult, wanted: Mapping[str, int], deciles: int, seed: int) -> set[str]:
-    """Return the ids of the pairs that make the set."""
-    found: set[str] = set()
-    for split, most in wanted.items():
-        here = [pair for pair in made.pairs if pair.usable and made.drawn.side[pair.query_id] == split]
-        found |= matched([_item(each) for each in here], deciles, most, seed, split)
-    return found
+def chosen(result: ParaphraseResult, sizes: Mapping[str, int], deciles: int, seed: int) -> set[str]:
+    """Return the ids of the pairs that are selected for the set."""
+    in_set: set[str] = set()
+    for split, size in sizes.items():
+        candidates = [pair for pair in result.pairs if pair.usable and result.drawn.side[pair.query_id] == split]
+        in_set |= matched([_item(pair) for pair in candidates], deciles, size, seed, split)
+    return in_set
 
 
 def _item(pair: CandidatePair) -> MatchItem:
     return MatchItem(pair.pair_id, pair.query_id, pair.label, pair.family, pair.overlap)
 
 
-def table(made: ParaphraseResult, in_set: set[str]) -> pl.DataFrame:
+def table(result: ParaphraseResult, in_set: set[str]) -> pl.DataFrame:
     """Return the table `paraphrases`: every pair, those of the set with their split."""
     rows = (
         {
@@ -202,27 +218,27 @@ def table(made: ParaphraseResult, in_set: set[str]) -> pl.DataFrame:
             "retriever": pair.retriever,
             "rank": pair.rank,
             "overlap": pair.overlap,
-            "split": made.drawn.side[pair.query_id] if pair.pair_id in in_set else None,
-            "group": made.drawn.group[pair.query_id],
+            "split": result.drawn.side[pair.query_id] if pair.pair_id in in_set else None,
+            "group": result.drawn.group[pair.query_id],
             "verdict": pair.verdict,
             "votes": [{"judge": name, "answer": answer} for name, answer in sorted((pair.votes or {}).items())],
         }
-        for pair in made.pairs
+        for pair in result.pairs
     )
     return frame("paraphrases", rows).sort("pair_id")
 
 
-def fates(made: ParaphraseResult, in_set: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+def fates(result: ParaphraseResult, in_set: set[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return query -> why it has no paraphrase, and pair -> why it is in no split."""
-    queries = dict(made.drawn.left_out)
-    for query_id in made.drawn.sources:
-        if query_id not in made.writer.written:
-            refused = query_id in made.writer.refused
-            told = query_id in made.writer.disclosing
-            broken = "its sentence held personal data" if told else "no sentence kept to the rules"
+    queries = dict(result.drawn.left_out)
+    for query_id in result.drawn.sources:
+        if query_id not in result.writer.written:
+            refused = query_id in result.writer.refused
+            disclosed = query_id in result.writer.disclosing
+            broken = "its sentence held personal data" if disclosed else "no sentence kept to the rules"
             queries[query_id] = "the generator refused" if refused else broken
-    left = [pair for pair in made.pairs if pair.pair_id not in in_set]
-    return queries, {each.pair_id: REASONS.get(each.verdict, UNMATCHED) for each in left}
+    excluded = [pair for pair in result.pairs if pair.pair_id not in in_set]
+    return queries, {pair.pair_id: REASONS.get(pair.verdict, UNMATCHED) for pair in excluded}
 
 
 def dropped(queries: Mapping[str, str], pairs: Mapping[str, str]) -> pl.DataFrame:
@@ -235,78 +251,78 @@ def dropped(queries: Mapping[str, str], pairs: Mapping[str, str]) -> pl.DataFram
     return frame("dropped", rows).sort("table", "id")
 
 
-def facts(made: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed: int) -> dict[str, Json]:
-    """Return the figures of the set: what became of all pairs, how far judges agree, and the floors of each split."""
-    queries, pairs = fates(made, in_set)
-    unwritten = {name: why for name, why in queries.items() if name not in made.drawn.left_out}
-    verdicts = Counter((pair.kind, pair.verdict) for pair in made.pairs)
-    ways = Counter(pair.way for pair in made.pairs if pair.kind == PARAPHRASE)
+def facts(result: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed: int) -> dict[str, Json]:
+    """Return the figures of the set: counts by outcome, agreement of the judges, and the baselines of each split."""
+    queries, pairs = fates(result, in_set)
+    unwritten = {name: why for name, why in queries.items() if name not in result.drawn.left_out}
+    verdicts = Counter((pair.kind, pair.verdict) for pair in result.pairs)
+    ways = Counter(pair.way for pair in result.pairs if pair.kind == PARAPHRASE)
     return {
-        "planned": len(made.pairs) + len(unwritten),
+        "planned": len(result.pairs) + len(unwritten),
         "built": len(in_set),
         "dropped": dict(sorted(Counter([*unwritten.values(), *pairs.values()]).items())),
         "panel": list(panel),
-        "retrievers": [miner.name for miner in made.drawn.miners],
-        "queries": len(made.drawn.sources),
+        "retrievers": [miner.name for miner in result.drawn.miners],
+        "queries": len(result.drawn.sources),
         "pairs": {
-            kind: {verdict: count for (of, verdict), count in sorted(verdicts.items()) if of == kind}
-            for kind in dict.fromkeys(pair.kind for pair in made.pairs)
+            kind: {verdict: count for (pair_kind, verdict), count in sorted(verdicts.items()) if pair_kind == kind}
+            for kind in dict.fromkeys(pair.kind for pair in result.pairs)
         },
         "ways": dict(sorted(ways.items())),
-        "broken_rules": dict(sorted((+made.writer.broken).items())),
-        "refused": len(made.writer.refused),
+        "broken_rules": dict(sorted((+result.writer.broken).items())),
+        "refused": len(result.writer.refused),
         "agreement": {
-            "sentences": _agreement([pair for pair in made.pairs if pair.family != EDIT], (NO, YES), panel, seed),
-            "edits": _agreement([pair for pair in made.pairs if pair.family == EDIT], ("", CHANGED), panel, seed),
+            "sentences": _agreement([pair for pair in result.pairs if pair.family != EDIT], (NO, YES), panel, seed),
+            "edits": _agreement([pair for pair in result.pairs if pair.family == EDIT], ("", CHANGED), panel, seed),
         },
-        "splits": {split: _split(made, in_set, split) for split in SPLITS if split in made.drawn.side.values()},
-        "originals": _originals(made),
+        "splits": {split: _split(result, in_set, split) for split in SPLITS if split in result.drawn.side.values()},
+        "originals": _originals(result),
     }
 
 
-def _split(made: ParaphraseResult, in_set: set[str], split: str) -> dict[str, Json]:
-    """Return the figures of one split: `before` is the average precision of overlap on all that could be chosen."""
-    usable = [pair for pair in made.pairs if pair.usable and made.drawn.side[pair.query_id] == split]
-    here = [each for each in usable if each.pair_id in in_set]
-    kinds: Json = dict(sorted(Counter(each.kind for each in here).items()))
+def _split(result: ParaphraseResult, in_set: set[str], split: str) -> dict[str, Json]:
+    """Return the figures of one split: `overlap_before` is that of all usable pairs, before selection."""
+    usable = [pair for pair in result.pairs if pair.usable and result.drawn.side[pair.query_id] == split]
+    selected = [pair for pair in usable if pair.pair_id in in_set]
+    kinds: Json = dict(sorted(Counter(pair.kind for pair in selected).items()))
     return {
-        "pairs": len(here),
+        "pairs": len(selected),
         "kinds": kinds,
-        "paired": paired([_item(each) for each in here]),
+        "paired": paired([_item(pair) for pair in selected]),
         "overlap_before": overlap_alone(usable),
-        "floors": dict(floors(here)),
+        "floors": dict(floors(selected)),
     }
 
 
-def _originals(made: ParaphraseResult) -> dict[str, Json]:
-    """Return what the judging of originals came to; pairs that nobody judged are neither positives nor negatives."""
-    asked = {original.pair_id for original in made.originals}
+def _originals(result: ParaphraseResult) -> dict[str, Json]:
+    """Return the figures of the judged originals; unjudged pairs count neither as positives nor as negatives."""
+    pair_ids = {original.pair_id for original in result.originals}
     positives = Counter(
-        original.pair_id for original in made.originals if original.verdict in ("confirmed", "unconfirmed")
+        original.pair_id for original in result.originals if original.verdict in ("confirmed", "unconfirmed")
     )
-    verdicts: Json = dict(sorted(Counter(original.verdict for original in made.originals).items()))
+    verdicts: Json = dict(sorted(Counter(original.verdict for original in result.originals).items()))
     return {
-        "paraphrases": len(asked),
-        "originals": len(made.drawn.texts),
+        "paraphrases": len(pair_ids),
+        "originals": len(result.drawn.texts),
         "verdicts": verdicts,
         "several": sum(count > 1 for count in positives.values()),
-        "unjudged": len(asked) * len(made.drawn.texts) - len(made.originals),
+        "unjudged": len(pair_ids) * len(result.drawn.texts) - len(result.originals),
     }
 
 
 def _agreement(pairs: Sequence[CandidatePair], answers: tuple[str, str], panel: Sequence[str], seed: int) -> Json:
     """Return the panel's agreement, queries resampled; None with fewer than two judges or without pairs.
 
-    The last answer stands against all others; no answer is none.
+    Answers are coded 1 for `answers[1]`, 0 for any other; a failed or missing answer is a missing value.
     """
     if len(panel) < 2 or not pairs:
         return None
     missing = ("failed", "refused", "unparsed")
 
-    def code(said: str | None) -> int:
-        return -1 if said is None or said in missing else int(said == answers[1])
+    def code(answer: str | None) -> int:
+        return -1 if answer is None or answer in missing else int(answer == answers[1])
 
     codes = [[code((pair.votes or {}).get(name)) for name in panel] for pair in pairs]
-    places = {name: place for place, name in enumerate(dict.fromkeys(pair.query_id for pair in pairs))}
-    clusters = [places[pair.query_id] for pair in pairs]
+    query_index = {name: index for index, name in enumerate(dict.fromkeys(pair.query_id for pair in pairs))}
+    clusters = [query_index[pair.query_id] for pair in pairs]
     return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed)

@@ -1,4 +1,7 @@
-"""Splits of queries: near-duplicates stay together, so that no text of one split stands nearly so in the other."""
+"""Construction of a set of paraphrases: split queries, draw neighbours, write sentences, have a panel confirm.
+
+Near-duplicate queries stay in one split, so that no text of one split has a near-duplicate in the other.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,69 +36,69 @@ from curate.retrieval.similarity.leaks import form
 from curate.stats.shortcuts import overlap
 
 ALIKE = 0.9
-"""Overlap of characters from which on two queries are near-duplicates."""
+"""Smallest overlap of characters of near-duplicates."""
 
 
 def near_duplicates(
     texts: Mapping[str, str], lists: Iterable[Mapping[str, Sequence[str]]], deep: int = 10
 ) -> list[tuple[str, str]]:
-    """Return the pairs of queries that share nearly all characters, of those that a retriever ranks near each other."""
+    """Return near-duplicate pairs of queries; only the `deep` first of a query in each of `lists` are compared."""
     close = {
-        (min(query, other), max(query, other))
-        for each in lists
-        for query, others in each.items()
-        for other in others[:deep]
+        (min(query, neighbour), max(query, neighbour))
+        for neighbours in lists
+        for query, others in neighbours.items()
+        for neighbour in others[:deep]
     }
     return sorted(pair for pair in close if overlap(texts[pair[0]], texts[pair[1]]) >= ALIKE)
 
 
 def grouped(ids: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return id -> the first id of its group: those that pairs join."""
-    root = {each: each for each in ids}
+    """Return id -> smallest id of its connected component."""
+    root = {name: name for name in ids}
 
-    def top(name: str) -> str:
+    def find_root(name: str) -> str:
         while root[name] != name:
             root[name] = root[root[name]]
             name = root[name]
         return name
 
-    for one, other in pairs:
-        first, second = sorted((top(one), top(other)))
+    for query, duplicate in pairs:
+        first, second = sorted((find_root(query), find_root(duplicate)))
         root[second] = first
-    return {name: top(name) for name in root}
+    return {name: find_root(name) for name in root}
 
 
-def sides(group: Mapping[str, str], wanted: Mapping[str, int], seed: int) -> dict[str, str]:
-    """Return query -> split: whole groups, in an order by seed, each to the split that is furthest from its share."""
+def sides(group: Mapping[str, str], sizes: Mapping[str, int], seed: int) -> dict[str, str]:
+    """Return query -> split: whole groups in random order, each to the split with the smallest share of its size."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for name, first in group.items():
         members[first].append(name)
-    held = {name: 0 for name, number in wanted.items() if number}
-    found: dict[str, str] = {}
+    filled = {name: 0 for name, number in sizes.items() if number}
+    split_by_query: dict[str, str] = {}
     for first in shuffled(sorted(members), seed, "sides"):
-        split = min(held, key=lambda name: (held[name] / wanted[name], name))
-        held[split] += len(members[first])
-        found |= dict.fromkeys(members[first], split)
-    return found
+        split = min(filled, key=lambda name: (filled[name] / sizes[name], name))
+        filled[split] += len(members[first])
+        split_by_query |= dict.fromkeys(members[first], split)
+    return split_by_query
 
 
-# How a set of paraphrases comes to be: queries chosen, neighbours drawn, sentences written, all put to a panel.
+# Construction: choose queries, draw neighbours, write sentences, ask the panel.
 
 PURPOSE = "paraphrase"
 SHORTEST = 5
-"""Characters of a query, at least."""
+"""Minimum characters of a query."""
 
 
 @dataclass(frozen=True)
 class DrawnQueries:
-    """What is fixed before anything is written or asked."""
+    """Queries, splits and neighbours, fixed before any request."""
 
     texts: Mapping[str, str]
     """The queries: id -> text."""
     left_out: Mapping[str, str]
-    """Query -> why nothing was made of it."""
+    """Query -> reason for its exclusion."""
     sources: Sequence[str]
-    """Queries beside which a paraphrase is to be written."""
+    """Queries to be paraphrased."""
     group: Mapping[str, str]
     """Query -> the first of its near-duplicates."""
     side: Mapping[str, str]
@@ -108,7 +111,7 @@ class DrawnQueries:
 
 @dataclass
 class ParaphraseResult:
-    """What writing, drawing and confirming came to."""
+    """Candidate pairs and judged originals of a run of the stage."""
 
     drawn: DrawnQueries
     writer: ParaphraseWriter
@@ -119,24 +122,24 @@ class ParaphraseResult:
 
 
 def draw(config: Config, context: Context, queries: Sequence[tuple[str, str]]) -> DrawnQueries:
-    """Choose the queries, put near-duplicates on one side, and draw a neighbour from each retriever in turn."""
+    """Choose the queries, assign splits, and draw neighbours from the retrievers in turn."""
     texts, left_out = usable(queries)
     order, most = shuffled(sorted(texts), context.seed, "paraphrase"), config.queries or config.test + config.train
     sources = order[:most]
-    miners, wanted = neighbours.chosen(config, context), {"test": config.test, "train": config.train}
-    asked = {query_id: texts[query_id] for query_id in (order if all(wanted.values()) else sources)}
+    miners, sizes = neighbours.chosen(config, context), {"test": config.test, "train": config.train}
+    searched = {query_id: texts[query_id] for query_id in (order if all(sizes.values()) else sources)}
     lists = {
-        miner.name: neighbours.nearest(miner, texts, asked, config.window.last, context.progress) for miner in miners
+        miner.name: neighbours.nearest(miner, texts, searched, config.window.last, context.progress) for miner in miners
     }
     group = grouped(texts, near_duplicates(texts, lists.values()))
-    side = sides(group, wanted, context.seed)
-    found = neighbours.draw(lists, sources, side, config.window, config.neighbours, context.seed)
+    side = sides(group, sizes, context.seed)
+    drawn = neighbours.draw(lists, sources, side, config.window, config.neighbours, context.seed)
     left_out |= dict.fromkeys(order[most:], "beyond the number of queries")
-    return DrawnQueries(texts, left_out, sources, group, side, found, miners, templates.lexer(config, context))
+    return DrawnQueries(texts, left_out, sources, group, side, drawn, miners, templates.lexer(config, context))
 
 
 def usable(queries: Sequence[tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the queries that can be used, id -> text, and why the others cannot; of equal texts the first is used."""
+    """Return usable queries, id -> text, and the others, id -> reason; of equal texts the first is usable."""
     texts, left_out, seen = dict[str, str](), dict[str, str](), set[str]()
     for query_id, text in queries:
         if len(text.strip()) < SHORTEST:
@@ -149,73 +152,73 @@ def usable(queries: Sequence[tuple[str, str]]) -> tuple[dict[str, str], dict[str
     return texts, left_out
 
 
-def make(config: Config, context: Context, drawn: DrawnQueries, desk: QuestionClient) -> ParaphraseResult:
-    """Write and confirm; a dry desk plans what it would ask."""
+def make(config: Config, context: Context, drawn: DrawnQueries, client: QuestionClient) -> ParaphraseResult:
+    """Write and confirm the pairs; a dry client only plans the requests."""
     panel = [AskedModel.named(context, name, "paraphrase.panel", PURPOSE) for name in config.panel]
-    asked = questions(context)
-    made = ParaphraseResult(drawn, _write(config, context, drawn, desk), [])
-    made.failed = made.writer.failed
-    made.pairs += written(drawn.texts, made.writer.written)
-    made.pairs += near(drawn.texts, drawn.neighbours)
-    made.pairs += _edits(config, context, made.writer, drawn, {form(pair.sentence2) for pair in made.pairs})
+    questions_by_name = questions(context)
+    result = ParaphraseResult(drawn, _write(config, context, drawn, client), [])
+    result.failed = result.writer.failed
+    result.pairs += written(drawn.texts, result.writer.written)
+    result.pairs += near(drawn.texts, drawn.neighbours)
+    result.pairs += _edits(config, context, result.writer, drawn, {form(pair.sentence2) for pair in result.pairs})
     if panel:
-        made.failed += confirm(made.pairs, panel, asked[SENTENCES], asked, desk)
-    _retrieve(config, context, made, panel, asked[SENTENCES], desk)
-    return made
+        result.failed += confirm(result.pairs, panel, questions_by_name[SENTENCES], questions_by_name, client)
+    _retrieve(config, context, result, panel, questions_by_name[SENTENCES], client)
+    return result
 
 
 def questions(context: Context) -> dict[str, Question]:
-    """Return name -> question of all that a panel is asked."""
+    """Return name -> question of everything that a panel is asked."""
     return {SENTENCES: prompts.asking(context, SENTENCES), **edit_questions(context)}
 
 
-def _write(config: Config, context: Context, drawn: DrawnQueries, desk: QuestionClient) -> ParaphraseWriter:
+def _write(config: Config, context: Context, drawn: DrawnQueries, client: QuestionClient) -> ParaphraseWriter:
     sources = {query_id: drawn.texts[query_id] for query_id in drawn.sources}
-    taken = {form(text) for text in drawn.texts.values()}
-    writer = ParaphraseWriter(config.length, taken, PersonalData.of(context))
+    known_texts = {form(text) for text in drawn.texts.values()}
+    writer = ParaphraseWriter(config.length, known_texts, PersonalData.of(context))
     if config.generator == TEMPLATES:
         wording = templates.needed(context)
         writer.offline(sources, lambda text: templates.rewordings(text, drawn.words, wording, context.seed))
     else:
         model = AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE)
-        writer.by_model(sources, model, prompts.writing(context), desk, config.again)
+        writer.by_model(sources, model, prompts.writing(context), client, config.again)
     return writer
 
 
 def _edits(
-    config: Config, context: Context, writer: ParaphraseWriter, drawn: DrawnQueries, taken: set[str]
+    config: Config, context: Context, writer: ParaphraseWriter, drawn: DrawnQueries, written_texts: set[str]
 ) -> list[CandidatePair]:
-    """Return the edits of every source, as many as are wanted; none is there already, or makes personal data."""
-    known, found = taken | {form(text) for text in drawn.texts.values()}, list[CandidatePair]()
+    """Return up to `config.edits` edits of every source, without known texts and without new personal data."""
+    used_texts, pairs = written_texts | {form(text) for text in drawn.texts.values()}, list[CandidatePair]()
     for query_id in drawn.sources if config.edits else ():
         text = drawn.texts[query_id]
-        free = (
+        unused = (
             edit
             for edit in edits(text, context.language, context.seed, lexer=drawn.words)
-            if form(edit.text) not in known and not writer.discloses(edit.text, text)
+            if form(edit.text) not in used_texts and not writer.discloses(edit.text, text)
         )
-        chosen = list(islice(free, config.edits))
-        known |= {form(each.text) for each in chosen}
-        found += edited(query_id, text, chosen)
-    return found
+        chosen = list(islice(unused, config.edits))
+        used_texts |= {form(edit.text) for edit in chosen}
+        pairs += edited(query_id, text, chosen)
+    return pairs
 
 
 def _retrieve(
     config: Config,
     context: Context,
-    made: ParaphraseResult,
+    result: ParaphraseResult,
     panel: Sequence[AskedModel],
     question: Question,
-    desk: QuestionClient,
+    client: QuestionClient,
 ) -> None:
-    """Judge which originals the confirmed paraphrases of the test split mean."""
-    drawn = made.drawn
+    """Judge which originals the confirmed paraphrases of the test split are equivalent to."""
+    drawn = result.drawn
     paraphrases = [
-        pair for pair in made.pairs if pair.kind == PARAPHRASE and pair.usable and drawn.side[pair.query_id] == "test"
+        pair for pair in result.pairs if pair.kind == PARAPHRASE and pair.usable and drawn.side[pair.query_id] == "test"
     ]
-    made.originals = originals.own(paraphrases)
+    result.originals = originals.own(paraphrases)
     if panel and paraphrases:
-        pool = originals.pooled(paraphrases, made.pairs, drawn.texts, drawn.miners, config.pool, context.progress)
-        judged, failed = originals.judge(pool, paraphrases, drawn.texts, panel, question, desk)
-        made.originals += judged
-        made.failed += failed
+        pool = originals.pooled(paraphrases, result.pairs, drawn.texts, drawn.miners, config.pool, context.progress)
+        judged, failed = originals.judge(pool, paraphrases, drawn.texts, panel, question, client)
+        result.originals += judged
+        result.failed += failed

@@ -1,7 +1,7 @@
 """Neighbours of queries among the queries: retrievers of different families propose them in turn.
 
-Negatives that one encoder has mined are the pairs which it takes to be alike, so it would score too low on them, and
-every other one too well (KINDS: mined by one encoder alone, that encoder scores below the overlap of characters).
+Negatives mined by one encoder are the pairs that it confuses: its own scores on them would be too low, those of other
+encoders too high (measured in KINDS: mined by one encoder alone, that encoder scores below the overlap of characters).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from curate.retrieval import ranking
 from curate.stats.shortcuts import overlap
 
 FEWEST = 2
-"""Families of retrievers that take turns, at least."""
+"""Minimum number of retriever families."""
 FOREIGN = ("qdrant", "runfile")
-"""Kinds of retrievers that know a collection of their own, and cannot search the queries."""
+"""Kinds of retrievers with a fixed collection, which cannot search the queries."""
 BLOCK = 500
 
 
@@ -54,13 +54,13 @@ class QueryCorpus:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A query that was drawn beside another."""
+    """A neighbour drawn for a query."""
 
     query_id: str
     other: str
     retriever: str
     rank: int
-    """Among the other queries, from 1."""
+    """Rank among the other queries, from 1."""
 
 
 Lists = Mapping[str, Mapping[str, Sequence[str]]]
@@ -68,45 +68,53 @@ Lists = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def chosen(config: Config, context: Context) -> list[Retriever]:
-    """Return the retrievers that take turns; ConfigError unless they are of different families, two at least."""
+    """Return retrievers of different families; ConfigError for fewer than two, or two of one family."""
     names = config.retrievers or check(PoolConfig, context.settings.get("pool") or {}, "pool").retrievers
-    found: dict[str, Retriever] = {}
+    by_family: dict[str, Retriever] = {}
     for name in names:
-        made = build.retriever(context, name)
-        kin = family(made.identity)
-        if config.retrievers and (kin in FOREIGN or kin in found):
-            why = "cannot search the queries" if kin in FOREIGN else f"is of the family of {found[kin].name} ({kin})"
+        retriever = build.retriever(context, name)
+        family_name = family(retriever.identity)
+        if config.retrievers and (family_name in FOREIGN or family_name in by_family):
+            why = (
+                "cannot search the queries"
+                if family_name in FOREIGN
+                else f"is of the family of {by_family[family_name].name} ({family_name})"
+            )
             raise ConfigError(f"paraphrase.retrievers: {name} {why}; name another, such as bm25, e5 or use")
-        if kin not in FOREIGN and (config.retrievers or len(found) < FEWEST):
-            found.setdefault(kin, made)
-    if len(found) < FEWEST:
-        there = ", ".join(each.name for each in found.values()) or "none"
+        if family_name not in FOREIGN and (config.retrievers or len(by_family) < FEWEST):
+            by_family.setdefault(family_name, retriever)
+    if len(by_family) < FEWEST:
+        usable = ", ".join(retriever.name for retriever in by_family.values()) or "none"
         raise ConfigError(
-            f"paraphrase.retrievers: found {there} of {', '.join(names)} that can search the queries, and negatives of "
-            "one family alone are unfair to it; name two families, such as [bm25, use]"
+            f"paraphrase.retrievers: found {usable} of {', '.join(names)} that can search the queries, and negatives "
+            "of one family alone are unfair to it; name two families, such as [bm25, use]"
         )
-    return list(found.values())
+    return list(by_family.values())
 
 
 def family(identity: Json) -> str:
     """Return the encoder of a dense retriever, else its kind."""
-    said: Any = identity
-    return str(said.get("encoder") or said.get("kind") or digest(identity)) if isinstance(said, Mapping) else str(said)
+    settings: Any = identity
+    return (
+        str(settings.get("encoder") or settings.get("kind") or digest(identity))
+        if isinstance(settings, Mapping)
+        else str(settings)
+    )
 
 
 def nearest(
-    retriever: Retriever, texts: Mapping[str, str], asked: Mapping[str, str], depth: int, progress: Progress
+    retriever: Retriever, texts: Mapping[str, str], text_by_id: Mapping[str, str], depth: int, progress: Progress
 ) -> dict[str, list[str]]:
-    """Return id -> the ids of the `depth` nearest of `texts`, best first; a text is no neighbour of its own id."""
-    queries = [Query(*each) for each in asked.items()]
-    found: dict[str, list[str]] = {}
-    for some, hits in ranking.ask(retriever, QueryCorpus(texts), queries, depth + 1, progress):
+    """Return id -> ids of the `depth` nearest texts, best first, without the id itself."""
+    queries = [Query(query_id, text) for query_id, text in text_by_id.items()]
+    ids_by_query: dict[str, list[str]] = {}
+    for batch, hits in ranking.ask(retriever, QueryCorpus(texts), queries, depth + 1, progress):
         ids = [hits.ids[row] for row in hits.rows.tolist()]
         start = 0
-        for query, count in zip(some, hits.counts.tolist(), strict=True):
-            best = [each for each in ids[start : start + count] if each != query.query_id]
-            found[query.query_id], start = best[:depth], start + count
-    return found
+        for query, count in zip(batch, hits.counts.tolist(), strict=True):
+            best = [hit for hit in ids[start : start + count] if hit != query.query_id]
+            ids_by_query[query.query_id], start = best[:depth], start + count
+    return ids_by_query
 
 
 def draw(
@@ -117,28 +125,28 @@ def draw(
     number: int,
     seed: int,
 ) -> list[Neighbour]:
-    """Return `number` neighbours per source at most, the retrievers taking turns, each by chance from its window.
+    """Return up to `number` neighbours per source: retrievers take turns, each neighbour drawn by seed from the window.
 
-    A neighbour is on its source's `side` (query -> split); no two queries meet twice.
+    A neighbour is in the same split as its source (`side`: query -> split); a pair of queries occurs once.
     """
     names, met, drawn = list(lists), set[frozenset[str]](), list[Neighbour]()
-    for at, source in enumerate(sources):
+    for index, source in enumerate(sources):
         for turn in range(number):
-            name = names[(at + turn) % len(names)]
+            name = names[(index + turn) % len(names)]
             ranked = list(enumerate(lists[name].get(source, ()), start=1))[window.first - 1 : window.last]
             free = [
-                (rank, other)
-                for rank, other in ranked
-                if side.get(other) == side[source] and frozenset((source, other)) not in met
+                (rank, neighbour)
+                for rank, neighbour in ranked
+                if side.get(neighbour) == side[source] and frozenset((source, neighbour)) not in met
             ]
             if free:
-                rank, other = generator(seed, "neighbour", source, turn).choice(free)
-                met.add(frozenset((source, other)))
-                drawn.append(Neighbour(source, other, name, rank))
+                rank, neighbour = generator(seed, "neighbour", source, turn).choice(free)
+                met.add(frozenset((source, neighbour)))
+                drawn.append(Neighbour(source, neighbour, name, rank))
     return drawn
 
 
-# Pairs of a query and a sentence that should mean the same, or should not, and what a panel said of each.
+# Candidate pairs of a query and a sentence, and the votes of the panel.
 
 YES, NO = "yes", "no"
 PARAPHRASE, NEIGHBOUR, EDIT = "paraphrase", "neighbour", "edit"
@@ -149,7 +157,7 @@ SENTENCES = "sts-sentences"
 
 @dataclass
 class CandidatePair:
-    """A query and a sentence, how it came to be, and what was said of it."""
+    """A query and a sentence, its origin, and the votes on it."""
 
     pair_id: str
     query_id: str
@@ -161,7 +169,7 @@ class CandidatePair:
     retriever: str | None = None
     rank: int | None = None
     votes: dict[str, str] | None = field(default_factory=dict)
-    """Judge -> answer; none where there is no panel, None where a dry desk left it open."""
+    """Judge -> answer; empty without a panel, None if a dry client has not asked."""
     overlap: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,17 +192,17 @@ class CandidatePair:
 
     @property
     def verdict(self) -> Verdict:
-        """Return what the answers say of the label."""
+        """Return the panel's verdict on the label."""
         return verdict(self.votes or {}, self.wanted)
 
     @property
     def usable(self) -> bool:
-        """Say whether it may stand in the set; what is still open may."""
+        """Whether the pair may be selected: confirmed, or not judged."""
         return self.verdict in ("confirmed", "unconfirmed")
 
     @property
     def same(self) -> bool:
-        """Say whether all judges call both sentences the same, or nobody of a panel has been asked yet."""
+        """Whether all judges answered yes, or the panel has not been asked yet."""
         return self.votes is None or (bool(self.votes) and set(self.votes.values()) == {YES})
 
 
@@ -210,15 +218,15 @@ def near(texts: Mapping[str, str], drawn: Sequence[Neighbour]) -> list[Candidate
     """Return the pairs of queries and their neighbours."""
     return [
         CandidatePair(
-            f"neighbour-{each.query_id}-{each.other}",
-            each.query_id,
-            texts[each.query_id],
-            texts[each.other],
+            f"neighbour-{neighbour.query_id}-{neighbour.other}",
+            neighbour.query_id,
+            texts[neighbour.query_id],
+            texts[neighbour.other],
             NEIGHBOUR,
-            retriever=each.retriever,
-            rank=each.rank,
+            retriever=neighbour.retriever,
+            rank=neighbour.rank,
         )
-        for each in drawn
+        for neighbour in drawn
     ]
 
 
@@ -235,24 +243,26 @@ def confirm(
     panel: Sequence[AskedModel],
     question: Question,
     of_edits: Mapping[str, Question],
-    desk: QuestionClient,
+    client: QuestionClient,
 ) -> int:
-    """Note what every judge says of every pair; return how many questions failed."""
+    """Set the votes of every pair; return the number of failed questions."""
     sides = {pair.pair_id: (pair.sentence1, pair.sentence2) for pair in pairs}
     edits = {pair.pair_id for pair in pairs if pair.family == EDIT}
-    said = ask_panel({name: sides[name] for name in sides if name not in edits}, panel, question, desk, "sentences")
-    said |= confirm_edits({name: sides[name] for name in sides if name in edits}, panel, of_edits, desk)
+    votes_by_pair = ask_panel(
+        {name: sides[name] for name in sides if name not in edits}, panel, question, client, "sentences"
+    )
+    votes_by_pair |= confirm_edits({name: sides[name] for name in sides if name in edits}, panel, of_edits, client)
     for pair in pairs:
-        pair.votes = said.get(pair.pair_id)
-    return sum(list(votes.values()).count("failed") for votes in said.values())
+        pair.votes = votes_by_pair.get(pair.pair_id)
+    return sum(list(votes.values()).count("failed") for votes in votes_by_pair.values())
 
 
-# Retrieval of originals: the queries that a paraphrase may be one of, and which of them a panel says it is.
+# Retrieval of originals: candidate queries for a paraphrase, and the panel's votes on them.
 
 
 @dataclass(frozen=True)
 class JudgedOriginal:
-    """A paraphrase, an original, and what the panel said of them."""
+    """Votes of the panel on an original and a paraphrase."""
 
     query_id: str
     """Of the original."""
@@ -262,12 +272,12 @@ class JudgedOriginal:
 
     @property
     def verdict(self) -> str:
-        """Return confirmed where both mean the same to all judges."""
+        """Return `confirmed` if all judges answered yes."""
         return verdict(self.votes, YES)
 
 
 def own(paraphrases: Sequence[CandidatePair]) -> list[JudgedOriginal]:
-    """Return each paraphrase with the original that it was written beside."""
+    """Return each paraphrase with its own original, and the votes on that pair."""
     return [
         JudgedOriginal(paraphrase.query_id, paraphrase.pair_id, paraphrase.votes or {}) for paraphrase in paraphrases
     ]
@@ -281,24 +291,24 @@ def pooled(
     depth: int,
     progress: Progress,
 ) -> dict[tuple[str, str], None]:
-    """Return (original, paraphrase) of what is to be judged, without a paraphrase's own original.
+    """Return the pairs (original, paraphrase) to judge, as keys in order, without a paraphrase's own original.
 
-    These are the originals that a retriever ranks first for the paraphrase, and neighbours of its own original that a
-    panel calls the same, or has not been asked about yet.
+    Candidates are the `depth` first originals of each retriever for the paraphrase, and neighbours of its own original
+    that the panel calls the same or has not judged yet.
     """
-    asked = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases}
-    found: dict[tuple[str, str], None] = {}
+    sentences = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases}
+    pool: dict[tuple[str, str], None] = {}
     for retriever in retrievers if depth else ():
-        for pair_id, ids in nearest(retriever, texts, asked, depth, progress).items():
-            found |= dict.fromkeys((query_id, pair_id) for query_id in ids)
-    same = {text: query_id for query_id, text in texts.items()}
+        for pair_id, ids in nearest(retriever, texts, sentences, depth, progress).items():
+            pool |= dict.fromkeys((query_id, pair_id) for query_id in ids)
+    query_by_text = {text: query_id for query_id, text in texts.items()}
     by_query = {paraphrase.query_id: paraphrase.pair_id for paraphrase in paraphrases}
-    for each in others:
-        if each.kind == NEIGHBOUR and each.query_id in by_query and each.same:
-            found[same[each.sentence2], by_query[each.query_id]] = None
+    for pair in others:
+        if pair.kind == NEIGHBOUR and pair.query_id in by_query and pair.same:
+            pool[query_by_text[pair.sentence2], by_query[pair.query_id]] = None
     for paraphrase in paraphrases:
-        found.pop((paraphrase.query_id, paraphrase.pair_id), None)
-    return found
+        pool.pop((paraphrase.query_id, paraphrase.pair_id), None)
+    return pool
 
 
 def judge(
@@ -307,33 +317,33 @@ def judge(
     texts: Mapping[str, str],
     panel: Sequence[AskedModel],
     question: Question,
-    desk: QuestionClient,
+    client: QuestionClient,
 ) -> tuple[list[JudgedOriginal], int]:
-    """Return the judged originals of a pool, and how many questions failed."""
+    """Return the judged originals of a pool, and the number of failed questions."""
     sentence = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases}
-    names = {f"{pair_id} {query_id}": (query_id, pair_id) for query_id, pair_id in pool}
-    shown = {name: (texts[query_id], sentence[pair_id]) for name, (query_id, pair_id) in names.items()}
-    votes = ask_panel(shown, panel, question, desk, "originals")
+    pair_by_name = {f"{pair_id} {query_id}": (query_id, pair_id) for query_id, pair_id in pool}
+    sentence_pairs = {name: (texts[query_id], sentence[pair_id]) for name, (query_id, pair_id) in pair_by_name.items()}
+    votes = ask_panel(sentence_pairs, panel, question, client, "originals")
     failed = sum(list(vote.values()).count("failed") for vote in votes.values())
-    return [JudgedOriginal(*names[name], vote) for name, vote in votes.items()], failed
+    return [JudgedOriginal(*pair_by_name[name], vote) for name, vote in votes.items()], failed
 
 
 def rows(
     texts: Mapping[str, str], judged: Sequence[JudgedOriginal], paraphrases: Sequence[CandidatePair]
 ) -> list[dict[str, object]]:
-    """Return the rows of the table `originals`: every original, once per paraphrase that it was judged with."""
+    """Return the rows of the table `originals`: one per judged pair, and one for an original without any."""
     sentence = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases if paraphrase.kind == PARAPHRASE}
-    found: list[dict[str, object]] = [
+    rows: list[dict[str, object]] = [
         {
-            "query_id": each.query_id,
-            "text": texts[each.query_id],
-            "pair_id": each.pair_id,
-            "paraphrase": sentence[each.pair_id],
-            "verdict": each.verdict,
-            "votes": [{"judge": name, "answer": answer} for name, answer in sorted(each.votes.items())],
+            "query_id": original.query_id,
+            "text": texts[original.query_id],
+            "pair_id": original.pair_id,
+            "paraphrase": sentence[original.pair_id],
+            "verdict": original.verdict,
+            "votes": [{"judge": name, "answer": answer} for name, answer in sorted(original.votes.items())],
         }
-        for each in judged
+        for original in judged
     ]
-    alone = sorted(set(texts) - {each.query_id for each in judged})
-    found += [{"query_id": query_id, "text": texts[query_id], "votes": []} for query_id in alone]
-    return found
+    unjudged = sorted(set(texts) - {original.query_id for original in judged})
+    rows += [{"query_id": query_id, "text": texts[query_id], "votes": []} for query_id in unjudged]
+    return rows

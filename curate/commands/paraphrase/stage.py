@@ -1,10 +1,10 @@
 """Paraphrases: pairs of a query and a sentence that means the same or another thing, and retrieval of the originals.
 
-In: queries of `diversify`. Out: `paraphrases`, every pair with what the panel said of it, those of the set with their
-split; `originals`, which queries a paraphrase is judged to mean; `dropped`. A model writes a paraphrase beside a query.
-Negatives are neighbours that retrievers of different families propose in turn, and small edits that change the
-meaning. A panel that is not all of the writer's family confirms: kept is what all agree on. Then as many negatives as
-positives are chosen of every class of overlap, so that shared characters do not tell the label.
+In: queries of `diversify`. Out: `paraphrases`, every pair with its votes and, if selected, its split; `originals`, the
+queries that a paraphrase is judged equivalent to; `dropped`. A model writes one paraphrase per query. Negatives are
+neighbours that retrievers of different families propose in turn, and small edits that change the meaning. A panel with
+a judge outside the generator's family confirms; unanimous pairs are retained. Then equal numbers of positives and
+negatives are selected in every class of overlap, so that shared characters do not predict the label.
 """
 
 from collections import Counter
@@ -33,9 +33,9 @@ ASKED = "asked.json"
 
 
 TARGET = 0.55
-"""Average precision of the overlap of characters that matching should reach; .5 is chance."""
+"""Average precision of character overlap above which a note is written; 0.5 is chance."""
 FEWEST = 10
-"""Neighbours from which the share that a panel calls equal says something of the panel."""
+"""Minimum number of neighbours for the note on a panel that calls most of them equal."""
 
 
 def run(config: Config, context: Context) -> Report:
@@ -47,44 +47,46 @@ def run(config: Config, context: Context) -> Report:
             dry = QuestionClient(ledger, context, dry=True)
             make(config, context, drawn, dry)
             dry.permit("making a set of paraphrases")
-        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        made = make(config, context, drawn, desk)
-        paid, models = desk.cost(), desk.named()
-    in_set = figures.chosen(made, {name: getattr(config, name) for name in SPLITS}, config.deciles, context.seed)
-    pairs = figures.table(made, in_set)
-    _write(config, context, made, pairs, in_set)
-    told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
-    facts = {**told, **figures.facts(made, in_set, config.panel, context.seed), **billing.facts(paid)}
+        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
+        result = make(config, context, drawn, client)
+        paid, models = client.cost(), client.named()
+    in_set = figures.chosen(result, {name: getattr(config, name) for name in SPLITS}, config.deciles, context.seed)
+    pairs = figures.table(result, in_set)
+    _write(config, context, result, pairs, in_set)
+    sources: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
+    facts = {**sources, **figures.facts(result, in_set, config.panel, context.seed), **billing.facts(paid)}
     return Report(
         len(queries),
         len(in_set),
         len(pairs) - len(in_set),
         cost=paid.amount,
-        unfinished=f"{made.failed:,} questions failed; run `curate paraphrase` again to retry" if made.failed else "",
-        facts={**facts, "parts": _parts(config, context, made)},
+        unfinished=f"{result.failed:,} questions failed; run `curate paraphrase` again to retry"
+        if result.failed
+        else "",
+        facts={**facts, "parts": _parts(config, context, result)},
         notes=_notes(config, pairs, facts["splits"]),
-        spent=desk.spent,
+        spent=client.spent,
     )
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return rows for all that would be sent now, at most; what breaks a rule is asked again beyond that."""
+    """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     drawn = draw(config, context, _queries(context))
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        desk = QuestionClient(ledger, context, dry=True)
-        make(config, context, drawn, desk)
-        return desk.rows()
+        client = QuestionClient(ledger, context, dry=True)
+        make(config, context, drawn, client)
+        return client.rows()
 
 
 def _queries(context: Context) -> list[tuple[str, str]]:
     return list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
 
 
-def _write(config: Config, context: Context, made: ParaphraseResult, pairs: pl.DataFrame, in_set: set[str]) -> None:
+def _write(config: Config, context: Context, result: ParaphraseResult, pairs: pl.DataFrame, in_set: set[str]) -> None:
     write_table(context.out, "paraphrases", pairs)
-    rows = originals.rows(made.drawn.texts, made.originals, made.pairs)
+    rows = originals.rows(result.drawn.texts, result.originals, result.pairs)
     write_table(context.out, "originals", frame("originals", rows).sort("query_id", "pair_id"))
-    write_table(context.out, "dropped", figures.dropped(*figures.fates(made, in_set)))
+    write_table(context.out, "dropped", figures.dropped(*figures.fates(result, in_set)))
     if panel := _panel(config, context):
         write_json(
             context.out / ASKED, asked_facts({name: (question, panel) for name, question in questions(context).items()})
@@ -102,17 +104,19 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
     return [AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE), *_panel(config, context)]
 
 
-def _parts(config: Config, context: Context, made: ParaphraseResult) -> dict[str, Json]:
-    """Return role -> names of who mined negatives, judged and wrote: a model of such a name scores too well here."""
-    judged: dict[str, Any] = {each.name: each.identity for each in _panel(config, context)}
-    found: dict[str, Json] = {**parts([miner.name for miner in made.drawn.miners], judged, context.definitions)}
-    return found | ({} if config.generator == TEMPLATES else {"generator": [config.generator]})
+def _parts(config: Config, context: Context, result: ParaphraseResult) -> dict[str, Json]:
+    """Return role -> names of contributors; their scores on this set are biased upwards."""
+    judges: dict[str, Any] = {judge.name: judge.identity for judge in _panel(config, context)}
+    contributors: dict[str, Json] = {
+        **parts([miner.name for miner in result.drawn.miners], judges, context.definitions)
+    }
+    return contributors | ({} if config.generator == TEMPLATES else {"generator": [config.generator]})
 
 
 def _prompts(config: Config, context: Context) -> list[Json]:
-    """Return name and digest of every prompt that a model was asked with."""
-    asked = questions(context).values() if config.panel else ()
-    used = [(each.name, each.digest) for each in asked]
+    """Return name and short digest of every prompt in use."""
+    panel_questions = questions(context).values() if config.panel else ()
+    used = [(question.name, question.digest) for question in panel_questions]
     if config.generator != TEMPLATES:
         writing = prompts.writing(context)
         used.insert(0, (writing.name, writing.digest))
@@ -140,19 +144,19 @@ def _notes(config: Config, pairs: pl.DataFrame, splits: Any) -> list[str]:  # no
         notes.append(
             f"fewer pairs than wanted ({', '.join(short)}); more queries or edits, or fewer deciles, give more"
         )
-    told = {
+    predictive = {
         name: split["floors"]["overlap"] for name, split in splits.items() if (split["floors"]["overlap"] or 0) > TARGET
     }
     notes += [
-        f"{name}: the overlap of characters still tells the label (average precision {found:.2f}, expected at most "
+        f"{name}: the overlap of characters still tells the label (average precision {precision:.2f}, expected at most "
         f"{TARGET}); more queries or more deciles match it better"
-        for name, found in told.items()
+        for name, precision in predictive.items()
     ]
     return notes
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check names and who may judge; return what identifies retrievers, models, prompts and packaged words."""
+    """Check names and families; return the identities of retrievers, models, prompts and word lists."""
     if config.lexicon is not None and not config.lexicon.is_file():
         raise ConfigError(f"paraphrase.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models, by_template = _models(config, context), config.generator == TEMPLATES
@@ -160,7 +164,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     if by_template:
         templates.needed(context)
     return {
-        "retrievers": {each.name: each.identity for each in neighbours.chosen(config, context)},
+        "retrievers": {retriever.name: retriever.identity for retriever in neighbours.chosen(config, context)},
         "words": templates.digests(config, context),
         "models": [model.identity for model in models],
         "prompts": [prompts.writing(context).digest, *(question.digest for question in questions(context).values())],

@@ -1,6 +1,6 @@
-"""Paraphrases of queries: written by a model, or without one from synonyms and other words for the same.
+"""Paraphrases of queries, written by a model or from templates, and the rules that each must pass.
 
-Rules see length and equal texts; whether the meaning is the same they cannot see, a panel can.
+Rules check length, duplicates and personal data; the meaning is checked by the panel.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ from curate.commands.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply
 from curate.retrieval.similarity.leaks import form
 
 MODEL = "model"
-"""The way of a sentence that a model wrote; others are named after what was done."""
+"""The way of a sentence by a model; the ways of templates are named after the pattern."""
 
 
 @dataclass(frozen=True)
 class WrittenSentence:
-    """A sentence, how it came to be, and at which attempt."""
+    """A sentence, the way in which it was written, and the attempt, from 1."""
 
     text: str
     way: str
@@ -27,24 +27,24 @@ class WrittenSentence:
 
 @dataclass
 class ParaphraseWriter:
-    """Takes the first sentence beside each query that keeps to the rules."""
+    """Accepts for each query the first sentence that passes the rules."""
 
     length: float
     """Share of the query's code points by which a sentence may be longer or shorter."""
     taken: set[str]
-    """What no sentence may repeat, as `form` has it: all queries, and every sentence so far."""
+    """Normalised texts (`form`) that no sentence may repeat: all queries, and every accepted sentence."""
     personal: PersonalData
     written: dict[str, WrittenSentence] = field(default_factory=dict)
     broken: Counter[str] = field(default_factory=Counter)
-    """How often a model's sentence broke a rule, and any sentence or edit that on personal data."""
+    """Rule -> number of violations; personal data also counts those of templates and edits."""
     disclosing: set[str] = field(default_factory=set)
-    """Queries beside which a sentence held personal data."""
+    """Queries with a sentence that contained new personal data."""
     refused: set[str] = field(default_factory=set)
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
 
     def offline(self, sources: Mapping[str, str], rewordings: Callable[[str], Iterable[tuple[str, str]]]) -> None:
-        """Write without a model: the first rewording that keeps to the rules."""
+        """Write from templates: accept the first rewording that passes the rules."""
         for query_id, text in sources.items():
             for way, sentence in rewordings(text):
                 if self._take(query_id, text, WrittenSentence(sentence, way)) is None:
@@ -55,31 +55,33 @@ class ParaphraseWriter:
         sources: Mapping[str, str],
         model: AskedModel,
         prompt: ParaphrasePrompt,
-        desk: QuestionClient,
+        client: QuestionClient,
         again: int,
     ) -> None:
-        """Have a model write; what breaks a rule is asked again, each time with what was wrong."""
-        left: dict[str, list[str]] = {query_id: [] for query_id in sources}
+        """Have a model write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
+        broken_by_query: dict[str, list[str]] = {query_id: [] for query_id in sources}
         for attempt in range(1, again + 2):
-            if not left:
+            if not broken_by_query:
                 return
             thinking = model.settings.thinking_tokens
             asks = {
                 query_id: Ask(prompt.request(sources[query_id], rules, thinking), read)
-                for query_id, rules in left.items()
+                for query_id, rules in broken_by_query.items()
             }
             label = f"paraphrase.generator={model.name}"
-            [answers] = desk.answers([Talk(label, model, prompt.digest, asks, ParaphraseReply, attempt - 1)])
-            if desk.dry:
-                self._stand_in({query_id: sources[query_id] for query_id in left if query_id not in answers})
-            left = {
+            [answers] = client.answers([Talk(label, model, prompt.digest, asks, ParaphraseReply, attempt - 1)])
+            if client.dry:
+                # placeholders for unwritten sentences, so that the panel's requests can be planned
+                unwritten = [query_id for query_id in broken_by_query if query_id not in answers]
+                self.written |= {query_id: WrittenSentence(f"{sources[query_id]} ?", "open") for query_id in unwritten}
+            broken_by_query = {
                 query_id: [rule]
-                for query_id in left
+                for query_id in broken_by_query
                 if query_id in answers and (rule := self._read(query_id, sources[query_id], answers[query_id], attempt))
             }
 
     def _read(self, query_id: str, query: str, answer: ParaphraseReply, attempt: int) -> str | None:
-        """Take a sentence; return the rule that it breaks, if it is to be asked for again."""
+        """Process a reply; return the broken rule if the query is to be asked again."""
         if answer.status == "failed":
             self.failed += 1
         if answer.status == "refused":
@@ -95,27 +97,23 @@ class ParaphraseWriter:
         return rule
 
     def discloses(self, text: str, query: str) -> bool:
-        """Say whether a text holds personal data that its query does not; it is counted."""
-        found = self.personal.new(text, query)
-        self.broken[PERSONAL] += found
-        return found
+        """Whether a text contains personal data that its query does not; a hit is counted."""
+        is_new = self.personal.new(text, query)
+        self.broken[PERSONAL] += is_new
+        return is_new
 
     def _take(self, query_id: str, query: str, sentence: WrittenSentence) -> str | None:
-        """Take a sentence, or return the rule that it breaks."""
-        plain = form(sentence.text)
-        if plain == form(query):
+        """Accept a sentence, or return the rule that it breaks."""
+        normalised = form(sentence.text)
+        if normalised == form(query):
             return "same"
-        if plain in self.taken or not plain:
+        if normalised in self.taken or not normalised:
             return "duplicate"
         if abs(len(sentence.text) - len(query)) > max(self.length * len(query), 2):
             return "length"
         if self.discloses(sentence.text, query):
             self.disclosing.add(query_id)
             return PERSONAL
-        self.taken.add(plain)
+        self.taken.add(normalised)
         self.written[query_id] = sentence
         return None
-
-    def _stand_in(self, sources: Mapping[str, str]) -> None:
-        """Put the query in the place of sentences that nobody has written yet, so that the panel can be planned."""
-        self.written |= {query_id: WrittenSentence(f"{text} ?", "open") for query_id, text in sources.items()}

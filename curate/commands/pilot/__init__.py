@@ -111,7 +111,7 @@ def report(
     What the ledger holds is not asked again, here or by `curate judge`.
     """
     from curate.commands.pilot import pilot
-    from curate.commands.pilot.lines import lines
+    from curate.commands.pilot.pilot_figures import pilot_lines
     from curate.pipeline import pipeline_edit
     from curate.view.progress import bars
 
@@ -125,7 +125,7 @@ def report(
     with bars() as (work.progress, work.tell):
         found = pilot.compare(work, order)
     written: Mapping[str, object] = {"written": None}
-    said = list(lines(found, accepted=accept))
+    said = list(pilot_lines(found, accepted=accept))
     if file is not None:
         changes = pilot.changes(found, work)
         changed = pipeline_edit.rewrite(file, changes)

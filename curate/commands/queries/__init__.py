@@ -8,7 +8,7 @@ from curate.core.config import Section
 
 
 class Config(Section):
-    """Who writes queries for a corpus, who filters them, and how many there are."""
+    """Generator and filter panel of synthetic queries, and size of the set."""
 
     generator: str | None = Field(default=None, description="the language model that writes; it has no default")
     panel: tuple[str, ...] = Field(
@@ -47,5 +47,5 @@ class Config(Section):
 
     @property
     def drawn(self) -> int:
-        """Return how many documents are drawn, at most."""
+        """Return the maximum number of documents drawn."""
         return self.documents or -(-3 * self.wanted // 2)

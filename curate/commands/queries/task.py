@@ -1,6 +1,6 @@
-"""What is fixed before anything is written: the documents, the length asked of each, and the real queries shown.
+"""Writing of synthetic queries: documents, target lengths and examples drawn; prompt, reply, rules, and the writer.
 
-Lengths follow those of the real queries: of every ten documents, one is asked for a length out of each tenth of them.
+Target lengths follow the real queries: of every ten documents, one gets a length from each decile.
 """
 
 import bisect
@@ -17,6 +17,7 @@ from curate.ask.personal_data import PersonalData
 from curate.commands.queries import Config
 from curate.core.config import check, digest, read_yaml, text_digest
 from curate.core.errors import ConfigError
+from curate.core.languages import base_language
 from curate.core.messages import Reply, Request
 from curate.core.progress import StepLabel, counting
 from curate.core.records import Document
@@ -29,7 +30,7 @@ from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
 from curate.system import resources
 from curate.system.corpus import TableCorpus
-from curate.tables.readers.settings import LETTERS, OTHER, base, language
+from curate.tables.readers.settings import LETTERS, OTHER, language
 
 TENTHS = 10
 
@@ -40,16 +41,16 @@ class DrawnDocument:
 
     doc_id: str
     text: str
-    """As models are shown it."""
+    """Text in the prompts, truncated to `passage_tokens`."""
     length: int
-    """Characters that are asked for."""
+    """Target length in characters."""
     examples: Sequence[str]
-    """Real queries that the writer is shown."""
+    """Real queries in the writer's prompt."""
 
 
 @dataclass(frozen=True)
 class DrawnTexts:
-    """The documents in the order in which they were drawn, and what they were drawn from."""
+    """The drawn documents in order, and their sources."""
 
     documents: Sequence[DrawnDocument]
     real: Mapping[str, str]
@@ -60,24 +61,24 @@ class DrawnTexts:
 
 
 def draw(config: Config, context: Context, lengths: tuple[int, int]) -> DrawnTexts:
-    """Draw documents by seed, and for each a length and examples; `lengths` count where there are no real queries."""
+    """Draw documents by seed, each with a length and examples; `lengths` is the range without real queries."""
     rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
     real = {query_id: text for query_id, text in rows if text.strip()}
     corpus = TableCorpus(context.folder("diversify"))
     usable = [document.doc_id for document in _documents(corpus) if len(document.shown().strip()) >= config.shortest]
     chosen = shuffled(sorted(usable), context.seed, "queries", "documents")[: config.drawn]
-    there = frozenset(chosen)
-    found = {document.doc_id: document for document in _documents(corpus) if document.doc_id in there}
-    wanted = targets(sorted(map(len, real.values())), lengths, len(chosen), context.seed)
+    chosen_ids = frozenset(chosen)
+    document_by_id = {document.doc_id: document for document in _documents(corpus) if document.doc_id in chosen_ids}
+    target_lengths = targets(sorted(map(len, real.values())), lengths, len(chosen), context.seed)
     label = StepLabel("drawing documents", "documents")
     documents = [
         DrawnDocument(
             doc_id,
-            shown(found[doc_id], config.passage_tokens).text,
-            wanted[at],
+            shown(document_by_id[doc_id], config.passage_tokens).text,
+            target_lengths[index],
             examples(real, doc_id, config.examples, context.seed),
         )
-        for at, doc_id in enumerate(counting(chosen, context.progress, label, len(chosen)))
+        for index, doc_id in enumerate(counting(chosen, context.progress, label, len(chosen)))
     ]
     return DrawnTexts(documents, real, len(corpus), len(corpus) - len(usable))
 
@@ -88,17 +89,17 @@ def _documents(corpus: TableCorpus) -> Iterator[Document]:
 
 
 def targets(real: Sequence[int], lengths: tuple[int, int], count: int, seed: int) -> list[int]:
-    """Return a length per document: quantiles of the real lengths, sorted, in turn out of each tenth of them.
+    """Return a target length per document: random quantiles of `real` (sorted), cycling through the deciles.
 
-    Without real ones lengths are spread evenly between the two of `lengths`.
+    Without real lengths, uniform between the two `lengths`, also cycling through tenths.
     """
-    drawn, (least, most) = generator(seed, "queries", "lengths"), lengths
-    found = []
+    randomness, (least, most) = generator(seed, "queries", "lengths"), lengths
+    target_lengths = []
     for number in range(count):
-        place = (number % TENTHS + drawn.random()) / TENTHS
-        length = real[int(place * len(real))] if real else round(least + place * (most - least))
-        found.append(max(1, length))
-    return found
+        quantile = (number % TENTHS + randomness.random()) / TENTHS
+        length = real[int(quantile * len(real))] if real else round(least + quantile * (most - least))
+        target_lengths.append(max(1, length))
+    return target_lengths
 
 
 def examples(real: Mapping[str, str], doc_id: str, count: int, seed: int) -> list[str]:
@@ -108,18 +109,20 @@ def examples(real: Mapping[str, str], doc_id: str, count: int, seed: int) -> lis
 
 
 def query_id(doc_id: str, text: str) -> str:
-    """Return the id of a synthetic query: the same text of the same document has it in every run."""
+    """Return the id of a synthetic query, a digest of document id and text, stable between runs."""
     name = text_digest(f"{doc_id}\n{text}")
     return f"synthetic-{name[:12]}"
 
 
 class LengthClasses:
-    """Classes of length that hold about as many real queries each; equal lengths are in one class."""
+    """Length classes with about equal numbers of real queries; equal lengths are in one class."""
 
     def __init__(self, real: Sequence[int], count: int) -> None:
         self.real = sorted(real)
         size = len(self.real)
-        bounds = {self.real[min(size - 1, size * at // count)] for at in range(1, count)} if real else set[int]()
+        bounds = (
+            {self.real[min(size - 1, size * number // count)] for number in range(1, count)} if real else set[int]()
+        )
         self.bounds = sorted(bounds - {self.real[0]} if real else bounds)
 
     def of(self, length: int) -> int:
@@ -134,7 +137,7 @@ class LengthClasses:
         return [count / len(lengths) if lengths else 0.0 for count in counts]
 
 
-# How a model is asked for a query that a document answers, and how its reply is read: a JSON object with `query`.
+# Prompt for a query that a document answers, and parser of its reply: a JSON object with `query`.
 
 KEY = "query"
 WRITE, FILTER = "queries-write", "queries-filter"
@@ -142,28 +145,26 @@ GOOD = "good"
 """The answer of a filter that accepts a query."""
 QueryRule = Literal["reply", "empty", "language", "length", "copied", "duplicate", "personal"]
 RULES: tuple[QueryRule, ...] = get_args(QueryRule)
-"""`reply`: no query could be read. They are tried in this order."""
-LANGUAGES = ("zh", "en")
-"""Languages that there are prompts in; for texts of others models are asked in English."""
+"""Rules, in the order of the checks; `reply`: no query could be parsed."""
 LAYOUT = 1
-"""Raised when markers or the reply's schema change: they are sent, so they are part of a prompt's digest."""
+"""Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 400
 PER_CHARACTER = 3
-"""Tokens of a reply per character that is asked for, where these are more."""
+"""Tokens of a reply per character of the target length, if this exceeds `ANSWER_TOKENS`."""
 
 
 class QueryPrompt(PromptTemplate):
-    """How a model is asked for a query."""
+    """Prompt that asks for a query."""
 
     subject = "kinds"
     texts = frozenset({"document", "examples", "length", "broken"})
 
     kinds: Mapping[str, str]
-    """What a query is."""
+    """`query` -> its definition."""
     broken: Mapping[QueryRule, str]
-    """What is said of a query that broke a rule, when it is asked for again."""
+    """Rule -> sentence in the next prompt after a violation."""
     lengths: tuple[int, int]
-    """Least and most characters of a query where no real one shows how long they are."""
+    """Minimum and maximum characters of a query without real queries."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -172,7 +173,7 @@ class QueryPrompt(PromptTemplate):
         return self
 
     def meanings(self) -> Mapping[str, str]:
-        """Return what is wanted -> what it is."""
+        """Return kind -> definition."""
         return self.kinds
 
     @property
@@ -185,112 +186,108 @@ class QueryPrompt(PromptTemplate):
     ) -> Request:
         """Return the request for a query of about `length` characters in the style of the examples."""
         code = fence([document, *examples])
-        shown = [block(f"example{number}", code, text) for number, text in enumerate(examples, 1)]
-        values = {
+        example_blocks = [block(f"example{number}", code, text) for number, text in enumerate(examples, 1)]
+        blocks = {
             "document": block("document", code, document),
-            "examples": "\n".join(shown),
+            "examples": "\n".join(example_blocks),
             "length": str(length),
             "broken": "\n".join(self.broken[rule].strip() for rule in broken),
         }
-        most = max(ANSWER_TOKENS, PER_CHARACTER * length) + thinking_tokens
-        return Request(self.turns(values), most, json_object({KEY: {"type": "string"}}))
+        max_tokens = max(ANSWER_TOKENS, PER_CHARACTER * length) + thinking_tokens
+        return Request(self.turns(blocks), max_tokens, json_object({KEY: {"type": "string"}}))
 
 
 @dataclass(frozen=True)
 class QueryReply:
-    """What a reply came to."""
+    """Parsed reply."""
 
     status: Literal["written", "refused", "unparsed", "failed"]
     text: str = ""
 
 
 def read(reply: Reply) -> QueryReply:
-    """Return the query of a reply that holds one line of text under the key and nothing else; all else is unparsed."""
+    """Parse a reply: a JSON object with one line of text under the key, else unparsed."""
     if reply.finish == "refusal":
         return QueryReply("refused")
-    found = parse.items(reply.text or "")
-    if reply.finish == "length" or found is None or [key for key, _ in found] != [KEY]:
+    entries = parse.items(reply.text or "")
+    if reply.finish == "length" or entries is None or [key for key, _ in entries] != [KEY]:
         return QueryReply("unparsed")
-    text = found[0][1]
+    text = entries[0][1]
     if not isinstance(text, str) or len(text.strip().splitlines()) > 1:
         return QueryReply("unparsed")
     return QueryReply("written", text.strip())
 
 
 def writing(context: Context) -> QueryPrompt:
-    """Return how the writer is asked."""
+    """Return the writer's prompt in the language of the run."""
     path = _file(context, WRITE)
     return check(QueryPrompt, read_yaml(path), str(path))
 
 
 def filtering(context: Context) -> Question:
-    """Return what the filters are asked; ConfigError if no answer means that a query is accepted."""
+    """Return the question for the filters; ConfigError if `good` is not among its answers."""
     path = _file(context, FILTER)
-    found = question(read_yaml(path), str(path))
-    if GOOD not in found.labels:
-        raise ConfigError(f"{path}: labels: found {', '.join(found.labels)}; expected {GOOD!r} among them")
-    return found
+    filter_question = question(read_yaml(path), str(path))
+    if GOOD not in filter_question.labels:
+        raise ConfigError(f"{path}: labels: found {', '.join(filter_question.labels)}; expected {GOOD!r} among them")
+    return filter_question
 
 
 def _file(context: Context, name: str) -> Path:
-    language = base(context.language)
-    return resources.find("prompts", f"{name}-{language if language in LANGUAGES else 'en'}.yaml")
+    return resources.prompt(name, context.language)
 
 
-# Rules that a synthetic query keeps: what can be checked without a model.
+# Rules for a synthetic query that need no model.
 
 SPARE = 4
-"""Characters by which a query may always differ from the length asked for."""
+"""Characters by which a query may always differ from its target length."""
 
 
 def longest_run(query: str, document: str) -> float:
-    """Return the share of a query that its document has in one piece, 0 to 1: letters and digits alone count."""
-    one, other = form(query), form(document)
-    best = 0
-    for start in range(len(one)):
-        while start + best < len(one) and one[start : start + best + 1] in other:
-            best += 1
-    return best / len(one) if one else 0.0
+    """Return the longest common substring of query and document, as a share of the query's letters and digits."""
+    query_form, document_form = form(query), form(document)
+    longest = 0
+    for start in range(len(query_form)):
+        while start + longest < len(query_form) and query_form[start : start + longest + 1] in document_form:
+            longest += 1
+    return longest / len(query_form) if query_form else 0.0
 
 
 @dataclass
 class QueryRules:
-    """Says which rule a query breaks; what it accepts counts as taken."""
+    """Checks queries; an accepted query may not be repeated."""
 
     config: Config
     language: str
-    """Of the script that queries are in; `OTHER` for all that are not told apart. Japanese may be kanji alone."""
+    """Language by script; `OTHER` for scripts that are not distinguished. A Japanese query may be kanji only."""
     personal: PersonalData
     taken: set[str] = field(default_factory=set)
-    """What no query may repeat, as `form` has it: real queries, and every query so far."""
+    """Normalised texts (`form`) that no query may repeat: real queries, and every accepted query."""
 
     @classmethod
     def of(cls, config: Config, context: Context, real: set[str]) -> "QueryRules":
         """Return the rules of a run."""
-        spoken = base(context.language)
-        return cls(config, spoken if spoken in LETTERS else OTHER, PersonalData.of(context), real)
+        tag = base_language(context.language)
+        return cls(config, tag if tag in LETTERS else OTHER, PersonalData.of(context), real)
 
     def broken(self, query: str, document: DrawnDocument) -> QueryRule | None:
-        """Return the first rule that a query breaks; None for one that breaks none, which is then taken."""
-        plain = form(query)
+        """Return the first rule that a query breaks; None if it is accepted."""
+        normalised = form(query)
         checks: Mapping[QueryRule, Callable[[], bool]] = {
             "empty": lambda: not any(map(str.isalnum, query)),
-            "length": lambda: self._far(len(query), document.length),
+            "length": lambda: abs(len(query) - document.length) > max(self.config.length * document.length, SPARE),
             "language": lambda: language([query]) not in {self.language, "zh" if self.language == "ja" else ""},
             "copied": lambda: longest_run(query, document.text) > self.config.copied,
-            "duplicate": lambda: plain in self.taken,
+            "duplicate": lambda: normalised in self.taken,
             "personal": lambda: self.personal.new(query, "") or self.personal.placeholder(query),
         }
         rule = next((name for name, breaks in checks.items() if breaks()), None)
         if rule is None:
-            self.taken.add(plain)
+            self.taken.add(normalised)
         return rule
 
-    def _far(self, length: int, asked: int) -> bool:
-        return abs(length - asked) > max(self.config.length * asked, SPARE)
 
-
-# Queries that a model writes, one per document; what breaks a rule is asked for again, and then given up.
+# Writer: one query per document; after a broken rule the model is asked again, up to a limit.
 
 REFUSED, FAILED = "the writer refused", "the writer gave no reply"
 WHY: dict[QueryRule, str] = {
@@ -302,12 +299,12 @@ WHY: dict[QueryRule, str] = {
     "duplicate": "the query was there already",
     "personal": "the query held personal data, or a placeholder for it",
 }
-"""Rule -> why there is no query of a document, if the last attempt broke it."""
+"""Rule -> reason in `dropped`, if the last attempt broke it."""
 
 
 @dataclass(frozen=True)
 class WrittenQuery:
-    """A query that keeps to the rules, and at which attempt."""
+    """An accepted query, and its attempt, from 1."""
 
     document: DrawnDocument
     text: str
@@ -316,15 +313,15 @@ class WrittenQuery:
 
 @dataclass
 class QueryWriter:
-    """Takes the first query of each document that keeps to the rules."""
+    """Accepts for each document the first query that passes the rules."""
 
     rules: QueryRules
     written: dict[str, WrittenQuery] = field(default_factory=dict)
     """Document -> its query."""
     lost: dict[str, str] = field(default_factory=dict)
-    """Document -> why there is none."""
+    """Document -> reason why it has no query."""
     broken: Counter[QueryRule] = field(default_factory=Counter)
-    """How often a query broke a rule, at any attempt."""
+    """Rule -> number of violations, over all attempts."""
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
 
@@ -333,33 +330,38 @@ class QueryWriter:
         documents: Sequence[DrawnDocument],
         model: AskedModel,
         prompt: QueryPrompt,
-        desk: QuestionClient,
+        client: QuestionClient,
         again: int,
     ) -> None:
-        """Have a model write; what breaks a rule is asked again, each time with what was wrong."""
-        left: dict[str, tuple[DrawnDocument, list[QueryRule]]] = {
+        """Have a model write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
+        open_documents: dict[str, tuple[DrawnDocument, list[QueryRule]]] = {
             document.doc_id: (document, []) for document in documents
         }
         thinking = model.settings.thinking_tokens
         for attempt in range(1, again + 2):
-            if not left:
+            if not open_documents:
                 return
             asks = {
-                name: Ask(prompt.request(each.text, each.examples, each.length, rules, thinking), read)
-                for name, (each, rules) in left.items()
+                name: Ask(prompt.request(document.text, document.examples, document.length, rules, thinking), read)
+                for name, (document, rules) in open_documents.items()
             }
             label = f"queries.generator={model.name}"
-            [answers] = desk.answers([Talk(label, model, prompt.digest, asks, QueryReply, attempt - 1)])
-            if desk.dry:
-                self._stand_in([each for name, (each, _) in left.items() if name not in answers])
-            left = {
-                name: (each, [rule])
-                for name, (each, _) in left.items()
-                if name in answers and (rule := self._read(each, answers[name], attempt))
+            [answers] = client.answers([Talk(label, model, prompt.digest, asks, QueryReply, attempt - 1)])
+            if client.dry:
+                # placeholders for unwritten queries, so that the filters' requests can be planned
+                self.written |= {
+                    name: WrittenQuery(document, document.text[: document.length], 0)
+                    for name, (document, _) in open_documents.items()
+                    if name not in answers
+                }
+            open_documents = {
+                name: (document, [rule])
+                for name, (document, _) in open_documents.items()
+                if name in answers and (rule := self._read(document, answers[name], attempt))
             }
 
     def _read(self, document: DrawnDocument, answer: QueryReply, attempt: int) -> QueryRule | None:
-        """Take a query; return the rule that it breaks, if it is to be asked for again."""
+        """Process a reply; return the broken rule if the document is to be asked about again."""
         if answer.status == "failed":
             self.failed += 1
         if answer.status in ("failed", "refused"):
@@ -373,9 +375,3 @@ class QueryWriter:
             self.broken[rule] += 1
             self.lost[document.doc_id] = WHY[rule]
         return rule
-
-    def _stand_in(self, documents: Sequence[DrawnDocument]) -> None:
-        """Put part of the document in the place of queries that nobody has written yet, so that filters are planned."""
-        self.written |= {
-            document.doc_id: WrittenQuery(document, document.text[: document.length], 0) for document in documents
-        }

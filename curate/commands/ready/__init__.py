@@ -1,4 +1,4 @@
-"""`curate ready`: what a benchmark still lacks before it is published."""
+"""`curate ready`: checklist of a benchmark before publication."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -30,27 +30,27 @@ def ready(
     Exit code 0 only if every point is ok; each open point names the command to type. --out writes the folder all the
     same, and its text says what is open.
     """
-    from curate.commands.ready.checklist import checklist
+    from curate.commands.ready.points import checklist
     from curate.core.errors import CheckFailed
 
     folder = run_folder(run, "give the run: an export does not hold who judged, read and compared what is in it")
-    found = checklist(open_run(None, folder), out)
-    open_points = found["not_ok"] + found["not_measured"]
-    said = f"{found['run']} is not ready: {open_points} of {len(found['points'])} points are open"
-    answer(found, _lines(found), as_json=as_json, failed=CheckFailed(said) if open_points else None)
+    contents = checklist(open_run(None, folder), out)
+    open_points = contents["not_ok"] + contents["not_measured"]
+    message = f"{contents['run']} is not ready: {open_points} of {len(contents['points'])} points are open"
+    answer(contents, _lines(contents), as_json=as_json, failed=CheckFailed(message) if open_points else None)
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    yield as_table([{"point": each["name"], "state": each["state"]} for each in found["points"]])
-    alike = defaultdict[tuple[str, str], list[str]](list)
-    for each in found["points"]:
-        if each["next"]:
-            alike[each["found"], each["next"]].append(each["name"])
-    for (said, command), names in alike.items():
-        yield f"{'; '.join(names)}: {said}\n  next: {command}"
-    for each in found["edited"]:
-        yield f"{found['folder']}/{each}: somebody edited it, so it was left; the new one lies beside it, named .new"
-    if found["folder"]:
-        yield f"for the pull request: {found['folder']}, {len(found['files'])} files; begin with PULL_REQUEST.md"
-    if found["ready"]:
-        yield f"{found['run']} is ready to be published"
+def _lines(contents: Mapping[str, Any]) -> Iterator[str]:
+    yield as_table([{"point": point["name"], "state": point["state"]} for point in contents["points"]])
+    names_by_finding = defaultdict[tuple[str, str], list[str]](list)
+    for point in contents["points"]:
+        if point["next"]:
+            names_by_finding[point["found"], point["next"]].append(point["name"])
+    for (finding, command), names in names_by_finding.items():
+        yield f"{'; '.join(names)}: {finding}\n  next: {command}"
+    for path in contents["edited"]:
+        yield f"{contents['folder']}/{path}: somebody edited it, so it was left; the new one lies beside it, named .new"
+    if contents["folder"]:
+        yield f"for the pull request: {contents['folder']}, {len(contents['files'])} files; begin with PULL_REQUEST.md"
+    if contents["ready"]:
+        yield f"{contents['run']} is ready to be published"

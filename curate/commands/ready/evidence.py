@@ -1,4 +1,4 @@
-"""Everything that a run's folder holds of whether it can be published, read once."""
+"""Evidence for the checklist from the run folder, and the points on scores."""
 
 import re
 import shlex
@@ -28,9 +28,9 @@ class ReadyPoint:
     name: str
     state: State
     found: str
-    """What was found, a sentence."""
+    """Finding, as a sentence."""
     next: str | None = None
-    """Command that takes an open point further."""
+    """Command for an open point; None if the point is ok."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ class ReadyEvidence:
     @cached_property
     def rules(self) -> Mapping[str, Any]:
         """Return limits and commands."""
-        found: dict[str, Any] = parse_yaml(template(FILE))
-        return found
+        rules: dict[str, Any] = parse_yaml(template(FILE))
+        return rules
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """Return from where on a point is ok."""
-        found: Mapping[str, Any] = self.rules["limits"]
-        return found
+        """Return the thresholds of the points."""
+        limits: Mapping[str, Any] = self.rules["limits"]
+        return limits
 
     @cached_property
     def context(self) -> Context:
-        """Return the context of a check."""
+        """Return the context of the stage `export`, for reading only."""
         return self.run.beside("export")
 
     @cached_property
@@ -75,129 +75,135 @@ class ReadyEvidence:
 
     @cached_property
     def judged(self) -> Mapping[str, Any]:
-        """Return what the judge stage reported."""
+        """Return the facts of the judge stage."""
         return self.context.done("judge").facts
 
     @cached_property
     def families(self) -> Mapping[str, str]:
-        """Return judge -> family, of all judges that are no heuristics."""
+        """Return LLM judge -> model family, or its own name if the family is unknown."""
         panel = read_json(self.context.folder("judge") / "panel.json")
-        kin = families(panel, self.context.definitions.get("judges", {}))
-        return {name: kin[name] or name for name in panel if name not in self.judged["heuristic"]}
+        family_by_judge = families(panel, self.context.definitions.get("judges", {}))
+        return {name: family_by_judge[name] or name for name in panel if name not in self.judged["heuristic"]}
 
     @cached_property
     def evaluation(self) -> Mapping[str, Any] | None:
-        """Return what `curate evaluate` wrote last; None if it did not."""
+        """Return the last evaluation; None if there was none."""
         return self.written("evaluation", "evaluation.json")
 
     @cached_property
     def scores(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return task -> the figures of its evaluation; of today's export alone."""
+        """Return task -> figures of its evaluation, for tasks scored on the current export."""
         tasks = self.evaluation["tasks"] if self.evaluation else []
-        now = {self.fronts[folder.name]["mteb"]["name"]: sha256(folder / "README.md") for folder in self.folders}
-        return {task["name"]: task for task in tasks if task.get("card") == now.get(task["name"], "")}
+        card_digests = {
+            self.fronts[folder.name]["mteb"]["name"]: sha256(folder / "README.md") for folder in self.folders
+        }
+        return {task["name"]: task for task in tasks if task.get("card") == card_digests.get(task["name"], "")}
 
     @property
     def tasks(self) -> list[str]:
-        """Return the names of the exported tasks, as mteb has them."""
+        """Return mteb's names of the exported tasks."""
         return [str(front["mteb"]["name"]) for front in self.fronts.values()]
 
-    def written(self, *parts: str) -> Mapping[str, Any] | None:
+    def written(self, *names: str) -> Mapping[str, Any] | None:
         """Return a JSON file of the run folder; None if it is not there."""
-        path = self.run.folder.joinpath(*parts)
+        path = self.run.folder.joinpath(*names)
         return read_json(path) if path.is_file() else None
 
-    def command(self, name: str, **more: str) -> str:
-        """Return what to type, with the run folder put in."""
-        said = str(self.rules["next"][name]).replace("RUN", shlex.quote(str(self.run.folder)))
-        for word, value in more.items():
-            said = said.replace(word, value)
-        return said
+    def command(self, name: str, **replacements: str) -> str:
+        """Return a command, with the run folder and the given words filled in."""
+        command = str(self.rules["next"][name]).replace("RUN", shlex.quote(str(self.run.folder)))
+        for word, replacement in replacements.items():
+            command = command.replace(word, replacement)
+        return command
 
 
-# Points of the checklist on scores: every task neither trivial nor random, and its models above the floors.
+# Points on scores: no task is trivial or random, and a model exceeds the trivial baselines.
 
 Figures = Mapping[str, Any]
 CUT = re.compile(r"@\d+$")
-"""What marks a model whose vectors were cut to a width, and which is no further model."""
+"""Suffix of a model with truncated vectors, which does not count as another model."""
 
 
-def scored(known: ReadyEvidence) -> Iterator[ReadyPoint]:
-    """Yield two points per task: on its difficulty, and on its floors."""
-    for name in known.tasks:
-        found = known.scores.get(name)
-        yield _difficulty(known, name, found)
-        yield _floors(known, name, found)
+def scored(evidence: ReadyEvidence) -> Iterator[ReadyPoint]:
+    """Yield two points per task: difficulty, then trivial baselines."""
+    for name in evidence.tasks:
+        figures = evidence.scores.get(name)
+        yield _difficulty(evidence, name, figures)
+        yield _floors(evidence, name, figures)
 
 
-def _outside(known: ReadyEvidence) -> list[str]:
-    """Return the evaluated models that were neither retriever nor judge, BM25 and the random encoder apart."""
-    apart = {known.rules["random"], known.rules["bm25"]}
-    models = known.evaluation["models"] if known.evaluation else []
-    names = [model["model"] for model in models if not model["roles"] and model["model"] not in apart]
+def _outside(evidence: ReadyEvidence) -> list[str]:
+    """Return the evaluated models that are no contributors, without BM25, the random encoder and truncated models."""
+    references = {evidence.rules["random"], evidence.rules["bm25"]}
+    models = evidence.evaluation["models"] if evidence.evaluation else []
+    names = [model["model"] for model in models if not model["roles"] and model["model"] not in references]
     return [name for name in names if not CUT.search(name)]
 
 
-def _difficulty(known: ReadyEvidence, name: str, found: Figures | None) -> ReadyPoint:
-    """Return whether a task is neither trivial nor random.
+def _difficulty(evidence: ReadyEvidence, name: str, figures: Figures | None) -> ReadyPoint:
+    """Return the point on a task's difficulty.
 
-    Trivial: some model leaves less than a hundredth. Random: the best model from outside is not above a random encoder,
-    by their 95 % intervals.
+    Trivial: the best score reaches `limits.trivial`. Random: the 95 % interval of the best non-contributor is not above
+    that of a random encoder.
     """
     title = f"neither trivial nor random: {name}"
 
-    def point(state: State, said: str) -> ReadyPoint:
-        return ReadyPoint(title, state, said, None if state == "ok" else _next(known, found, trivial="leaves" in said))
+    def point(state: State, finding: str) -> ReadyPoint:
+        return ReadyPoint(
+            title, state, finding, None if state == "ok" else _next(evidence, figures, trivial="leaves" in finding)
+        )
 
-    if found is None:
+    if figures is None:
         return point("not measured", "no evaluation of this export")
-    rows = {row["model"]: row for row in found["scores"]}
-    others = [row for row in rows.values() if row["model"] != known.rules["random"]]
-    if not others:
-        return point("not measured", f"not scored: {_lacking(known, found)}")
-    best = max(others, key=lambda row: row["main"])
-    if best["main"] >= known.limits["trivial"]:
+    rows = {row["model"]: row for row in figures["scores"]}
+    models = [row for row in rows.values() if row["model"] != evidence.rules["random"]]
+    if not models:
+        return point("not measured", f"not scored: {_missing_models(evidence, figures)}")
+    best = max(models, key=lambda row: row["main"])
+    if best["main"] >= evidence.limits["trivial"]:
         return point("not ok", f"trivial: {best['model']} has {100 * best['main']:.2f}, which leaves nothing to tell")
-    if lacking := _lacking(known, found):
+    if lacking := _missing_models(evidence, figures):
         return point("not measured", f"not scored: {lacking}")
-    outside = max((rows[model] for model in _outside(known) if model in rows), key=lambda row: row["main"])
-    chance = rows[known.rules["random"]]
-    apart = f"{outside['model']} {100 * outside['main']:.2f}, a random encoder {100 * chance['main']:.2f}"
+    outside = max((rows[model] for model in _outside(evidence) if model in rows), key=lambda row: row["main"])
+    chance = rows[evidence.rules["random"]]
+    comparison = f"{outside['model']} {100 * outside['main']:.2f}, a random encoder {100 * chance['main']:.2f}"
     if not _above(outside["stock"], chance["stock"]):
-        return point("not ok", f"random: the best model from outside is not above chance ({apart})")
-    return point("ok", f"best {best['model']} {100 * best['main']:.2f}; {apart}")
+        return point("not ok", f"random: the best model from outside is not above chance ({comparison})")
+    return point("ok", f"best {best['model']} {100 * best['main']:.2f}; {comparison}")
 
 
-def _above(one: Figures, other: Figures) -> bool:
-    return None not in (one["low"], other["high"]) and bool(one["low"] > other["high"])
+def _above(higher: Figures, lower: Figures) -> bool:
+    return None not in (higher["low"], lower["high"]) and bool(higher["low"] > lower["high"])
 
 
-def _lacking(known: ReadyEvidence, found: Figures) -> str:
-    """Return which models a task must still be scored with, in words; BM25 only where documents are ranked."""
-    there = {row["model"] for row in found["scores"]}
-    ranked = found["kind"] in ("Retrieval", "Reranking")
-    wanted = [known.rules["random"], *([known.rules["bm25"]] if ranked else [])]
-    need = known.limits["outside"] - len([model for model in _outside(known) if model in there])
-    more = [f"{need} more that neither retrieved nor judged"] if need > 0 else []
-    return ", ".join([*(model for model in wanted if model not in there), *more])
+def _missing_models(evidence: ReadyEvidence, figures: Figures) -> str:
+    """Return the models that a task is still to be scored with, as text; BM25 for retrieval and reranking only."""
+    present = {row["model"] for row in figures["scores"]}
+    ranked = figures["kind"] in ("Retrieval", "Reranking")
+    references = [evidence.rules["random"], *([evidence.rules["bm25"]] if ranked else [])]
+    missing = evidence.limits["outside"] - len([model for model in _outside(evidence) if model in present])
+    outsiders = [f"{missing} more that neither retrieved nor judged"] if missing > 0 else []
+    return ", ".join([*(model for model in references if model not in present), *outsiders])
 
 
-def _next(known: ReadyEvidence, found: Figures | None, *, trivial: bool = False) -> str:
-    if trivial and found is not None and found["kind"] == "Reranking":
-        return known.command("rerank")
-    own = _outside(known)
-    more = [*own, *(["ORGANISATION/NAME"] * (known.limits["outside"] - len(own)))]
-    return known.command("evaluate", MODELS=",".join([known.rules["random"], known.rules["bm25"], *more]))
+def _next(evidence: ReadyEvidence, figures: Figures | None, *, trivial: bool = False) -> str:
+    if trivial and figures is not None and figures["kind"] == "Reranking":
+        return evidence.command("rerank")
+    outside = _outside(evidence)
+    models = [*outside, *(["ORGANISATION/NAME"] * (evidence.limits["outside"] - len(outside)))]
+    return evidence.command("evaluate", MODELS=",".join([evidence.rules["random"], evidence.rules["bm25"], *models]))
 
 
-def _floors(known: ReadyEvidence, name: str, found: Figures | None) -> ReadyPoint:
-    """Return whether a model is above all floors of a task: what needs no meaning."""
-    title, against = f"floors: {name}", found and found["against_floors"]
-    if found is None or not against:
-        said = "no evaluation of this export" if found is None else "floors were not scored"
-        return ReadyPoint(title, "not measured", said, _next(known, None))
-    above = [each["model"] for each in against["models"] if each["above"] and each["model"] != known.rules["random"]]
+def _floors(evidence: ReadyEvidence, name: str, figures: Figures | None) -> ReadyPoint:
+    """Return the point on a task's trivial baselines: ok if a model exceeds the best of them."""
+    title, against = f"floors: {name}", figures and figures["against_floors"]
+    if figures is None or not against:
+        finding = "no evaluation of this export" if figures is None else "floors were not scored"
+        return ReadyPoint(title, "not measured", finding, _next(evidence, None))
+    above = [
+        model["model"] for model in against["models"] if model["above"] and model["model"] != evidence.rules["random"]
+    ]
     floor = f"{against['best']} ({100 * against['score']:.2f})"
     if not above:
-        return ReadyPoint(title, "not ok", f"no model is above the {against['sort']} {floor}", _next(known, found))
+        return ReadyPoint(title, "not ok", f"no model is above the {against['sort']} {floor}", _next(evidence, figures))
     return ReadyPoint(title, "ok", f"{', '.join(above)} above the {against['sort']} {floor}")

@@ -1,4 +1,4 @@
-"""The Python of one exported task, in the place and form in which mteb's repository keeps its tasks."""
+"""Files of a pull request to mteb: task modules, descriptive statistics, results, and mteb's checklist."""
 
 import ast
 import io
@@ -26,20 +26,20 @@ _DATASET = ("path", "revision")
 
 @dataclass(frozen=True)
 class HubPlace:
-    """Where the texts of a task lie for everybody; a placeholder that nobody can load until a person says it."""
+    """Hub path and revision of a task's texts; placeholders until a person has uploaded them and filled both in."""
 
     path: str
     revision: str
 
     @property
     def known(self) -> bool:
-        """Return whether a person put in both."""
+        """Whether a person filled in both."""
         return not {self.path, self.revision} & {*placeholders().values()}
 
 
 @dataclass(frozen=True)
 class TaskSource:
-    """One task of an export, by the YAML block of its README."""
+    """Source of one exported task, from the YAML block of its README."""
 
     front: Mapping[str, Any]
 
@@ -55,14 +55,14 @@ class TaskSource:
 
     @property
     def class_name(self) -> str:
-        """Return the name in one word of ASCII letters and digits, such as ClinicRetrieval."""
+        """Return the class name, in ASCII letters and digits, such as ClinicRetrieval."""
         words = re.findall("[A-Za-z0-9]+", self.name)
         joined = "".join(word[0].upper() + word[1:] for word in words)
         return joined if joined[:1].isalpha() else f"Task{joined}"
 
     @property
     def module(self) -> str:
-        """Return the name of its file without the ending, such as clinic_retrieval."""
+        """Return the module name, such as clinic_retrieval."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.class_name).lower()
 
     @property
@@ -74,13 +74,13 @@ class TaskSource:
 
     @property
     def path(self) -> str:
-        """Return where its file lies in mteb's repository."""
+        """Return the path of the module in mteb's repository."""
         return f"{self.folder}/{self.module}.py"
 
     def text(self, hub: HubPlace) -> str:
-        """Return the file; a field that nobody stated is left out."""
-        said = self.front.get("abstask") or {"class": OLD[self.type]}
-        module, _, base = str(said["class"]).rpartition(".")
+        """Return the source of the module; fields without a value are left out."""
+        task_class = self.front.get("abstask") or {"class": OLD[self.type]}
+        module, _, base = str(task_class["class"]).rpartition(".")
         return (
             environment()
             .from_string(template(TEMPLATE))
@@ -89,46 +89,46 @@ class TaskSource:
                 base=base,
                 name=self.class_name,
                 hub=hub,
-                fields={name: _literal(value) for name, value in self._fields()},
-                attributes=said.get("attributes") or {},
+                fields={name: _literal(field_value) for name, field_value in self._fields()},
+                attributes=task_class.get("attributes") or {},
             )
         )
 
     def _fields(self) -> Iterator[tuple[str, Json]]:
-        given = {**self.front["mteb"], "modalities": ["text"], "eval_splits": ["test"]}
-        yield from ((name, given.pop(name)) for name in rules()["fields"] if name in given)
-        yield from given.items()
+        fields = {**self.front["mteb"], "modalities": ["text"], "eval_splits": ["test"]}
+        yield from ((name, fields.pop(name)) for name in rules()["fields"] if name in fields)
+        yield from fields.items()
 
 
-def _literal(value: Json) -> str:
-    """Return a value in Python; text of several lines, as BibTeX is, between three quotation marks."""
-    if isinstance(value, str) and "\n" in value and '"""' not in value and "\\" not in value:
-        return f'"""\n{value.strip()}\n"""'
-    return repr(value)
+def _literal(field_value: Json) -> str:
+    """Return a Python literal; text of several lines (BibTeX) in triple quotes."""
+    if isinstance(field_value, str) and "\n" in field_value and '"""' not in field_value and "\\" not in field_value:
+        return f'"""\n{field_value.strip()}\n"""'
+    return repr(field_value)
 
 
 def rules() -> Mapping[str, Any]:
     """Return folders, the order of fields, and mteb's checklist."""
-    found: dict[str, Any] = parse_yaml(template(FILE))
-    return found
+    rules_by_name: dict[str, Any] = parse_yaml(template(FILE))
+    return rules_by_name
 
 
 def placeholders() -> Mapping[str, str]:
-    """Return what stands for path and revision until a person uploaded the texts."""
-    found: dict[str, str] = rules()["placeholders"]
-    return found
+    """Return the placeholders of path and revision."""
+    by_name: dict[str, str] = rules()["placeholders"]
+    return by_name
 
 
 def hub_place(file: Path) -> HubPlace:
-    """Return path and revision that a person put into a file written before; placeholders where there are none."""
-    said: dict[str, str] = {}
+    """Return path and revision from an existing task module, which a person may have filled in, else placeholders."""
+    dataset: dict[str, str] = {}
     if file.is_file():
         try:
             tree = ast.parse(file.read_text(encoding="utf-8"))
-        except (SyntaxError, ValueError):  # a file that was broken by hand says nothing
+        except (SyntaxError, ValueError):  # a module with a syntax error counts as not filled in
             tree = ast.Module([], [])
-        said = next((found for node in ast.walk(tree) if (found := _dataset(node))), {})
-    return HubPlace(**{name: said.get(name) or placeholders()[name] for name in _DATASET})
+        dataset = next((keywords for node in ast.walk(tree) if (keywords := _dataset(node))), {})
+    return HubPlace(**{name: dataset.get(name) or placeholders()[name] for name in _DATASET})
 
 
 def _dataset(node: ast.AST) -> dict[str, str]:
@@ -136,13 +136,13 @@ def _dataset(node: ast.AST) -> dict[str, str]:
         return {}
     pairs = zip(node.value.keys, node.value.values, strict=True)
     return {
-        str(key.value): value.value
-        for key, value in pairs
-        if isinstance(key, ast.Constant) and isinstance(value, ast.Constant) and isinstance(value.value, str)
+        str(key.value): constant.value
+        for key, constant in pairs
+        if isinstance(key, ast.Constant) and isinstance(constant, ast.Constant) and isinstance(constant.value, str)
     }
 
 
-# Descriptive statistics of an exported task, by mteb's own method of its class; nothing is written by mteb.
+# Descriptive statistics of an exported task, computed by mteb's method; mteb writes no file.
 
 Statistics = Mapping[str, Mapping[str, Any]]
 FOLDER = "mteb/descriptive_stats"
@@ -157,7 +157,7 @@ def of_folder(folder: Path) -> Statistics:
 
 
 def of_task(task: Any) -> Statistics:  # noqa: ANN401 - mteb has no types
-    """Return split -> figures of a loaded task: of the splits that are scored, and of that classifiers learn on."""
+    """Return split -> figures, for the evaluated splits and the train split of a classification task."""
     splits = list(task.metadata.eval_splits)
     if (train := _learnt_on(task)) and train not in splits:
         splits.append(train)
@@ -172,49 +172,49 @@ def _learnt_on(task: Any) -> str | None:  # noqa: ANN401 - mteb has no types
 
 
 def place(type_: str, name: str) -> str:
-    """Return where mteb's repository has the statistics of a task."""
+    """Return the path of a task's statistics in mteb's repository."""
     return f"{FOLDER}/{type_}/{name}.json"
 
 
-def as_mteb_writes(found: Statistics) -> str:
+def as_mteb_writes(statistics: Statistics) -> str:
     """Return the text of mteb's file."""
-    return json.dumps(found, indent=4)
+    return json.dumps(statistics, indent=4)
 
 
-def write(found: Statistics, path: Path) -> None:
+def write(statistics: Statistics, path: Path) -> None:
     """Write the statistics as mteb does."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, as_mteb_writes(found))
+    write_text(path, as_mteb_writes(statistics))
 
 
-# Results of an evaluation of today's export, in mteb's layout, as they go beside a pull request.
+# Results of the current export in mteb's layout, to accompany the pull request.
 
 
 @dataclass(frozen=True)
 class PublishedResults:
-    """Files below `evaluation/results` of a run that are of its tasks as they are exported now."""
+    """Files below `evaluation/results` of a run with scores on the current export."""
 
     known: ReadyEvidence
 
     @cached_property
     def files(self) -> Mapping[str, str]:
-        """Return path below the folder for the pull request -> text."""
-        found: dict[str, str] = {}
+        """Return path in the folder of the pull request -> text."""
+        text_by_path: dict[str, str] = {}
         for path, _ in self._current:
-            where = f"{RESULTS}/{path.parent.relative_to(self._root).as_posix()}"
-            found[f"{where}/{path.name}"] = path.read_text(encoding="utf-8")
-            found[f"{where}/{META}"] = (path.parent / META).read_text(encoding="utf-8")
+            folder = f"{RESULTS}/{path.parent.relative_to(self._root).as_posix()}"
+            text_by_path[f"{folder}/{path.name}"] = path.read_text(encoding="utf-8")
+            text_by_path[f"{folder}/{META}"] = (path.parent / META).read_text(encoding="utf-8")
             if (path.parent / SETTINGS).is_file():
-                found[f"{where}/{SETTINGS}"] = self._settings(path.parent / SETTINGS)
-        return found
+                text_by_path[f"{folder}/{SETTINGS}"] = self._settings(path.parent / SETTINGS)
+        return text_by_path
 
     @cached_property
     def models(self) -> Mapping[str, set[str]]:
-        """Return task -> names of the models whose results are there, as mteb has them."""
-        found: dict[str, set[str]] = {name: set() for name in self.known.tasks}
+        """Return task -> mteb's names of the models with results."""
+        models_by_task: dict[str, set[str]] = {name: set() for name in self.known.tasks}
         for path, result in self._current:
-            found[result["task_name"]].add(str(read_json(path.parent / META)["name"]))
-        return found
+            models_by_task[result["task_name"]].add(str(read_json(path.parent / META)["name"]))
+        return models_by_task
 
     def lacks(self, model: str) -> list[str]:
         """Return the tasks without a result of a model of `curate evaluate`."""
@@ -222,7 +222,7 @@ class PublishedResults:
 
     @property
     def unwritten(self) -> list[str]:
-        """Return models that were scored on a task, and have no file, in words: scored before such files were kept."""
+        """Return `MODEL on TASK` for scores without a result file: scored before such files were written."""
         rows = [(row["model"], task) for task, score in self.known.scores.items() for row in score["scores"]]
         return [f"{model} on {task}" for model, task in rows if not CUT.search(model) and task in self.lacks(model)]
 
@@ -235,23 +235,25 @@ class PublishedResults:
         return list(self._of_this_export())
 
     def _of_this_export(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        now = dict(zip(self.known.tasks, (sha256(folder / "README.md") for folder in self.known.folders), strict=True))
+        card_digests = dict(
+            zip(self.known.tasks, (sha256(folder / "README.md") for folder in self.known.folders), strict=True)
+        )
         for path in sorted(self._root.glob("*/*/*.json")):
             if path.name != META and (path.parent / META).is_file():
                 result = read_json(path)
-                if now.get(result.get("task_name", "")) == result.get("dataset_revision", ""):
+                if card_digests.get(result.get("task_name", "")) == result.get("dataset_revision", ""):
                     yield path, result
 
     def _settings(self, path: Path) -> str:
-        """Return the lines of settings that are of these tasks."""
+        """Return the lines of a settings file for the exported tasks."""
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         return "".join(line for line in lines if line.strip() and json.loads(line).get("task") in self.known.tasks)
 
 
-# mteb's checklist for a data set that is added: ticked where there is evidence, else with what is open.
+# mteb's checklist for a new data set: ticked with evidence, else with the open point.
 
 WRITE = "WRITE HERE"
-"""What stands where only a person can write."""
+"""Marker of text that only a person can write."""
 
 
 @dataclass(frozen=True)
@@ -260,23 +262,23 @@ class ChecklistItem:
 
     text: str
     open: str = ""
-    """What is open; empty for what is ticked."""
+    """The open point; empty if ticked."""
     below: bool = False
-    """Whether it is a part of the line above it."""
+    """Whether it is nested below the previous line."""
 
 
 def items(
-    known: ReadyEvidence,
+    evidence: ReadyEvidence,
     points: Sequence[ReadyPoint],
     statistics: Mapping[str, Statistics],
     results: PublishedResults,
 ) -> Iterator[ChecklistItem]:
-    """Yield the lines in mteb's order; `points` are all of ours, those of the pull request too."""
+    """Yield the lines in mteb's order; `points` include those of the pull request."""
     texts = rules()["checklist"]
     yield ChecklistItem(texts["gap"], "only you know it")
-    unscored = [name for name in known.tasks if name not in known.scores]
+    unscored = [name for name in evidence.tasks if name not in evidence.scores]
     yield ChecklistItem(texts["runs"], f"no scores of {', '.join(unscored)} as exported now" if unscored else "")
-    yield from _models(known, results, texts)
+    yield from _models(evidence, results, texts)
     yield ChecklistItem(texts["difficulty"], _open(points, "neither trivial nor random"))
     yield ChecklistItem(texts["size"].replace("LARGEST", f"{rules()['largest']:,}"), _large(statistics))
     yield ChecklistItem(texts["metadata"], _open(points, "licence", "metadata"))
@@ -285,25 +287,29 @@ def items(
     yield ChecklistItem(texts["hub"], _open(points, "hub"))
 
 
-def _models(known: ReadyEvidence, results: PublishedResults, texts: Mapping[str, str]) -> Iterator[ChecklistItem]:
-    lacking = {model: ", ".join(results.lacks(model)) for model in [*rules()["models"], known.rules["random"]]}
-    said = {model: f"no result on {tasks}" if tasks else "" for model, tasks in lacking.items()}
-    yield ChecklistItem(texts["models"], "as below" if any(said[model] for model in rules()["models"]) else "")
+def _models(evidence: ReadyEvidence, results: PublishedResults, texts: Mapping[str, str]) -> Iterator[ChecklistItem]:
+    lacking = {model: ", ".join(results.lacks(model)) for model in [*rules()["models"], evidence.rules["random"]]}
+    open_by_model = {model: f"no result on {tasks}" if tasks else "" for model, tasks in lacking.items()}
+    yield ChecklistItem(texts["models"], "as below" if any(open_by_model[model] for model in rules()["models"]) else "")
     for model in rules()["models"]:
-        yield ChecklistItem(texts["model"].replace("MODEL", model), said[model], below=True)
-    random = known.rules["random"]
-    yield ChecklistItem(texts["random"].replace("MODEL", random), said[random])
+        yield ChecklistItem(texts["model"].replace("MODEL", model), open_by_model[model], below=True)
+    random = evidence.rules["random"]
+    yield ChecklistItem(texts["random"].replace("MODEL", random), open_by_model[random])
 
 
 def _open(points: Sequence[ReadyPoint], *names: str) -> str:
-    """Return what is open of points of these names, or that begin with one and a colon."""
-    meant = [point for point in points if point.name.partition(":")[0] in names]
-    said = [f"{each.name.partition(': ')[2]}: {each.found}".removeprefix(": ") for each in meant if each.state != "ok"]
-    return "; ".join(said) if meant else f"{', '.join(names)} was not looked at"
+    """Return the findings of open points named, or prefixed with, one of `names`."""
+    named_points = [point for point in points if point.name.partition(":")[0] in names]
+    findings = [
+        f"{point.name.partition(': ')[2]}: {point.found}".removeprefix(": ")
+        for point in named_points
+        if point.state != "ok"
+    ]
+    return "; ".join(findings) if named_points else f"{', '.join(names)} was not looked at"
 
 
 def _large(statistics: Mapping[str, Statistics]) -> str:
-    """Return which tasks have more examples than mteb thinks enough: queries, or rows where nothing is searched."""
+    """Return the tasks with more queries (or rows, without a search) than mteb recommends, as text."""
     tests = {task: statistic["test"] for task, statistic in statistics.items()}
     sizes = {task: test.get("num_queries") or test["num_samples"] for task, test in tests.items()}
     most = rules()["largest"]

@@ -1,123 +1,260 @@
-"""Points of the checklist on labels and texts: licence, metadata, people, judges, leaks, privacy, circularity."""
+"""Points on exported texts: none empty or duplicated, none in two splits, and their lengths."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint
-from curate.commands.ready.texts import lengths, texts
+import polars as pl
+
+from curate.commands.ready import pull_request
+from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.core.config import Json
 from curate.pipeline import circularity
 from curate.pipeline.circularity import PLACE
 from curate.review import relevance_desks
 from curate.runs import card_facts
 from curate.runs.leaks import COMPARED, digests
+from curate.runs.runner import Run
 from curate.tables.exporters.task_metadata import licence_problem, missing
+from curate.tables.kinds.benchmark_kind import COLUMNS
 from curate.view.run_figures import failed
 
-
-def licence(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether every task states a licence that mteb takes."""
-    given = {front["mteb"].get("license") for front in known.fronts.values()}
-    if None not in given:
-        return ReadyPoint("licence", "ok", ", ".join(sorted(map(str, given))))
-    stated = known.run.pipeline.sections["export"].license  # type: ignore[attr-defined]
-    return ReadyPoint("licence", "not ok", licence_problem(stated) or "no licence is set", known.command("licence"))
+RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
+"""Configuration of a retrieval task -> columns in which rows must differ."""
+TITLE = "title"
+"""Column that may be empty."""
 
 
-def metadata(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether mteb would find every field of every task filled, the licence apart."""
-    lacking = {name: missing(front["mteb"]) for name, front in known.fronts.items()}
+@dataclass(frozen=True)
+class TextTable:
+    """The texts of one configuration of a task, by split."""
+
+    place: str
+    """Task and configuration, for messages."""
+    parts: Sequence[pl.DataFrame]
+
+    @property
+    def empty(self) -> int:
+        """Return the number of rows with a missing or blank text."""
+        blank = pl.any_horizontal((_bare(name) == "").fill_null(True) for name in self._columns)
+        return sum(split.filter(blank).height for split in self.parts)
+
+    @property
+    def lengths(self) -> pl.Series:
+        """Return the characters of every text, without surrounding blanks."""
+        counted = [
+            split.select(_bare(name).str.len_chars()).to_series() for split in self.parts for name in self._columns
+        ]
+        return pl.concat([lengths.rename("characters") for lengths in counted]).drop_nulls()
+
+    @property
+    def _columns(self) -> list[str]:
+        return [name for name in self.parts[0].columns if name != TITLE]
+
+
+def _bare(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).str.strip_chars()
+
+
+def texts_point(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on texts: ok if none is empty or duplicated, within or between splits."""
+    problems = [problem for table in text_tables(evidence) for problem in _problems(table)]
+    if problems:
+        return ReadyPoint("texts", "not ok", "; ".join(problems), evidence.command("texts"))
+    return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")
+
+
+def lengths_point(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on lengths: ok if no text is shorter than `limits.shortest` characters."""
+    least, short, ranges = evidence.limits["shortest"], list[str](), list[str]()
+    for table in text_tables(evidence):
+        characters: list[int] = table.lengths.to_list()
+        if n_short := sum(length < least for length in characters):
+            short.append(f"{table.place}: {n_short:,} of {len(characters):,} texts have fewer than {least} characters")
+        elif characters:
+            ranges.append(f"{table.place} {min(characters):,} to {max(characters):,} (mean {fmean(characters):.0f})")
+    if short:
+        finding = f"{'; '.join(short)}; take them out of the source"
+        return ReadyPoint("lengths", "not ok", finding, evidence.command("short"))
+    return ReadyPoint("lengths", "ok", f"characters: {', '.join(ranges)}")
+
+
+def text_tables(evidence: ReadyEvidence) -> Iterator[TextTable]:
+    """Yield the tables of texts of every exported task."""
+    for folder, front in evidence.fronts.items():
+        type_columns = COLUMNS.get(front["mteb"]["type"])
+        for config in front["configs"]:
+            name = config["config_name"]
+            columns = (
+                RETRIEVED.get(name, ()) if type_columns is None else type_columns[0] if config.get("default") else ()
+            )
+            if columns:
+                yield TextTable(f"{folder} {name}", _splits(evidence, folder, config, columns))
+
+
+def _splits(
+    evidence: ReadyEvidence, folder: str, config: Mapping[str, Sequence[Mapping[str, str]]], columns: Sequence[str]
+) -> list[pl.DataFrame]:
+    task_folder = evidence.run.folder / "export" / "mteb" / folder
+    read = [pl.read_parquet(task_folder / file["path"]) for file in config["data_files"]]
+    return [table.select([name for name in columns if name in table.columns]) for table in read]
+
+
+def _problems(table: TextTable) -> Iterator[str]:
+    splits = table.parts
+    if table.empty:
+        yield f"{table.place}: {table.empty:,} empty"
+    if double := sum(split.height - split.n_unique() for split in splits):
+        yield f"{table.place}: {double:,} there twice"
+    if (shared := sum(split.unique().height for split in splits) - pl.concat(splits).n_unique()) > 0:
+        yield f"{table.place}: {shared:,} in several splits"
+
+
+# Points on labels and texts: licence, metadata, human checks, judges, leaks, privacy, self-preference.
+
+
+def licence(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on licences: ok if every task has one that mteb accepts."""
+    licences = {front["mteb"].get("license") for front in evidence.fronts.values()}
+    if None not in licences:
+        return ReadyPoint("licence", "ok", ", ".join(sorted(map(str, licences))))
+    stated = evidence.run.pipeline.sections["export"].license  # type: ignore[attr-defined]
+    return ReadyPoint("licence", "not ok", licence_problem(stated) or "no licence is set", evidence.command("licence"))
+
+
+def metadata(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on metadata: ok if every field that mteb requires is filled, except the licence."""
+    lacking = {name: missing(front["mteb"]) for name, front in evidence.fronts.items()}
     names = [
-        name for name in dict.fromkeys(each for some in lacking.values() for each in some) if name != "export.license"
+        name
+        for name in dict.fromkeys(field for fields in lacking.values() for field in fields)
+        if name != "export.license"
     ]
     if not names:
         return ReadyPoint("metadata", "ok", f"all fields of {len(lacking)} tasks are filled")
-    sets = known.command("metadata", MISSING=names[0])
-    more = "".join(f" --set {name}=VALUE" for name in names[1:])
+    sets = evidence.command("metadata", MISSING=names[0])
+    options = "".join(f" --set {name}=VALUE" for name in names[1:])
     tasks = ", ".join(task for task, lacks in lacking.items() if set(lacks) & set(names))
-    return ReadyPoint("metadata", "not ok", f"{tasks}: missing {', '.join(names)}", sets + more)
+    return ReadyPoint("metadata", "not ok", f"{tasks}: missing {', '.join(names)}", sets + options)
 
 
-def people(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether people graded enough pairs of a sample at random of all judged pairs."""
-    desks = relevance_desks(known.run.folder)
-    if not desks:
-        return ReadyPoint("people", "not measured", "nobody reviewed a sample of the labels", known.command("people"))
-    read = sum(1 for desk in desks for row, given, _ in desk.answered() if given and row["expected"] is None)
-    if read < known.limits["read"]:
-        least = f"people read {read} pairs, expected {known.limits['read']} or more"
-        return ReadyPoint("people", "not ok", least, known.command("import"))
+def people(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on human checks: ok if people graded enough randomly sampled pairs; controls do not count."""
+    samples = relevance_desks(evidence.run.folder)
+    if not samples:
+        return ReadyPoint(
+            "people", "not measured", "nobody reviewed a sample of the labels", evidence.command("people")
+        )
+    read = sum(1 for answers in samples for row, grade, _ in answers.answered() if grade and row["expected"] is None)
+    if read < evidence.limits["read"]:
+        least = f"people read {read} pairs, expected {evidence.limits['read']} or more"
+        return ReadyPoint("people", "not ok", least, evidence.command("import"))
     return ReadyPoint("people", "ok", f"people read {read:,} pairs of samples drawn at random")
 
 
-def gate(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether every judge passed its controls."""
-    if not known.families:
-        return ReadyPoint("judge gate", "not ok", "heuristics alone judged", known.command("judges"))
-    measured = (known.judged.get("gate") or {}).get("judges") or _checked(known)
+def gate(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on qualification tests: ok if every LLM judge passed its controls."""
+    if not evidence.families:
+        return ReadyPoint("judge gate", "not ok", "heuristics alone judged", evidence.command("judges"))
+    measured = (evidence.judged.get("gate") or {}).get("judges") or _checked(evidence)
     if not measured:
-        return ReadyPoint("judge gate", "not measured", "no judge was given controls", known.command("gate"))
+        return ReadyPoint("judge gate", "not measured", "no judge was given controls", evidence.command("gate"))
     weak = failed({"gate": {"judges": measured}})
-    if weak or (weak := sorted(known.families.keys() - measured.keys())):
-        return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", known.command("judges"))
+    if weak or (weak := sorted(evidence.families.keys() - measured.keys())):
+        return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", evidence.command("judges"))
     return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")
 
 
-def _checked(known: ReadyEvidence) -> dict[str, Json]:
-    """Return judge -> what `curate check judge` found of its controls."""
-    found = known.written("checks", "judge.json") or {"judges": {}}
-    return {name: each["controls"] for name, each in found["judges"].items() if each.get("controls")}
+def _checked(evidence: ReadyEvidence) -> dict[str, Json]:
+    """Return judge -> its figures on controls from `curate check judge`."""
+    figures = evidence.written("checks", "judge.json") or {"judges": {}}
+    return {name: judge["controls"] for name, judge in figures["judges"].items() if judge.get("controls")}
 
 
-def kin(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether language models of several families judged, and none of them doubles another."""
-    count, need = len(set(known.families.values())), known.limits["families"]
+def kin(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on judge families: ok for enough families without a warning of dependence."""
+    count, need = len(set(evidence.families.values())), evidence.limits["families"]
     if count < need:
-        said = f"language models of {count} families judged, expected {need} or more"
-        return ReadyPoint("families", "not ok", said, known.command("judges"))
-    if warned := card_facts.dependence(known.context)["warnings"]:
-        return ReadyPoint("families", "not ok", f"{warned[0]}", known.command("judges"))  # type: ignore[index]
-    return ReadyPoint("families", "ok", f"{count} families: {', '.join(sorted(set(known.families.values())))}")
+        finding = f"language models of {count} families judged, expected {need} or more"
+        return ReadyPoint("families", "not ok", finding, evidence.command("judges"))
+    if warned := card_facts.dependence(evidence.context)["warnings"]:
+        return ReadyPoint("families", "not ok", f"{warned[0]}", evidence.command("judges"))  # type: ignore[index]
+    return ReadyPoint("families", "ok", f"{count} families: {', '.join(sorted(set(evidence.families.values())))}")
 
 
-def leaks(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether a training set was compared with this test set, as it is now, and does not know it."""
-    compared = known.written("checks", "leaks", COMPARED)
+def leaks(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on leaks: ok if the current test set was compared with a training set, without a leak."""
+    compared = evidence.written("checks", "leaks", COMPARED)
     if compared is None:
-        said = "no training set was compared with this one"
-        return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
-    if compared.get("test") != digests(known.run.folder) or "leaking_queries" not in compared:
-        said = "queries, documents or labels are other ones than when a training set was compared with them"
-        return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
-    if found := compared["leaking_queries"] + compared["leaking_pairs"]:
-        return ReadyPoint("leaks", "not ok", f"{found:,} leaks into a training set", known.command("train_set"))
+        finding = "no training set was compared with this one"
+        return ReadyPoint("leaks", "not measured", finding, evidence.command("leaks"))
+    if compared.get("test") != digests(evidence.run.folder) or "leaking_queries" not in compared:
+        finding = "queries, documents or labels are other ones than when a training set was compared with them"
+        return ReadyPoint("leaks", "not measured", finding, evidence.command("leaks"))
+    if n_leaks := compared["leaking_queries"] + compared["leaking_pairs"]:
+        return ReadyPoint("leaks", "not ok", f"{n_leaks:,} leaks into a training set", evidence.command("train_set"))
     return ReadyPoint("leaks", "ok", "no leak was found")
 
 
-def privacy(known: ReadyEvidence) -> ReadyPoint:
-    """Return what the gate of the export found in all that is published."""
-    facts: Mapping[str, Any] = known.context.done("export").facts
-    if (found := facts.get("gate")) is None:  # as 0.2 exported
-        return ReadyPoint("privacy", "not measured", "no gate looked at what models wrote", known.command("again"))
-    if not found["looked"]:
-        return ReadyPoint("privacy", "not ok", "the texts were not masked", known.command("mask"))
-    if left := facts["residual"] + found["published"]:
-        said = f"{left:,} exported texts still hold what looks like personal data"
-        return ReadyPoint("privacy", "not ok", said, known.command("residual" if facts["residual"] else "found"))
+def privacy(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on privacy: ok if texts were masked and the export's scan found no residual PII."""
+    facts: Mapping[str, Any] = evidence.context.done("export").facts
+    if (gate := facts.get("gate")) is None:  # as 0.2 exported
+        return ReadyPoint("privacy", "not measured", "no gate looked at what models wrote", evidence.command("again"))
+    if not gate["looked"]:
+        return ReadyPoint("privacy", "not ok", "the texts were not masked", evidence.command("mask"))
+    if n_residual := facts["residual"] + gate["published"]:
+        finding = f"{n_residual:,} exported texts still hold what looks like personal data"
+        return ReadyPoint("privacy", "not ok", finding, evidence.command("residual" if facts["residual"] else "found"))
     return ReadyPoint("privacy", "ok", "masked, and the gate of the export found nothing in any text")
 
 
-def favours(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether no judge gains by judging itself."""
-    found = circularity.checked(known.run.beside("judge"))
-    if found is None or not found["judges"]:
-        said = f"no {PLACE} of these labels" if found is None else "no judge is scored under both panels"
-        return ReadyPoint("circularity", "not measured", said, known.command("circular"))
-    if warned := [each["judge"] for each in found["judges"] if each["warned"]]:
-        said = f"{', '.join(warned)} gains by judging itself"
-        return ReadyPoint("circularity", "not ok", said, known.command("judges"))
-    return ReadyPoint("circularity", "ok", f"none of {len(found['judges'])} judges gains by judging itself")
+def favours(evidence: ReadyEvidence) -> ReadyPoint:
+    """Return the point on self-preference: ok without a warning of `curate check circular`."""
+    figures = circularity.checked(evidence.run.beside("judge"))
+    if figures is None or not figures["judges"]:
+        finding = f"no {PLACE} of these labels" if figures is None else "no judge is scored under both panels"
+        return ReadyPoint("circularity", "not measured", finding, evidence.command("circular"))
+    if warned := [judge["judge"] for judge in figures["judges"] if judge["warned"]]:
+        finding = f"{', '.join(warned)} gains by judging itself"
+        return ReadyPoint("circularity", "not ok", finding, evidence.command("judges"))
+    return ReadyPoint("circularity", "ok", f"none of {len(figures['judges'])} judges gains by judging itself")
 
 
-POINTS = (licence, metadata, texts, lengths, people, gate, kin, leaks, privacy, favours)
-"""Points that need no evaluation, in the order in which they are shown."""
+POINTS = (licence, metadata, texts_point, lengths_point, people, gate, kin, leaks, privacy, favours)
+"""Points without an evaluation, in display order."""
+
+
+# Checklist of a benchmark before publication; nothing is sent or scored.
+
+
+def ready_points(evidence: ReadyEvidence) -> list[ReadyPoint]:
+    """Return the points of a run; UserError without an up-to-date export."""
+    _ = evidence.folders  # first, because it raises without an export, which all other points are about
+    return [*(point(evidence) for point in POINTS), *scored(evidence)]
+
+
+def checklist(run: Run, out: Path | None = None) -> dict[str, Any]:
+    """Return all points and their counts by state; with `out`, also write the folder for a pull request.
+
+    A pull request adds two points: the upload of the texts, and task names that are free in mteb.
+    """
+    evidence = ReadyEvidence(run)
+    run_points = ready_points(evidence)
+    written = None if out is None else pull_request.write(evidence, run_points, out)
+    run_points += written.points if written else []
+    states = Counter(point.state for point in run_points)
+    return {
+        "run": str(run.folder),
+        "ready": states["ok"] == len(run_points),
+        "ok": states["ok"],
+        "not_ok": states["not ok"],
+        "not_measured": states["not measured"],
+        "points": [asdict(point) for point in run_points],
+        "folder": None if written is None else str(written.folder),
+        "files": written.files if written else [],
+        "edited": written.edited if written else [],
+    }

@@ -1,4 +1,4 @@
-"""The text of a pull request to mteb, and what a person still has to do before it is sent."""
+"""Folder of a pull request to mteb: its text, with the steps left to a person, and its files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,48 +31,50 @@ NAME = "PULL_REQUEST.md"
 
 @dataclass(frozen=True)
 class PullRequest:
-    """All that the text is made of."""
+    """Inputs of the text of a pull request."""
 
     known: ReadyEvidence
     points: Sequence[ReadyPoint]
-    """Of the checklist of a run."""
+    """Points of the run's checklist."""
     sources: Mapping[str, TaskSource]
-    """Folder of a task -> its Python."""
+    """Folder of a task -> its source."""
     hubs: Mapping[str, HubPlace]
-    """Task -> where its texts are for everybody."""
+    """Task -> location of its texts on the hub."""
     statistics: Mapping[str, Statistics]
     out: Path
 
     @cached_property
     def results(self) -> PublishedResults:
-        """Return the results that go with it."""
+        """Return the results that accompany it."""
         return PublishedResults(self.known)
 
     @cached_property
     def own_points(self) -> list[ReadyPoint]:
-        """Return the points that a pull request alone has: upload and name."""
+        """Return the two points of a pull request: upload and name."""
         return [self._hub(), self._name()]
 
     def _hub(self) -> ReadyPoint:
-        away = [source for source in self.sources.values() if not self.hubs[source.name].known]
-        if not away:
+        not_uploaded = [source for source in self.sources.values() if not self.hubs[source.name].known]
+        if not not_uploaded:
             return ReadyPoint("hub", "ok", "every task names a path and a revision")
-        files = ", ".join(source.path for source in away)
-        said = f"path and revision are placeholders until the texts are uploaded, in {files}"
-        return ReadyPoint("hub", "not ok", said, self._uploads[0])
+        files = ", ".join(source.path for source in not_uploaded)
+        finding = f"path and revision are placeholders until the texts are uploaded, in {files}"
+        return ReadyPoint("hub", "not ok", finding, self._uploads[0])
 
     def _name(self) -> ReadyPoint:
         from mteb.get_tasks import _TASKS_REGISTRY
 
-        theirs = [name for name in self.known.tasks if _of_mteb(_TASKS_REGISTRY.get(name))]
-        if not theirs:
+        names_taken = [name for name in self.known.tasks if _of_mteb(_TASKS_REGISTRY.get(name))]
+        if not names_taken:
             return ReadyPoint("name", "ok", "mteb has no task of these names")
-        said = f"mteb has a task named {', '.join(theirs)}; give the run another name, which is that of its tasks"
-        return ReadyPoint("name", "not ok", said, self.known.command("name"))
+        finding = (
+            f"mteb has a task named {', '.join(names_taken)}; give the run another name, which is that of its tasks"
+        )
+        return ReadyPoint("name", "not ok", finding, self.known.command("name"))
 
     @property
     def _uploads(self) -> list[str]:
-        """Return the command that uploads each task which is on no hub."""
+        """Return an upload command for every task that is not on the hub."""
         mteb = self.known.run.folder / "export" / "mteb"
         return [
             f"hf upload ORGANISATION/{source.name} {quote(str(mteb / folder))} . --repo-type dataset"
@@ -91,12 +93,12 @@ class PullRequest:
                 name=self.known.run.pipeline.head.name,
                 write=mteb_checklist.WRITE,
                 tasks=[{**source.front["mteb"], "path": source.path} for source in self.sources.values()],
-                trust=[{"point": each.name, "": each.state, "found": each.found} for each in trust],
+                trust=[{"point": point.name, "": point.state, "found": point.found} for point in trust],
                 statistics={task: list(_rows(statistic)) for task, statistic in self.statistics.items()},
                 scores=list(self._scores()),
                 unwritten=self.results.unwritten,
                 items=list(mteb_checklist.items(self.known, every, self.statistics, self.results)),
-                open=[each for each in every if each.state != "ok" and each.name != "hub"],
+                open=[point for point in every if point.state != "ok" and point.name != "hub"],
                 uploads=self._uploads,
                 imports=list(self._imports()),
                 results=bool(self.results.files),
@@ -111,23 +113,23 @@ class PullRequest:
 
     def _scores(self) -> Iterator[dict[str, str]]:
         """Yield a row per model, with its score per task in points of 100."""
-        made = self.known.evaluation["models"] if self.known.evaluation else []
-        roles = {each["model"]: each["roles"] for each in made}
+        models = self.known.evaluation["models"] if self.known.evaluation else []
+        roles = {model["model"]: model["roles"] for model in models}
         rows: dict[str, dict[str, str]] = {}
         for task, score in self.known.scores.items():
             for row in score["scores"]:
-                part = " and ".join(roles.get(row["model"], ())) or "none"
-                shown = rows.setdefault(row["model"], {"model": row["model"], "part in the making": part})
-                shown[f"{task} ({score['measure']})"] = f"{100 * row['main']:.2f}"
+                role = " and ".join(roles.get(row["model"], ())) or "none"
+                cells = rows.setdefault(row["model"], {"model": row["model"], "part in the making": role})
+                cells[f"{task} ({score['measure']})"] = f"{100 * row['main']:.2f}"
         yield from rows.values()
 
     def _imports(self) -> Iterator[str]:
-        """Yield which line goes into which file of mteb's repository, so that mteb finds the tasks."""
+        """Yield the import lines to add to mteb's repository, each with its file, so that mteb finds the tasks."""
         import mteb
 
-        there = Path(str(mteb.__file__)).parent.parent
+        repository = Path(str(mteb.__file__)).parent.parent
         for source in self.sources.values():
-            new = "" if (there / source.folder / "__init__.py").is_file() else ", which is new"
+            new = "" if (repository / source.folder / "__init__.py").is_file() else ", which is new"
             line = f"from .{source.module} import {source.class_name}"
             yield f"`{line}` into `{source.folder}/__init__.py`{new}, and the name into its `__all__`"
             if new:
@@ -136,75 +138,74 @@ class PullRequest:
 
 
 def _of_mteb(task: object) -> bool:
-    """Return whether a registered task is one of mteb's, and not of a folder that was loaded."""
+    """Whether a registered task is one of mteb's own, not loaded from a folder."""
     return str(getattr(task, "__module__", "")).startswith("mteb.tasks.")
 
 
-def _rows(found: Statistics) -> Iterator[dict[str, str]]:
-    """Yield a row per figure of every split; what a task has none of is left out."""
-    for split, figures in found.items():
-        for name, value in figures.items():
-            if value is not None:
-                yield {"split": split, "figure": name.replace("_", " "), "value": _shown(value)}
+def _rows(statistics_by_split: Statistics) -> Iterator[dict[str, str]]:
+    """Yield a row per figure of every split, without undefined ones."""
+    for split, figures in statistics_by_split.items():
+        for name, figure in figures.items():
+            if figure is not None:
+                yield {"split": split, "figure": name.replace("_", " "), "value": _shown(figure)}
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - mteb has no types
-    if isinstance(value, dict) and set(value) == {"count"}:
-        return _shown(value["count"])
-    if isinstance(value, dict):
-        return "; ".join(f"{str(key).replace('_', ' ')} {_shown(each)}" for key, each in value.items())
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
+def _shown(figure: Any) -> str:  # noqa: ANN401 - mteb has no types
+    if isinstance(figure, dict) and set(figure) == {"count"}:
+        return _shown(figure["count"])
+    if isinstance(figure, dict):
+        return "; ".join(f"{str(key).replace('_', ' ')} {_shown(entry)}" for key, entry in figure.items())
+    return f"{figure:.1f}" if isinstance(figure, float) else str(figure)
 
 
-# Write the folder for a pull request to mteb, and leave in it what a person wrote.
+# Write the folder; files that a person edited are preserved.
 
 RECORD = ".curate.json"
-"""Path -> SHA-256 of every file as it was written, path and revision on the hub apart."""
+"""File of path -> SHA-256 of every written file, with placeholders for hub path and revision."""
 
 
 @dataclass
 class WrittenFolder:
-    """What was written, and what was left for a person's sake."""
+    """Files that were written, and files that a person had edited."""
 
     folder: Path
     points: list[ReadyPoint]
-    """Points that a pull request alone has."""
+    """Points of the pull request."""
     files: list[str] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
-    """Files that somebody edited: the new text lies beside each, under a name with `.new` in it."""
+    """Files that a person edited; the new text is written next to each, with `.new` before the suffix."""
 
 
-def write(known: ReadyEvidence, points: list[ReadyPoint], out: Path) -> WrittenFolder:
+def write(evidence: ReadyEvidence, points: list[ReadyPoint], out: Path) -> WrittenFolder:
     """Write the folder; UserError if it holds something that `curate ready` did not write."""
-    before = _recorded(out)
-    sources = {folder: TaskSource(front) for folder, front in known.fronts.items()}
+    recorded = _recorded(out)
+    sources = {folder: TaskSource(front) for folder, front in evidence.fronts.items()}
     hubs = {source.name: hub_place(out / source.path) for source in sources.values()}
-    found = {source.name: statistics.of_folder(_place(known, folder)) for folder, source in sources.items()}
-    request = PullRequest(known, points, sources, hubs, found, out)
-    texts = {NAME: request.text(), **dict(_of_tasks(sources, hubs, found)), **request.results.files}
-    done = WrittenFolder(out, request.own_points)
+    export = evidence.run.folder / "export" / "mteb"
+    statistics_by_task = {source.name: statistics.of_folder(export / folder) for folder, source in sources.items()}
+    request = PullRequest(evidence, points, sources, hubs, statistics_by_task, out)
+    texts = {NAME: request.text(), **dict(_of_tasks(sources, hubs, statistics_by_task)), **request.results.files}
+    written = WrittenFolder(out, request.own_points)
     paths = {source.path: hubs[source.name] for source in sources.values()}
-    _clear(out, before, {*texts}, paths)
+    _clear(out, recorded, {*texts}, paths)
     for path, text in texts.items():
-        _put(done, path, text, before, paths.get(path))
+        _put(written, path, text, recorded, paths.get(path))
     write_json(out / RECORD, {path: _digest(text, paths.get(path)) for path, text in texts.items()})
-    return done
-
-
-def _place(known: ReadyEvidence, folder: str) -> Path:
-    return known.run.folder / "export" / "mteb" / folder
+    return written
 
 
 def _of_tasks(
-    sources: Mapping[str, TaskSource], hubs: Mapping[str, HubPlace], found: Mapping[str, statistics.Statistics]
+    sources: Mapping[str, TaskSource],
+    hubs: Mapping[str, HubPlace],
+    statistics_by_task: Mapping[str, statistics.Statistics],
 ) -> Iterator[tuple[str, str]]:
     for source in sources.values():
         yield source.path, source.text(hubs[source.name])
-        yield statistics.place(source.type, source.name), statistics.as_mteb_writes(found[source.name])
+        yield statistics.place(source.type, source.name), statistics.as_mteb_writes(statistics_by_task[source.name])
 
 
 def _recorded(out: Path) -> dict[str, str]:
-    """Return what was written here before."""
+    """Return path -> digest of the files written before; UserError for a folder with other files."""
     if (out / RECORD).is_file():
         return {path: digest for path, digest in read_json(out / RECORD).items() if _below(path)}
     free_place(out)
@@ -216,30 +217,30 @@ def _below(path: str) -> bool:
 
 
 def _digest(text: str, hub: HubPlace | None) -> str:
-    """Return the digest of a text, with placeholders for path and revision that a person puts into a task's file."""
+    """Return the digest of a text, with placeholders for hub path and revision, so that filling them in is no edit."""
     if hub:
         text = text.replace(f'"{hub.path}"', f'"{placeholders()["path"]}"')
         text = text.replace(f'"{hub.revision}"', f'"{placeholders()["revision"]}"')
     return sha256(text.encode()).hexdigest()
 
 
-def _own(path: Path, recorded: str | None, hub: HubPlace | None) -> bool:
-    """Return whether a file is as it was written."""
+def _is_unedited(path: Path, recorded: str | None, hub: HubPlace | None) -> bool:
+    """Whether a file is unchanged since it was written."""
     return recorded is not None and _digest(path.read_text(encoding="utf-8", errors="replace"), hub) == recorded
 
 
-def _clear(out: Path, before: Mapping[str, str], kept: set[str], hubs: Mapping[str, HubPlace]) -> None:
-    """Remove files of before that are no more, such as results of an older export, unless somebody edited them."""
-    for path, recorded in before.items():
-        if path not in kept and (out / path).is_file() and _own(out / path, recorded, hubs.get(path)):
+def _clear(out: Path, recorded_by_path: Mapping[str, str], current: set[str], hubs: Mapping[str, HubPlace]) -> None:
+    """Remove unedited files of an earlier call that are not written now, such as results of an older export."""
+    for path, recorded in recorded_by_path.items():
+        if path not in current and (out / path).is_file() and _is_unedited(out / path, recorded, hubs.get(path)):
             (out / path).unlink()
 
 
-def _put(done: WrittenFolder, path: str, text: str, before: Mapping[str, str], hub: HubPlace | None) -> None:
-    target = done.folder / path
-    if target.is_file() and not _own(target, before.get(path), hub):
-        done.edited.append(path)
+def _put(written: WrittenFolder, path: str, text: str, recorded: Mapping[str, str], hub: HubPlace | None) -> None:
+    target = written.folder / path
+    if target.is_file() and not _is_unedited(target, recorded.get(path), hub):
+        written.edited.append(path)
         target = target.with_name(f"{target.stem}.new{target.suffix}")
     target.parent.mkdir(parents=True, exist_ok=True)
     write_text(target, text)
-    done.files.append(target.relative_to(done.folder).as_posix())
+    written.files.append(target.relative_to(written.folder).as_posix())

@@ -6,7 +6,7 @@ from curate.core.config import Section
 
 
 class Config(Section):
-    """How much is shown."""
+    """Language of the page, and amounts of content."""
 
     language: str | None = Field(default=None, description="of the page, zh or en; without it that of the texts")
     pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")

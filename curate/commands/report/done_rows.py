@@ -1,4 +1,4 @@
-"""What was done for a run and what was not, in the words of a language, with the command that would do it."""
+"""Checklist of the report: checks and later steps of a run, done or not, in the words of a language."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,120 +14,120 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class DoneRow:
-    """One thing that can be done for a run."""
+    """One row of the checklist."""
 
     name: str
     state: str
     """current, older, absent (not done) or needless."""
     said: str
-    """What came out; empty unless current."""
+    """Result as a sentence; empty unless current."""
     section: str | None = None
-    """Of the page, where more of it stands."""
+    """Section of the page with the details."""
 
 
-def done_rows(shown: Shown, words: Words) -> list[DoneRow]:
-    """Return a row each, in the order in which a run is made."""
+def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
+    """Return the rows, in the order of a run, without needless ones."""
     rows = [
-        _controls(shown, words),
-        _beside(shown, words, "judge", _judge, "judge_bias"),
-        _beside(shown, words, "pool", _pool, "pool"),
-        _beside(shown, words, "mask", _mask),
-        _experts(shown, words),
-        _circular(shown, words),
-        _beside(shown, words, "leaks", _leaks),
-        _beside(shown, words, "audit", _audit, "audit"),
-        _beside(shown, words, "analyze", _difficulty, "difficulty"),
-        _reasons(shown, words),
-        DoneRow("export", "current" if "export" in shown.steps else "absent", "", "export"),
-        _beside(shown, words, "evaluation", _evaluation, "evaluation"),
+        _controls(contents, words),
+        _beside(contents, words, "judge", _judge, "judge_bias"),
+        _beside(contents, words, "pool", _pool, "pool"),
+        _beside(contents, words, "mask", _mask),
+        _experts(contents, words),
+        _circular(contents, words),
+        _beside(contents, words, "leaks", _leaks),
+        _beside(contents, words, "audit", _audit, "audit"),
+        _beside(contents, words, "analyze", _difficulty, "difficulty"),
+        _reasons(contents, words),
+        DoneRow("export", "current" if "export" in contents.steps else "absent", "", "export"),
+        _beside(contents, words, "evaluation", _evaluation, "evaluation"),
     ]
     return [row for row in rows if row.state != "needless"]
 
 
 def _beside(
-    shown: Shown, words: Words, name: str, say: Callable[[Figures, Words], str], section: str | None = None
+    contents: Shown, words: Words, name: str, say: Callable[[Figures, Words], str], section: str | None = None
 ) -> DoneRow:
-    found = shown.beside.get(name)
-    if found is None or found.state != "current":
-        return DoneRow(name, found.state if found else "absent", "", section)
-    return DoneRow(name, "current", say(found.figures, {**words["done"]["said"], "words": words}), section)
+    check = contents.beside.get(name)
+    if check is None or check.state != "current":
+        return DoneRow(name, check.state if check else "absent", "", section)
+    return DoneRow(name, "current", say(check.figures, {**words["done"]["said"], "words": words}), section)
 
 
-def _controls(shown: Shown, words: Words) -> DoneRow:
-    """Return whether judges were given pairs of known grade, by the gate or by the check of judges."""
-    gate = shown.steps["judge"].facts.get("gate")
+def _controls(contents: Shown, words: Words) -> DoneRow:
+    """Return the row on controls: figures of the gate, else of `curate check judge`, else the reading of controls."""
+    gate = contents.steps["judge"].facts.get("gate")
     measured = gate.get("judges") if isinstance(gate, Mapping) else None
-    checked = shown.beside.get("judge")
+    checked = contents.beside.get("judge")
     if not measured and checked and checked.state == "current":
-        measured = {name: each["controls"] for name, each in checked.figures["judges"].items() if each["controls"]}
-    own = words["done"]["said"]
+        measured = {name: judge["controls"] for name, judge in checked.figures["judges"].items() if judge["controls"]}
+    texts = words["done"]["said"]
     if not isinstance(measured, Mapping) or not measured:
-        reading = shown.steps["judge"].facts.get("controls")
+        reading = contents.steps["judge"].facts.get("controls")
         if not isinstance(reading, Mapping):
             return DoneRow("controls", "absent", "")
-        return DoneRow("controls", "current", own["reads"].format(words["comma"].join(reading)))
+        return DoneRow("controls", "current", texts["reads"].format(words["comma"].join(reading)))
     weak = run_figures.failed({"gate": {"judges": dict(measured)}})
-    said = own["weak"].format(words["comma"].join(weak)) if weak else own["passed"].format(len(measured))
-    return DoneRow("controls", "current", said)
+    result = texts["weak"].format(words["comma"].join(weak)) if weak else texts["passed"].format(len(measured))
+    return DoneRow("controls", "current", result)
 
 
-def _judge(found: Figures, own: Words) -> str:
-    biased = [name for name, each in found["judges"].items() if each["position"]["biased"]]
-    return str(own["biased"].format(own["words"]["comma"].join(biased)) if biased else own["unbiased"])
+def _judge(figures: Figures, texts: Words) -> str:
+    biased = [name for name, judge in figures["judges"].items() if judge["position"]["biased"]]
+    return str(texts["biased"].format(texts["words"]["comma"].join(biased)) if biased else texts["unbiased"])
 
 
-def _pool(found: Figures, own: Words) -> str:
-    if found["capture"] is None:
-        return str(own["no_capture"])
-    return str(own["missed"].format(run_figures.counted(found["capture"]["missed"], own["words"])))
+def _pool(figures: Figures, texts: Words) -> str:
+    if figures["capture"] is None:
+        return str(texts["no_capture"])
+    return str(texts["missed"].format(run_figures.counted(figures["capture"]["missed"], texts["words"])))
 
 
-def _mask(found: Figures, own: Words) -> str:
-    if not found["leak"]:
-        return str(own["masked"].format(found["read"], found["rows"]))
-    return str(own["leak"].format(found["read"], percents(found["leak"], own["words"])))
+def _mask(figures: Figures, texts: Words) -> str:
+    if not figures["leak"]:
+        return str(texts["masked"].format(figures["read"], figures["rows"]))
+    return str(texts["leak"].format(figures["read"], percents(figures["leak"], texts["words"])))
 
 
-def _experts(shown: Shown, words: Words) -> DoneRow:
-    read = max((expert.read for expert in shown.experts), default=0)
+def _experts(contents: Shown, words: Words) -> DoneRow:
+    read = max((expert.read for expert in contents.experts), default=0)
     if not read:
         return DoneRow("experts", "absent", "", "experts")
     return DoneRow("experts", "current", words["done"]["said"]["read"].format(read), "experts")
 
 
-def _circular(shown: Shown, words: Words) -> DoneRow:
-    judges, own = shown.lead["circular"], words["done"]["said"]
+def _circular(contents: Shown, words: Words) -> DoneRow:
+    judges, texts = contents.lead["circular"], words["done"]["said"]
     if judges is None:
         return DoneRow("circular", "absent", "", "judges")
     warned = [judge["judge"] for judge in judges if judge["warned"]]
-    said = own["gain"].format(words["comma"].join(warned)) if warned else own["no_gain"]
-    return DoneRow("circular", "current", said, "judges")
+    result = texts["gain"].format(words["comma"].join(warned)) if warned else texts["no_gain"]
+    return DoneRow("circular", "current", result, "judges")
 
 
-def _leaks(found: Figures, own: Words) -> str:
-    leaking = found["leaking_queries"], found["leaking_pairs"]
-    return str(own["leaking"].format(*leaking) if any(leaking) else own["no_leak"])
+def _leaks(figures: Figures, texts: Words) -> str:
+    leaking = figures["leaking_queries"], figures["leaking_pairs"]
+    return str(texts["leaking"].format(*leaking) if any(leaking) else texts["no_leak"])
 
 
-def _audit(found: Figures, own: Words) -> str:
-    return str(own["audit"].format(found["patch"]["added"], found["patch"]["removed"]))
+def _audit(figures: Figures, texts: Words) -> str:
+    return str(texts["audit"].format(figures["patch"]["added"], figures["patch"]["removed"]))
 
 
-def _difficulty(found: Figures, own: Words) -> str:
-    easy = next((each for each in found["by_bm25_rank"] if each["name"] == "1"), None)
-    if not found["all"]:
-        return str(own["no_positives"])
-    return str(own["easy"].format(easy["queries"] if easy else 0, found["all"]["queries"]))
+def _difficulty(figures: Figures, texts: Words) -> str:
+    easy = next((group for group in figures["by_bm25_rank"] if group["name"] == "1"), None)
+    if not figures["all"]:
+        return str(texts["no_positives"])
+    return str(texts["easy"].format(easy["queries"] if easy else 0, figures["all"]["queries"]))
 
 
-def _reasons(shown: Shown, words: Words) -> DoneRow:
-    found = shown.beside.get("analyze")
-    if found is None or found.state != "current" or not found.figures["questions"]:
-        return DoneRow("reasons", "older" if found and found.state == "older" else "absent", "", "difficulty")
-    asked = found.figures["questions"]["reasons"]
-    said = words["done"]["said"]["reasons"].format(asked["drawn"], asked["model"])
-    return DoneRow("reasons", "current", said, "difficulty")
+def _reasons(contents: Shown, words: Words) -> DoneRow:
+    analysis = contents.beside.get("analyze")
+    if analysis is None or analysis.state != "current" or not analysis.figures["questions"]:
+        return DoneRow("reasons", "older" if analysis and analysis.state == "older" else "absent", "", "difficulty")
+    reasons = analysis.figures["questions"]["reasons"]
+    result = words["done"]["said"]["reasons"].format(reasons["drawn"], reasons["model"])
+    return DoneRow("reasons", "current", result, "difficulty")
 
 
-def _evaluation(found: Figures, own: Words) -> str:
-    return str(own["evaluation"].format(len(found["models"]), len(found["tasks"])))
+def _evaluation(figures: Figures, texts: Words) -> str:
+    return str(texts["evaluation"].format(len(figures["models"]), len(figures["tasks"])))

@@ -1,4 +1,4 @@
-"""What the report page shows: figures, tables and texts, without words of any language."""
+"""Contents of the report page: figures, tables and texts, independent of a language."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from curate.view.run_figures import Drop, Overlap, QueryCounts
 
 @dataclass(frozen=True)
 class Labels:
-    """What the page counts of labels: pairs by verdict, who found the positives, and the verdicts of every query."""
+    """Counts of labels: pairs by verdict, overlap of retrievers on positives, and verdicts per query."""
 
     counts: Mapping[str, Any]
     overlap: Overlap
@@ -27,7 +27,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Step:
-    """What a stage did: rows in, rows out, rows dropped, its own figures, and why it has to run again."""
+    """Result of a stage: numbers of rows, its facts, and the reason to run it again."""
 
     rows_in: int
     rows_out: int
@@ -37,14 +37,14 @@ class Step:
     """Empty if the stage is complete."""
 
     def count(self, name: str) -> int:
-        """Return one of the stage's own figures, 0 if it counted no such thing."""
-        found = self.facts.get(name)
-        return found if isinstance(found, int) else 0
+        """Return a count from the facts, 0 if there is none."""
+        count = self.facts.get(name)
+        return count if isinstance(count, int) else 0
 
 
 @dataclass(frozen=True)
 class ShownPair:
-    """A sample pair, as shown: the beginning of its passage, and what every judge of the panel said."""
+    """A sample pair: the beginning of its passage, and the votes of the panel."""
 
     query_id: str
     doc_id: str
@@ -54,59 +54,59 @@ class ShownPair:
     votes: list[tuple[str, str | None]]
     """Judge and grade, or its status if it gave none; None if it was not asked."""
     published: str | None = None
-    """The label that experts put in the place of the panel's verdict."""
+    """The published label, if it differs from the panel's verdict."""
 
 
 @dataclass(frozen=True)
 class ShownKind:
-    """A kind of benchmark whose stage has run, and that has a section of its own."""
+    """A task type with a section on the page, whose stage has run."""
 
     name: str
     stage: str
     template: str
-    """Of its section."""
+    """Template of its section."""
     words: str
     """Path of its words."""
     facts: Mapping[str, Any]
-    """Of its stage; `planned`, `built` and `dropped`, reason -> count, say what became of its items."""
+    """Facts of its stage; items by outcome are in `planned`, `built` and `dropped` (reason -> count)."""
     checked: Sequence[Mapping[str, Any]] | None = None
-    """What people said of samples of its items; None for a kind of whose items nobody can be asked."""
+    """Human checks of samples of its items; None for a task type without such checks."""
 
     @property
     def fate(self) -> Mapping[str, Any] | None:
-        """Return how many items were planned, built, and dropped for which reason; None if the stage does not say."""
+        """Return the items planned, built, and dropped by reason; None if the facts lack one of these."""
         names = ("planned", "built", "dropped")
         return {name: self.facts[name] for name in names} if set(names) <= self.facts.keys() else None
 
 
 @dataclass(frozen=True)
 class ShownCheck:
-    """What was done beside the stages: a check, an audit, an analysis or an evaluation."""
+    """Figures from outside the stages: a check, an audit, an analysis or an evaluation."""
 
     state: Literal["current", "older", "absent", "needless"]
-    """Older figures are of other tables than those of the run, or of nobody knows which."""
+    """`older`: the figures are from other tables than the current ones, or of unknown origin."""
     figures: Mapping[str, Any]
     """Empty if there are none."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Everything that the page shows."""
+    """Contents of the page."""
 
     name: str
     description: str
     seed: int
     steps: Mapping[str, Step]
-    """Stage -> what it did, in the order of the stages."""
+    """Stage -> its result, in the order of the stages."""
     drops: list[Drop]
     left_out: dict[str, list[str]]
     """Reason -> ids of the queries that are in no export, or not in all of it."""
     agreed: Mapping[str, Any]
     """The content of agreement.json."""
     dependence: Mapping[str, Any]
-    """What the judges have in common, as `judge_dependence.dependence` has it."""
+    """Dependence between judges, from `judge_dependence.dependence`."""
     lead: Mapping[str, Any]
-    """What must be known before a score is read, as `review.lead` has it."""
+    """Notes on interpreting scores, from `card_facts.leading`."""
     overlap: Overlap
     lengths: dict[str, Spread]
     """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
@@ -115,28 +115,28 @@ class Shown:
     confusions: list[Confusion]
     pairs: list[ShownPair]
     read: list[ShownPair]
-    """Pairs of some queries, those of a query together: what the browser of queries opens."""
+    """Pairs of sampled queries, grouped by query, for the query browser."""
     queries: list[QueryCounts]
     scale: Scale
     """Of the judges' grades."""
     settings: str
     """The configuration as YAML."""
     published: Labels | None = None
-    """None where the published labels are the panel's; all other counts of labels are the panel's."""
+    """None if equal to the panel's labels; all other counts are of the panel's labels."""
     experts: Sequence[Any] = ()
-    """What people's check of samples proves: columns of `review.showing`."""
+    """Figures of reviewed samples: columns of `review.showing`."""
     kinds: Sequence[ShownKind] = ()
     outdated: Sequence[str] = ()
-    """Stages that are out of date; what they say is shown all the same."""
+    """Stages that are out of date; their figures are included."""
     asked: int = 0
-    """Queries that were read, those that fell out before judging too."""
+    """Number of queries read, including those dropped before judging."""
     beside: Mapping[str, ShownCheck] = field(default_factory=dict)
-    """Name -> what was done beside the stages, as `stages.facts.beside` has it."""
+    """Name -> figures from outside the stages, from `beside`."""
     decided: Mapping[str, int] = field(default_factory=dict)
-    """accepted, masked -> places of the residual scan on which people decided so."""
+    """accepted, masked -> number of such decisions on residual PII."""
 
 
-# What was done beside the stages of a run: checks, audit, analysis, evaluation, each with whether it is current.
+# Figures from outside the stages: checks, audit, analysis, evaluation.
 
 ABSENT, NEEDLESS = ShownCheck("absent", {}), ShownCheck("needless", {})
 _CHECKS = {"judge": "judge.json", "pool": "pool.json", "mask": "mask.json", "analyze": "analyze.json"}
@@ -145,7 +145,7 @@ _LEAKS = Path("checks", "leaks", "leaks.json")
 
 
 def beside(context: Context) -> dict[str, ShownCheck]:
-    """Return name -> what was found, with whether it is of today's tables: judge, pool, mask, audit, ..."""
+    """Return name -> figures and whether they are of the current tables: judge, pool, mask, audit, ..."""
     labels = "consensus" if context.report("resolve") is None else "resolve"
     seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
     checks = {name: _check(context, name, stages) for name, stages in seen.items()}
@@ -153,7 +153,7 @@ def beside(context: Context) -> dict[str, ShownCheck]:
 
 
 def identity(context: Context) -> Json:
-    """Return what identifies all of it: the page is stale once one of these files is another."""
+    """Return file -> digest of all these figures; the page is out of date once one differs."""
     files = [*(Path("checks", file) for file in _CHECKS.values()), _EVALUATION, _LEAKS, Path("audit", "audit.json")]
     return {file.as_posix(): sha256(context.run / file) for file in files if (context.run / file).is_file()}
 
@@ -169,26 +169,28 @@ def _dated(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
 
 
 def _leaks(context: Context) -> ShownCheck:
-    """Return the last comparison with a training set that was written into the run; a training set needs none."""
+    """Return the last comparison with a training set; NEEDLESS for a run that is a training set."""
     if context.report("train_set") is not None:
         return NEEDLESS
     path = context.run / _LEAKS
     figures: Mapping[str, Any] = read_json(path) if path.is_file() else {}
     labels = "consensus" if context.report("resolve") is None else "resolve"
     tables = (("diversify", "queries"), ("diversify", "corpus"), (labels, "qrels"))
-    now = {f"{stage}/{table}": _outputs(context, stage).get(f"{table}.parquet") for stage, table in tables}
-    return _dated(figures, fresh=figures.get("test") == now and "leaking_queries" in figures)
+    digests = {f"{stage}/{table}": _outputs(context, stage).get(f"{table}.parquet") for stage, table in tables}
+    return _dated(figures, fresh=figures.get("test") == digests and "leaking_queries" in figures)
 
 
 def _audit(context: Context) -> ShownCheck:
-    """Return the audit of the labels that the set came with; none to be done where it came without."""
+    """Return the audit of the original labels; NEEDLESS without original labels."""
     folder = context.run / "audit"
     if not (folder / "audit.json").is_file():
         return NEEDLESS if context.legacy_positives().is_empty() else ABSENT
     inputs: Mapping[str, Any] = read_json(folder / "stage.json")["made_from"]["inputs"]
-    now = {name: _outputs(context, name) for name in inputs}
-    same = all(now[name].get(file) == digest for name, files in inputs.items() for file, digest in files.items())
-    return _dated(read_json(folder / "audit.json"), fresh=same)
+    outputs = {name: _outputs(context, name) for name in inputs}
+    is_current = all(
+        outputs[name].get(file) == digest for name, files in inputs.items() for file, digest in files.items()
+    )
+    return _dated(read_json(folder / "audit.json"), fresh=is_current)
 
 
 def _outputs(context: Context, stage: str) -> Mapping[str, Any]:
@@ -198,12 +200,12 @@ def _outputs(context: Context, stage: str) -> Mapping[str, Any]:
 
 
 def _evaluation(context: Context) -> ShownCheck:
-    """Return the last evaluation; it is current where its tasks are the exported ones, by their cards."""
+    """Return the last evaluation; current if the cards of all scored tasks are exported ones."""
     path = context.run / _EVALUATION
     if not path.is_file():
         return ABSENT
     figures = read_json(path)
     folders = mteb_tasks.task_folders(context.folder("export") / "mteb") if context.report("export") else []
     cards = {sha256(folder / "README.md") for folder in folders}
-    scored = [each.get("card") for each in figures.get("tasks", ())]
+    scored = [task.get("card") for task in figures.get("tasks", ())]
     return _dated(figures, fresh=bool(scored) and all(card in cards for card in scored))

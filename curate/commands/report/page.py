@@ -1,4 +1,4 @@
-"""Sections of the report page that kinds of benchmark bring with them, in words of their own."""
+"""The report page: figures of a run in, one HTML file out, in one or two languages."""
 
 import json
 from base64 import b64encode
@@ -11,160 +11,161 @@ from typing import Any
 from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
 from curate.commands.report.verdict import sentence, verdict
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel import judge_dependence
 from curate.panel.sampling_design import DECIDED
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import Spread, spread
 from curate.system import resources
-from curate.view import charts, grade_colours, run_figures, scale_words
+from curate.view import charts, run_figures
+from curate.view import charts as grade_colours
+from curate.view import charts as scale_words
 from curate.view.bins import histogram
-from curate.view.grade_colours import NOT_ASKED, STATUSES
-from curate.view.run_figures import Overlap, QueryCounts, lead_rows
+from curate.view.charts import NOT_ASKED, STATUSES
+from curate.view.run_figures import QueryCounts, lead_rows
 from curate.view.words import environment, strings
 
 _BEHIND = "lengths"
-"""The section of the page behind which those of kinds stand."""
+"""Section of the page after which the sections of task types are inserted."""
 
 
 @dataclass(frozen=True)
 class KindSection:
-    """The section of a kind in one language, as the page's template takes it."""
+    """The section of a task type in one language, for the template."""
 
     kind: ShownKind
     words: Mapping[str, Any]
-    """Of the page; `kind` are those of the section."""
+    """Words of the page; those of the section are in `kind`."""
     first: bool
-    """Whether it is the first section of its stage, which says what became of the stage's items."""
+    """Whether it is the first section of its stage, which shows the stage's items by outcome."""
 
 
-def sections(shown: Shown, words: Mapping[str, Any], language: str) -> list[KindSection]:
-    """Return the sections of the kinds that a run has made, in the order of the kinds."""
-    stages = [kind.stage for kind in shown.kinds]
+def sections(contents: Shown, words: Mapping[str, Any], language: str) -> list[KindSection]:
+    """Return the sections of the run's task types, in the order of the types."""
+    stages = [kind.stage for kind in contents.kinds]
     return [
-        KindSection(kind, {**words, "kind": _words(kind, language)}, kind.stage not in stages[:place])
-        for place, kind in enumerate(shown.kinds)
+        KindSection(kind, {**words, "kind": _words(kind, language)}, kind.stage not in stages[:index])
+        for index, kind in enumerate(contents.kinds)
     ]
 
 
-def with_kinds(words: Mapping[str, Any], shown: Shown, language: str) -> dict[str, Any]:
-    """Return the words of the page with those of the kinds: sections, and their stages, tables and reasons.
+def with_kinds(words: Mapping[str, Any], contents: Shown, language: str) -> dict[str, Any]:
+    """Return the words of the page, extended by those of the task types: sections, stages, units, tables, reasons.
 
-    A stage that no words name is called as users type it.
+    A stage without a name in the words has the name of its command.
     """
-    own = {kind.name: _words(kind, language) for kind in shown.kinds}
-    stages = {kind.stage: own[kind.name] for kind in reversed(shown.kinds)}
-    named = {name: {"stage": name, "unit": "", **stages.get(name, {})} for name in shown.steps}
-    titles = {name: each["section"] for name, each in own.items()}
-    found = {**words, "sections": _behind(words["sections"], titles)}
-    for what, one in (("stages", "stage"), ("units", "unit")):
-        found[what] = {**{name: each[one] for name, each in named.items()}, **words[what]}
-    for what in ("tables", "reasons"):
-        found[what] = {
-            **words[what],
-            **{key: said for each in own.values() for key, said in each.get(what, {}).items()},
+    words_by_kind = {kind.name: _words(kind, language) for kind in contents.kinds}
+    stages = {kind.stage: words_by_kind[kind.name] for kind in reversed(contents.kinds)}
+    stage_words = {name: {"stage": name, "unit": "", **stages.get(name, {})} for name in contents.steps}
+    titles = {name: texts["section"] for name, texts in words_by_kind.items()}
+    titles_of_page = list(words["sections"].items())
+    index = list(words["sections"]).index(_BEHIND) + 1
+    all_words = {**words, "sections": dict([*titles_of_page[:index], *titles.items(), *titles_of_page[index:]])}
+    for group, key in (("stages", "stage"), ("units", "unit")):
+        all_words[group] = {**{name: texts[key] for name, texts in stage_words.items()}, **words[group]}
+    for group in ("tables", "reasons"):
+        all_words[group] = {
+            **words[group],
+            **{name: text for texts in words_by_kind.values() for name, text in texts.get(group, {}).items()},
         }
-    return found
-
-
-def _behind(titles: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    place = list(titles).index(_BEHIND) + 1
-    rows = list(titles.items())
-    return dict([*rows[:place], *more.items(), *rows[place:]])
+    return all_words
 
 
 def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
-    """Return the words of a kind's section; English, or the first of its languages, where it has none of this one."""
-    known: dict[str, dict[str, Any]] = parse_yaml(resources.template(kind.words))
-    return known.get(language.partition("-")[0]) or known.get("en") or next(iter(known.values()))
+    """Return the words of a task type's section; in English, or its first language, if this one is missing."""
+    words: Mapping[str, Any] = resources.words(kind.words, language)
+    return words
 
 
 # The charts of the report page, as SVG.
 
 GROUPS = 12
-"""Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
+"""Number of groups in the overlap plot, the largest first; the table has all."""
 Levels = list[tuple[str, Mapping[str, Any]]]
-"""What agreement was measured on, in words, and its figures."""
+"""(Name of the set of pairs, its agreement figures)."""
 
 
-def sets(shown: Shown) -> dict[str, Labels]:
-    """Return the labels that are counted by name: the panel's, and the published ones where experts changed some."""
-    panel = {"panel": Labels(shown.agreed["counts"], shown.overlap, shown.queries)}
-    return panel | ({"published": shown.published} if shown.published else {})
+def sets(contents: Shown) -> dict[str, Labels]:
+    """Return name -> counts of labels: the panel's, and the published ones if they differ."""
+    panel = {"panel": Labels(contents.agreed["counts"], contents.overlap, contents.queries)}
+    return panel | ({"published": contents.published} if contents.published else {})
 
 
-def labelled(shown: Shown, words: Mapping[str, Any], what: str, labels: str) -> str:
-    """Return what is counted, and of which labels where there are two kinds."""
-    return str(words["labelled"]).format(what, words["labels"][labels]) if shown.published else what
+def labelled(contents: Shown, words: Mapping[str, Any], heading: str, labels: str) -> str:
+    """Return a heading, with the name of the labels if both sets are shown."""
+    return str(words["labelled"]).format(heading, words["labels"][labels]) if contents.published else heading
 
 
-def tallies(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """Return the columns of the table of queries, head, labels and the verdict's place: two where they differ."""
-    last = shown.published.queries if shown.published else shown.queries
+def tallies(contents: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return the columns of the query table (head, labels, verdict index); two for a verdict whose counts differ."""
+    last = contents.published.queries if contents.published else contents.queries
     moved = {
-        place
-        for one, two in zip(shown.queries, last, strict=True)
-        for place, counts in enumerate(zip(one.verdicts, two.verdicts, strict=True))
+        index
+        for panel_row, last_row in zip(contents.queries, last, strict=True)
+        for index, counts in enumerate(zip(panel_row.verdicts, last_row.verdicts, strict=True))
         if counts[0] != counts[1]
     }
-    heads = [words["verdicts"][verdict] for verdict in verdicts(shown)]
+    heads = [words["verdicts"][verdict] for verdict in verdicts(contents)]
     return [
-        (labelled(shown, words, head, name) if at in moved else head, name, at)
-        for at, head in enumerate(heads)
-        for name in (sets(shown) if at in moved else ["panel"])
+        (labelled(contents, words, head, name) if index in moved else head, name, index)
+        for index, head in enumerate(heads)
+        for name in (sets(contents) if index in moved else ["panel"])
     ]
 
 
-def drawn(shown: Shown, positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
+def drawn(contents: Shown, positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
     """Return the charts by name, as SVG."""
     titles, axes = words["charts"], words["axes"]
-    colours = grade_colours.classes(shown.scale)
-    votes = {name: colours[name] for name in (*shown.scale.labels, *STATUSES)}
-    found = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
-    kinds = verdict_classes(shown)
+    colours = grade_colours.classes(contents.scale)
+    votes = {name: colours[name] for name in (*contents.scale.labels, *STATUSES)}
+    retrievers = list(zip(contents.overlap.retrievers, contents.overlap.found, strict=True))
+    kinds = verdict_classes(contents)
     decided = [
-        (labelled(shown, words, words["all_pairs"], name), {verdict: each.counts[verdict] for verdict in kinds})
-        for name, each in sets(shown).items()
+        (labelled(contents, words, words["all_pairs"], name), {verdict: counted.counts[verdict] for verdict in kinds})
+        for name, counted in sets(contents).items()
     ]
     return {
-        "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
-        "pairs": charts.funnel(titles["pairs"], list(_pairs(shown, words))),
-        "grades": charts.stacked(titles["grades"], list(shown.agreed["grades"].items()), votes, words["grades"]),
+        "texts": charts.funnel(titles["texts"], _texts(contents, words["funnel"])),
+        "pairs": charts.funnel(titles["pairs"], list(_pairs(contents, words))),
+        "grades": charts.stacked(titles["grades"], list(contents.agreed["grades"].items()), votes, words["grades"]),
         "verdicts": charts.stacked(titles["verdicts"], decided, kinds, words["verdicts"]),
         "agreement": _forest(levels[:2], words),
-        "overlap": charts.upset(titles["overlap"], found, _together(shown.overlap)),
+        "overlap": charts.upset(
+            titles["overlap"],
+            retrievers,
+            [(group.retrievers, group.pairs) for group in contents.overlap.together[:GROUPS]],
+        ),
         **{
             f"positives {name}": histogram(titles["positives"], spread.bins, axes["positives"])
             for name, spread in positives.items()
         },
-        "queries": histogram(titles["queries"], shown.lengths["queries"].bins, axes["queries"]),
-        "corpus": histogram(titles["corpus"], shown.lengths["corpus"].bins, axes["corpus"]),
+        "queries": histogram(titles["queries"], contents.lengths["queries"].bins, axes["queries"]),
+        "corpus": histogram(titles["corpus"], contents.lengths["corpus"].bins, axes["corpus"]),
     }
 
 
-def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return how many queries and documents each stage left."""
-    export = shown.steps.get("export")
+def _texts(contents: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return (name, number of queries and documents) after each stage."""
+    export = contents.steps.get("export")
     return [
-        (names["read"], shown.steps["ingest"].rows_in),
-        *((names[name], shown.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
+        (names["read"], contents.steps["ingest"].rows_in),
+        *((names[name], contents.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
         *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
     ]
 
 
-def _pairs(shown: Shown, words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield how many pairs of query and document were found, chosen, decided and relevant."""
-    pool, names = shown.steps["pool"], words["funnel"]
+def _pairs(contents: Shown, words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield (name, number of pairs): retrieved, pooled, decided, relevant."""
+    pool, names = contents.steps["pool"], words["funnel"]
     yield names["retrieved"], pool.count("retrieved_pairs")
     yield names["pool"], pool.rows_out
-    for word, counted in (("decided", DECIDED), ("relevant", ("relevant",))):
-        for name, each in sets(shown).items():
-            yield labelled(shown, words, names[word], name), sum(each.counts[verdict] for verdict in counted)
-
-
-def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
-    return [(group.retrievers, group.pairs) for group in overlap.together[:GROUPS]]
+    for word, counted_verdicts in (("decided", DECIDED), ("relevant", ("relevant",))):
+        for name, counted in sets(contents).items():
+            yield (
+                labelled(contents, words, names[word], name),
+                sum(counted.counts[verdict] for verdict in counted_verdicts),
+            )
 
 
 def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
@@ -179,44 +180,44 @@ def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
 def _entry(
     agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
 ) -> tuple[float | None, Sequence[float] | None, str]:
-    """Return a measure, its interval and what is written beside it; what is 1 by definition is not drawn."""
+    """Return a measure, its interval and its text; a measure that is 1 by definition has a text only."""
     if agreed.get("one_category") and agreed[name] is not None:
         return None, None, str(words["one_category"])
     return agreed[name], agreed["intervals"][name], run_figures.stated(agreed, name, words)
 
 
-def verdicts(shown: Shown) -> tuple[str, ...]:
-    """Return the verdicts that the page counts; the last one is known only after a cascade."""
-    return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
+def verdicts(contents: Shown) -> tuple[str, ...]:
+    """Return the verdicts on the page; the last occurs only after a cascade."""
+    return VERDICTS if contents.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
-def verdict_classes(shown: Shown) -> dict[str, str]:
+def verdict_classes(contents: Shown) -> dict[str, str]:
     """Return verdict -> the class that colours it."""
-    return {name: f"v-{name.replace(' ', '-')}" for name in verdicts(shown)}
+    return {name: f"v-{name.replace(' ', '-')}" for name in verdicts(contents)}
 
 
 # The report page: figures of a run in, one HTML file out, in the words of a language.
 
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
-"""What a bill counts, besides the cost."""
+"""Columns of the cost report, besides the cost."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """What stands on the page in one language."""
+    """Part of the page in one language."""
 
     lang: str
     title: str
     html: str
 
 
-def page(shown: Shown, language: str, other: str | None = None) -> str:
+def page(contents: Shown, language: str, other: str | None = None) -> str:
     """Return the page as HTML; the same figures give the same text.
 
-    With another language a button turns the page into it: what holds words is there twice, queries and pairs once.
+    With a second language, a button switches to it: parts with words are included twice, queries and pairs once.
     """
     tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
-    words = {name: with_kinds(scale_words.fitted(strings(name), shown.scale), shown, name) for name in tags}
+    words = {name: with_kinds(scale_words.fitted(strings(name), contents.scale), contents, name) for name in tags}
     script = resources.template("view/report.js")
     return (
         environment(words[language])
@@ -225,122 +226,127 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
             bodies=[
                 Body(
                     lang=tag,
-                    title=f"{shown.name} · {words[name]['title']}",
+                    title=f"{contents.name} · {words[name]['title']}",
                     html=_body(
-                        shown,
+                        contents,
                         words[name],
                         name,
-                        [each for each in tags.values() if each != tag],
-                        whole=name == language,
+                        [other_tag for other_tag in tags.values() if other_tag != tag],
+                        with_queries=name == language,
                     ),
                 )
                 for name, tag in tags.items()
             ],
-            css=f"{resources.template('view/report.css')}{grade_colours.styles(shown.scale)}",
+            css=f"{resources.template('view/report.css')}{grade_colours.styles(contents.scale)}",
             script=script,
             script_digest=b64encode(sha256(script.encode()).digest()).decode(),
-            data=_data(shown, {tag: words[name] for name, tag in tags.items()}),
+            data=_data(contents, {tag: words[name] for name, tag in tags.items()}),
         )
     )
 
 
-def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[str], *, whole: bool) -> str:
-    """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
-    counts = {name: [row.verdicts[0] for row in each.queries] for name, each in sets(shown).items()}
+def _body(contents: Shown, words: Mapping[str, Any], language: str, others: list[str], *, with_queries: bool) -> str:
+    """Return the part of the page in one language; rows of queries, which have no words, only `with_queries`."""
+    counts = {name: [row.verdicts[0] for row in counted.queries] for name, counted in sets(contents).items()}
     positives = {name: spread(count) for name, count in counts.items()}
-    said = shown.agreed["grades"].values()
-    levels = _levels(shown, words)
+    grade_counts = contents.agreed["grades"].values()
+    levels = _levels(contents, words)
     return (
         environment(words)
         .from_string(resources.template("commands/report/report_body.html.j2"))
         .render(
             words=words,
             other=others[0] if others else None,
-            with_queries=whole,
-            sections=sections(shown, words, language),
-            shown=shown,
-            panel=shown.agreed["panel"],
-            weak=run_figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
-            failed=run_figures.failed(shown.steps["judge"].facts),
-            unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
-            alike=judge_dependence.warnings(shown.dependence, words["dependence"]),
-            leading=lead_rows(shown.lead, words),
-            verdict=sentence(verdict(shown, words), words),
-            done={row.name: row for row in done_rows(shown, words)},
+            with_queries=with_queries,
+            sections=sections(contents, words, language),
+            shown=contents,
+            panel=contents.agreed["panel"],
+            weak=run_figures.only_heuristics(contents.agreed["panel"], _heuristics(contents)),
+            failed=run_figures.failed(contents.steps["judge"].facts),
+            unfinished=[step.unfinished for step in contents.steps.values() if step.unfinished],
+            alike=judge_dependence.warnings(contents.dependence, words["dependence"]),
+            leading=lead_rows(contents.lead, words),
+            verdict=sentence(verdict(contents, words), words),
+            done={row.name: row for row in done_rows(contents, words)},
             audited=strings(language, "audit")["measures"],
-            worth=judge_dependence.worth(shown.dependence, words["dependence"]),
+            worth=judge_dependence.worth(contents.dependence, words["dependence"]),
             levels=levels,
             few=FEW,
             positives=positives,
-            charts=drawn(shown, positives, levels, words),
-            sets=sets(shown),
-            labelled=partial(labelled, shown, words),
-            tallies=tallies(shown, words),
-            proved=_proved(shown, words["experts"]["rows"]),
-            scale=shown.scale,
-            classes=grade_colours.classes(shown.scale),
-            verdict_classes=verdict_classes(shown),
-            grades=[*shown.scale.labels, *(name for name in STATUSES if any(name in counts for counts in said))],
-            verdicts=verdicts(shown),
+            charts=drawn(contents, positives, levels, words),
+            sets=sets(contents),
+            labelled=partial(labelled, contents, words),
+            tallies=tallies(contents, words),
+            proved=_proved(contents, words["experts"]["rows"]),
+            scale=contents.scale,
+            classes=grade_colours.classes(contents.scale),
+            verdict_classes=verdict_classes(contents),
+            grades=[
+                *contents.scale.labels,
+                *(name for name in STATUSES if any(name in counts for counts in grade_counts)),
+            ],
+            verdicts=verdicts(contents),
             edges=_edges,
-            kappas=_kappas(shown.agreed),
+            kappas=_kappas(contents.agreed),
             keys=KEYS,
         )
     )
 
 
-def _heuristics(shown: Shown) -> list[str]:
-    named = shown.steps["judge"].facts["heuristic"]
-    assert isinstance(named, list)
-    return named
+def _heuristics(contents: Shown) -> list[str]:
+    names = contents.steps["judge"].facts["heuristic"]
+    assert isinstance(names, list)
+    return names
 
 
-def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
-    """Return the columns of the table of agreement: its head and its figures, on all pairs and on parts of them."""
-    sides, export = ("all_grades", "cut"), shown.steps.get("export")
+def _levels(contents: Shown, words: Mapping[str, Any]) -> Levels:
+    """Return (name, figures) of agreement: on all pairs, then on subsets; grades before binary labels."""
+    sides, export = ("all_grades", "cut"), contents.steps.get("export")
     rerank: Any = export.facts.get("rerank_agreement") if export else None
-    parts = [(name, part) for name, part in (("top_50", shown.agreed["top_50"]), ("rerank", rerank)) if part]
-    whole = [(words[side], shown.agreed[side]) for side in sides]
-    return whole + [
-        (f"{words[name]}{words['colon']}{words[side]}", part[side]) for name, part in parts for side in sides
+    subsets = [
+        (name, figures) for name, figures in (("top_50", contents.agreed["top_50"]), ("rerank", rerank)) if figures
+    ]
+    all_pairs = [(words[side], contents.agreed[side]) for side in sides]
+    return all_pairs + [
+        (f"{words[name]}{words['colon']}{words[side]}", figures[side]) for name, figures in subsets for side in sides
     ]
 
 
 def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:
-    """Return two judges -> Cohen's kappa with its interval: weighted on the grades, and plain at the cut."""
-    found: dict[tuple[str, ...], list[str | None]] = {}
+    """Return pair of judges -> printed Cohen's kappas: weighted on grades, then unweighted on binary labels."""
+    kappas_by_pair: dict[tuple[str, ...], list[str | None]] = {}
     for side, weights in (("all_grades", "quadratic"), ("cut", "nominal")):
         for pair in agreed[side].get("pairs_of_raters") or ():
             kappa = run_figures.ranged(pair[weights], pair["intervals"][weights])
-            found.setdefault(tuple(pair["raters"]), []).append(kappa)
-    return found
+            kappas_by_pair.setdefault(tuple(pair["raters"]), []).append(kappa)
+    return kappas_by_pair
 
 
-def _proved(shown: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
-    """Return what a sample proves as rows: a figure in words, and what it is of every kind of labels, if of any."""
-    rows = [(title, [expert.shares.get(name) for expert in shown.experts]) for name, title in words.items()]
+def _proved(contents: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
+    """Return (name, estimates) of reviewed samples, one estimate per labelling, without rows that have none."""
+    rows = [(title, [expert.shares.get(name) for expert in contents.experts]) for name, title in words.items()]
     return [(title, figures) for title, figures in rows if any(figures)]
 
 
 def _edges(row: QueryCounts) -> str:
-    """Return where the parts of a query's bar end, in percent, as properties for the style sheet."""
-    ends = [100 * sum(row.verdicts[: place + 1]) / row.pool if row.pool else 0 for place in range(len(row.verdicts))]
+    """Return the cumulative percentages of a query's verdict bar, as CSS properties `--a` to `--e`."""
+    ends = [100 * sum(row.verdicts[: index + 1]) / row.pool if row.pool else 0 for index in range(len(row.verdicts))]
     return ";".join(f"--{name}:{round(end, 1):g}%" for name, end in zip("abcde", ends, strict=True))
 
 
-def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what the page's script reads, as JSON that cannot end its element: pairs by query, words by language."""
+def _data(contents: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the data of the page's script as JSON, with `<` escaped so that no text can end the script element."""
     pairs: dict[str, list[Json]] = {}
-    for pair in shown.read:
-        said: list[Json] = [word or NOT_ASKED for _, word in pair.votes]
+    for pair in contents.read:
+        votes: list[Json] = [word or NOT_ASKED for _, word in pair.votes]
         changed: list[Json] = [pair.published] if pair.published else []
-        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said, *changed])
+        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, votes, *changed])
     needed = ("verdicts", "grades", "matching", "passage", "votes", "labelled", "labels")
-    known = {tag: {name: word[name] for name in needed} for tag, word in words.items()}
-    found = {
+    words_by_tag = {tag: {name: word[name] for name in needed} for tag, word in words.items()}
+    script_data = {
         "pairs": pairs,
-        "panel": shown.agreed["panel"],
-        "words": known,
-        "classes": grade_colours.classes(shown.scale),
+        "panel": contents.agreed["panel"],
+        "words": words_by_tag,
+        "classes": grade_colours.classes(contents.scale),
     }
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(script_data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

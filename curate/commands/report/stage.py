@@ -1,9 +1,8 @@
-"""Report: one HTML file that shows a whole run and asks nothing of any network.
+"""Report: one HTML file on a whole run, which loads nothing from the network.
 
-In: the tables and figures of every stage from `mask` on (of `resolve`, `export` and stages that make kinds of benchmark
-if they have run), what `ingest` counted, what people said of samples, and what checks, audit, analysis and evaluation
-wrote beside the stages. Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no
-times and no paths of a machine. Full rows stay in the tables.
+In: tables and figures of every stage from `mask` on (of `resolve`, `export` and stages of task types if they have run),
+counts of `ingest`, reviews, checks, audit, analysis and evaluation. Out: report.html. Nothing is dropped. The same run
+gives the same bytes: the page contains no times and no absolute paths. Complete rows are in the tables only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from curate.commands.report import Config, figures
 from curate.commands.report.figures import Labels, Shown, ShownKind, ShownPair, Step
 from curate.commands.report.page import page
 from curate.core.config import Json
+from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
@@ -30,53 +30,57 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
 from curate.runs import card_facts
 from curate.stats.distribution import Spread, spread
+from curate.system import resources
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
 from curate.tables.kinds import ALWAYS, counted
 from curate.tables.kinds.benchmark_kind import tokeniser
 from curate.view import run_figures
-from curate.view.grade_colours import STATUSES
+from curate.view.charts import STATUSES
 from curate.view.run_figures import Drop
 
 OPTIONAL = ("resolve", *kinds.stages(), "export")
 READ = (*ALWAYS, *OPTIONAL)
-"""Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
+"""Stages whose tables are read. Not `ingest`: its raw texts are deleted by now, and `mask` copies its `dropped`."""
 
 
-def portable(value: Json) -> Json:
-    """Return settings with absolute paths cut to their last part, so that no folder of a machine is shown."""
-    if isinstance(value, Mapping):
-        return {key: portable(item) for key, item in value.items()}
-    if isinstance(value, str):
-        paths = (PurePosixPath(value), PureWindowsPath(value))
-        absolute = [path for path in paths if path.is_absolute() or value.startswith("~")]
-        return f"…/{absolute[0].name}" if absolute and "\n" not in value else value
-    return [portable(item) for item in value] if isinstance(value, Sequence) else value
+def portable(setting: Json) -> Json:
+    """Return settings with absolute paths reduced to their last part, so that no folder is disclosed."""
+    if isinstance(setting, Mapping):
+        return {key: portable(entry) for key, entry in setting.items()}
+    if isinstance(setting, str):
+        paths = (PurePosixPath(setting), PureWindowsPath(setting))
+        absolute = [path for path in paths if path.is_absolute() or setting.startswith("~")]
+        return f"…/{absolute[0].name}" if absolute and "\n" not in setting else setting
+    return [portable(entry) for entry in setting] if isinstance(setting, Sequence) else setting
 
 
 def run(config: Config, context: Context) -> Report:
     """Gather the figures and write the page."""
-    shown = gather(config, context)
+    contents = gather(config, context)
     with waiting(context.progress, StepLabel("writing the page")):
-        _write(shown, config, context)
-    rows = shown.steps["consensus"].rows_in
-    facts: dict[str, Json] = {"sample_pairs": len(shown.pairs)}
+        _write(contents, config, context)
+    rows = contents.steps["consensus"].rows_in
+    facts: dict[str, Json] = {"sample_pairs": len(contents.pairs)}
     if not context.outdated:
         return Report(rows, rows, facts=facts)
-    named = ", ".join(context.outdated)
-    note = f"out of date, and shown as they are: {named}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
+    outdated = ", ".join(context.outdated)
+    note = (
+        f"out of date, and shown as they are: {outdated}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
+    )
     return Report(rows, rows, facts={**facts, "outdated": list(context.outdated)}, notes=[note])
 
 
-def _write(shown: Shown, config: Config, context: Context) -> None:
+def _write(contents: Shown, config: Config, context: Context) -> None:
     language = config.language or context.language
-    other = "en" if language.partition("-")[0] == "zh" else "zh"
-    write_text(context.out / "report.html", page(shown, language, other))
+    tags = resources.translations("commands/report/words.yaml")
+    second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
+    write_text(context.out / "report.html", page(contents, language, second_language))
 
 
 def gather(config: Config, context: Context) -> Shown:
-    """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
+    """Read the contents of the page; corpus texts are streamed, and only excerpts of sample pairs are held."""
     absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
     steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
@@ -94,7 +98,7 @@ def gather(config: Config, context: Context) -> Shown:
         seed=context.seed,
         steps=steps,
         drops=_drops(context, steps),
-        left_out={str(key[0]): part["id"].to_list() for key, part in left_out.group_by("reason", maintain_order=True)},
+        left_out={str(key[0]): rows["id"].to_list() for key, rows in left_out.group_by("reason", maintain_order=True)},
         agreed=agreed,
         dependence=(common := card_facts.dependence(context)),
         lead=card_facts.leading(context, agreed, common),
@@ -118,18 +122,18 @@ def gather(config: Config, context: Context) -> Shown:
 
 
 def _asked(context: Context) -> int:
-    """Return how many queries were read, with those that fell out before judging or got no pool."""
+    """Return the number of queries read, including those dropped before judging or without a pool."""
     reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
     return len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total()
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
-    """Return the settings, what the stages counted and what people said: the page shows it, and no table holds it."""
-    done = {name: report for name in counted() if (report := context.report(name))}
+    """Return the inputs of the page that are in no table: settings, facts of the stages, reviews, checks."""
+    reports = {name: report for name in counted() if (report := context.report(name))}
     return {
         "settings": context.settings,
         "allowed": privacy_guard.allowed(context),
-        "steps": {name: asdict(_step(report)) for name, report in done.items()},
+        "steps": {name: asdict(_step(report)) for name, report in reports.items()},
         "experts": card_facts.experts(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
@@ -138,21 +142,21 @@ def fingerprint(_config: Config, context: Context) -> Json:
 
 
 def _changed(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
-    """Return pair -> published verdict where it is not the panel's: by people, a threshold or one more judge."""
-    both = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
-    rows = both.filter(pl.col("own") != pl.col("verdict"))
+    """Return pair -> published verdict, where it differs from the panel's."""
+    joined = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
+    rows = joined.filter(pl.col("own") != pl.col("verdict"))
     return dict(zip(rows.select(PAIR).iter_rows(), rows["verdict"], strict=True))
 
 
 def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
-    """Return what the page counts of labels, of those that are exported."""
+    """Return the counts of the published labels."""
     verdicts, counts = context.read("resolve", "verdicts"), context.done("resolve").facts["counts"]
     assert isinstance(counts, Mapping)
     return Labels(counts, run_figures.overlap(pool, verdicts), run_figures.per_query(queries, pool, verdicts))
 
 
 def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
-    """Return the kinds of benchmark that have a section of the page and whose stage has run."""
+    """Return the task types with a section on the page whose stage has run."""
     checked = card_facts.checked(context)
     return [
         ShownKind(
@@ -163,12 +167,12 @@ def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
     ]
 
 
-def _step(did: Report) -> Step:
-    return Step(did.rows_in, did.rows_out, did.dropped, did.facts, did.unfinished)
+def _step(report: Report) -> Step:
+    return Step(report.rows_in, report.rows_out, report.dropped, report.facts, report.unfinished)
 
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
-    """Return what every stage left behind and why, in the order of the stages."""
+    """Return the dropped rows by reason, in the order of the stages."""
     keeping = ("mask", "diversify", "consensus", *kinds.stages(), "export")
     tables = [context.read(name, "dropped") for name in keeping if name in steps]
     if "resolve" in steps and steps["resolve"].count("overridden"):
@@ -179,20 +183,20 @@ def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
 
 
 def _counted(steps: Mapping[str, Step]) -> list[Drop]:
-    """Return what stages left behind and counted, without a row in a table `dropped`."""
+    """Return the drops that stages count without a row in a table `dropped`."""
     merged = {"ingest": "merged with an equal text", "mask": "merged with a text that masking made equal"}
-    found = [
+    drops = [
         Drop(stage, table, reason, steps[stage].count(f"merged_{table}"))
         for stage, reason in merged.items()
         for table in ("queries", "corpus")
     ]
-    found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
-    found += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
-    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in VERDICTS[2:]]
+    drops.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
+    drops += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
+    drops += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in VERDICTS[2:]]
     if "resolve" in steps and steps["resolve"].count("overridden"):
         counts: Any = steps["resolve"].facts["counts"]
-        found += [Drop("resolve", "pairs", name, counts[name]) for name in VERDICTS[2:]]
-    return [drop for drop in found if drop.count]
+        drops += [Drop("resolve", "pairs", name, counts[name]) for name in VERDICTS[2:]]
+    return [drop for drop in drops if drop.count]
 
 
 def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
@@ -201,19 +205,19 @@ def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Sprea
     return spread([tokens(text) for text in chosen])
 
 
-def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
-    """Return the beginnings of the wanted documents, and the lengths of a sample of all, in one pass."""
+def _documents(config: Config, context: Context, doc_ids: set[str]) -> tuple[dict[str, str], Spread]:
+    """Return excerpts of documents by id, and the token lengths of a sample of all documents, in one pass."""
     corpus, tokens = TableCorpus(context.folder("diversify")), tokeniser()
     size = min(len(corpus), config.lengths)
-    chosen = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
+    sample = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
     passages: dict[str, str] = {}
     counts: list[int] = []
     label = StepLabel("counting lengths", "documents")
     context.progress(label, size, 0)
-    for place, document in enumerate(document for batch in corpus.batches() for document in batch):
-        if document.doc_id in wanted:
+    for index, document in enumerate(document for batch in corpus.batches() for document in batch):
+        if document.doc_id in doc_ids:
             passages[document.doc_id] = run_figures.excerpt(document.shown(), config.excerpt)
-        if place in chosen:
+        if index in sample:
             counts.append(tokens(document.shown()))
             context.progress(label, size, len(counts))
     return passages, spread(counts)
@@ -228,17 +232,17 @@ def _pairs(
     labels: Mapping[tuple[str, ...], str],
 ) -> list[ShownPair]:
     """Return the sample pairs with their texts and votes."""
-    asked = dict(queries.select("query_id", "text").iter_rows())
+    text_by_query = dict(queries.select("query_id", "text").iter_rows())
     keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(PAIR, pl.String), orient="row")
-    said = ratings.join(keys, on=PAIR, how="semi")
-    rows = said.select(*PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
-    votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
+    pair_ratings = ratings.join(keys, on=PAIR, how="semi")
+    rows = pair_ratings.select(*PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
+    votes: dict[tuple[str, str, str], str] = {(query, doc, judge): answer for query, doc, judge, answer in rows}
     return [
         ShownPair(
             query,
             doc,
             verdict,
-            asked[query],
+            text_by_query[query],
             passages[doc],
             [(name, votes.get((query, doc, name))) for name in panel],
             labels.get((query, doc)),

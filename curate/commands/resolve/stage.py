@@ -27,8 +27,8 @@ from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import legacy
 from curate.pipeline.pooled import pooled
 from curate.pipeline.stage import Context, Report, Stage
-from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, drawing, threshold
-from curate.review.accepted import ProvedThreshold
+from curate.review import ADJUDICATED, Desk, Sample, acceptance, drawing
+from curate.review.acceptance import ProvedThreshold
 from curate.system.files import frame, write_table
 
 
@@ -69,7 +69,7 @@ def run(config: Config, context: Context) -> Report:
     desks = [desk for desk in every if desk.sample.scale == context.scale]
     reviews, outdated = _reviews(desks, context)
     experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
-    proved = threshold.proved(context)
+    proved = acceptance.proved(context)
     accepted = grade_sums.publish(panel, context.scale, proved.least) if proved and proved.least is not None else panel
     verdicts, overrides = resolve(accepted, experts)
     settled = _settled(verdicts, context)
@@ -139,7 +139,7 @@ def _beyond(
 
 def _other_notes(facts: Mapping[str, Any]) -> list[str]:
     """Return what a threshold or a settling judge made of the labels."""
-    notes = accepted_wording.sentences(facts["accept"]) if "accept" in facts else []
+    notes = acceptance.sentences(facts["accept"]) if "accept" in facts else []
     if settled := facts.get("settle"):
         notes.append(
             f"consensus.settle: {settled['judge']}, one judge, decided {settled['pairs']:,} contested pairs: "
@@ -226,8 +226,8 @@ def fingerprint(config: Config, context: Context) -> Json:
     found: dict[str, Json] = {
         desk.sample.folder.name: digest for desk in _desks(config, context) if (digest := desk.digest) is not None
     }
-    if asked := threshold.wanted(context):
-        desk = threshold.desk_of(context, asked)
+    if asked := acceptance.wanted(context):
+        desk = acceptance.desk_of(context, asked)
         found["consensus.accept"] = {**asked.model_dump(), "answers": desk.digest if desk else None}
     if name := settling.judge_of(context):
         found["consensus.settle"] = {name: settling.identity(name, context)}

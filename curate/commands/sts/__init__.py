@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 from curate.core.config import Section
 
 TEMPLATES = "templates"
-"""The generator that is no model."""
+"""Name of the generator that uses no model."""
 
 
 class Shares(Section):
-    """What part of the pairs is of which kind; they need not add up to 1."""
+    """Shares of the kinds of pairs; they need not add up to 1."""
 
     positive: float = Field(default=0.48, ge=0)
     hard: float = Field(default=0.26, ge=0)
@@ -26,7 +26,7 @@ class Shares(Section):
 
 
 class Config(Section):
-    """Which words, who writes, who confirms, and how much of each."""
+    """Dictionary, generator, panel, and size of the set."""
 
     dictionary: str | None = Field(
         default=None, description="file of synonyms, in annotations/ or by path; by default synonyms-LANGUAGE.tsv"
@@ -45,5 +45,5 @@ class Config(Section):
     test: int = Field(default=5_000, ge=0, description="pairs of the test split, at most")
     train: int = Field(default=10_000, ge=0, description="pairs of the train split, at most")
     shares: Shares = Shares()
-    """Of the kinds, met exactly."""
+    """Shares of the kinds, met exactly."""
     mixed_models: bool = Field(default=False, description="go on though the replies of one model name several")

@@ -1,4 +1,4 @@
-"""Balance of a set of sentence pairs: labels, lengths, and how far shallow features predict the label."""
+"""Tables and figures of a set of sentence pairs: balance, lengths, shortcuts, agreement."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ def figures(pairs: pl.DataFrame) -> dict[str, Json]:
     """Return the figures of a table `pairs`: counts by kind, share of label 1, lengths by kind, and shortcuts.
 
     Lengths are in code points, `ratio` is the second sentence's over the query's. A shortcut is Pearson's correlation
-    of the label with a sign that needs no understanding: whether the synonym stands in the second sentence, Jaccard's
-    overlap of the two sets of characters, and how far the lengths differ. A figure is None where it is not defined.
+    of the label with a lexical feature: presence of the synonym in the second sentence, Jaccard overlap of the
+    characters, and relative difference in length. Undefined figures are None.
     """
     kinds = Counter(pairs["kind"])
     words = {frozenset(pair) for pair in pairs.select("term", "synonym").iter_rows()}
@@ -38,20 +38,20 @@ def figures(pairs: pl.DataFrame) -> dict[str, Json]:
     }
 
 
-def overlap(one: str, other: str) -> float | None:
-    """Return Jaccard's overlap of the characters of two texts, 0 to 1, blanks and case ignored; None if both are empty.
+def overlap(left: str, right: str) -> float | None:
+    """Return the Jaccard index of two texts' sets of characters, without blanks and case; None if both are empty.
 
-    Jaccard 1901: |A and B| / |A or B|.
+    Jaccard 1901: |A and B| / |A or B|, 0 to 1.
     """
-    first, second = (set("".join(text.lower().split())) for text in (one, other))
+    first, second = (set("".join(text.lower().split())) for text in (left, right))
     return len(first & second) / len(first | second) if first | second else None
 
 
-def pearson(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Return Pearson's correlation, -1 to 1; None where one of the two does not vary."""
-    if len(set(one)) < 2 or len(set(other)) < 2:
+def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Return Pearson's correlation, -1 to 1; None if one of the two is constant."""
+    if len(set(left)) < 2 or len(set(right)) < 2:
         return None
-    return float(np.corrcoef(one, other)[0, 1])
+    return float(np.corrcoef(left, right)[0, 1])
 
 
 def _shortcuts(pairs: pl.DataFrame) -> dict[str, float | None]:
@@ -66,97 +66,97 @@ def _shortcuts(pairs: pl.DataFrame) -> dict[str, float | None]:
 
 
 def _holds(text: str, term: str, synonym: str) -> bool:
-    """Say whether the synonym stands in a text, and not only as a part of a longer term."""
+    """Whether the synonym occurs in a text, not only as part of a longer term."""
     text, term, synonym = text.lower(), term.lower(), synonym.lower()
     return synonym in (text.replace(term, "") if synonym in term else text)
 
 
 def _lengths(pairs: pl.DataFrame) -> dict[str, Json]:
-    asked, written = (pairs[name].str.len_chars().to_list() for name in ("sentence1", "sentence2"))
-    ratios = [second / first for first, second in zip(asked, written, strict=True)]
-    found = {
-        "query_mean": fmean(asked) if asked else None,
-        "sentence_mean": fmean(written) if written else None,
+    queries, sentences = (pairs[name].str.len_chars().to_list() for name in ("sentence1", "sentence2"))
+    ratios = [second / first for first, second in zip(queries, sentences, strict=True)]
+    lengths = {
+        "query_mean": fmean(queries) if queries else None,
+        "sentence_mean": fmean(sentences) if sentences else None,
         "ratio_mean": fmean(ratios) if ratios else None,
         "ratio_low": min(ratios, default=None),
         "ratio_high": max(ratios, default=None),
     }
-    return {name: _rounded(value) for name, value in found.items()}
+    return {name: _rounded(length) for name, length in lengths.items()}
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+def _rounded(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 4)
 
 
-# What an STS set came to, in tables and figures: sentences, what gave none and why, agreement, balance.
+# Tables and figures of a finished set.
 
 SPLITS = ("test", "train")
 
 
 @dataclass
 class StsResult:
-    """What writing and confirming came to."""
+    """Result of writing and confirming."""
 
     book: Book
     rejected: list[Entry]
-    """Rows on which the panel does not agree that both words mean the same."""
+    """Dictionary rows without a unanimous yes of the panel."""
     words: dict[int, dict[str, str]]
-    """Line -> judge -> what it said of the words."""
+    """Line of the dictionary -> judge -> answer on its words."""
     choice: Choice
     draft: Draft
 
 
-def lost(made: StsResult) -> dict[str, str]:
-    """Return query -> why none of its sentences can be used."""
-    written = {sentence.task.query_id for sentence in made.draft.sentences}
-    usable = {sentence.task.query_id for sentence in made.draft.sentences if sentence.usable}
-    found: dict[str, str] = {}
-    for query in (task.query_id for task in made.choice.tasks if task.query_id not in usable):
-        rules = "a sentence held personal data" if query in made.draft.disclosing else "no sentence kept to the rules"
-        silent = "the generator refused" if query in made.draft.refused else rules
-        found[query] = "no sentence was confirmed" if query in written else silent
-    return found
+def lost(result: StsResult) -> dict[str, str]:
+    """Return query -> reason why it has no usable sentence."""
+    written = {sentence.task.query_id for sentence in result.draft.sentences}
+    usable = {sentence.task.query_id for sentence in result.draft.sentences if sentence.usable}
+    reasons: dict[str, str] = {}
+    for query in (task.query_id for task in result.choice.tasks if task.query_id not in usable):
+        rules = "a sentence held personal data" if query in result.draft.disclosing else "no sentence kept to the rules"
+        unwritten = "the generator refused" if query in result.draft.refused else rules
+        reasons[query] = "no sentence was confirmed" if query in written else unwritten
+    return reasons
 
 
-def dropped(queries: Mapping[str, str], made: StsResult) -> pl.DataFrame:
-    """Return the table `dropped`: queries by reason, and the rows of the dictionary that were left out."""
+def dropped(queries: Mapping[str, str], result: StsResult) -> pl.DataFrame:
+    """Return the table `dropped`: queries, and excluded rows of the dictionary, with the reason."""
     rows = [{"table": "queries", "id": query, "stage": "sts", "reason": reason} for query, reason in queries.items()]
-    lines = {fault.line: fault.reason for fault in reversed(made.book.faults)}
-    lines |= {entry.line: "the panel does not agree that both words mean the same" for entry in made.rejected}
+    lines = {fault.line: fault.reason for fault in reversed(result.book.faults)}
+    lines |= {entry.line: "the panel does not agree that both words mean the same" for entry in result.rejected}
     rows += [
-        {"table": "synonyms", "id": f"{made.book.where}:{line}", "stage": "sts", "reason": reason}
+        {"table": "synonyms", "id": f"{result.book.where}:{line}", "stage": "sts", "reason": reason}
         for line, reason in lines.items()
     ]
     return frame("dropped", rows).sort("table", "id")
 
 
 def sentences(written: Sequence[Sentence], spelled: Mapping[str, str]) -> pl.DataFrame:
-    """Return the table `sentences`; `spelled` is how words are written."""
+    """Return the table `sentences`; `spelled` maps a normalised word to its spelling."""
     rows = (
         {
-            "query_id": each.task.query_id,
-            "kind": each.kind,
-            "text": each.text,
-            "term": spelled[each.task.term],
-            "synonym": spelled[each.task.synonym],
-            "way": each.way,
-            "attempt": each.attempt,
-            "outcome": each.outcome,
-            "answers": [{"judge": judge, "answer": answer} for judge, answer in sorted(each.votes.items())],
+            "query_id": sentence.task.query_id,
+            "kind": sentence.kind,
+            "text": sentence.text,
+            "term": spelled[sentence.task.term],
+            "synonym": spelled[sentence.task.synonym],
+            "way": sentence.way,
+            "attempt": sentence.attempt,
+            "outcome": sentence.outcome,
+            "answers": [{"judge": judge, "answer": answer} for judge, answer in sorted(sentence.votes.items())],
         }
-        for each in written
+        for sentence in written
     )
     return frame("sentences", rows).sort("query_id", "kind")
 
 
 def facts(
-    made: StsResult, pairs: pl.DataFrame, left_out: Mapping[str, str], panel: Sequence[str], seed: int
+    result: StsResult, pairs: pl.DataFrame, left_out: Mapping[str, str], panel: Sequence[str], seed: int
 ) -> dict[str, Json]:
-    """Return the figures of the set: how it was made, how far judges agree, and for each split what `balance` has.
+    """Return the figures of the set: counts by outcome, agreement of the judges, and `figures` of each split.
 
-    A pair is planned of each query; `left_out` is query -> why there is none.
+    One pair per query is planned; `left_out` is query -> reason why it has none.
     """
-    draft = made.draft
+    draft = result.draft
     votes = [(sentence.task.query_id, sentence.votes) for sentence in draft.sentences]
     outcomes = {
         kind: Counter(sentence.outcome for sentence in draft.sentences if sentence.kind == kind) for kind in KINDS
@@ -166,14 +166,14 @@ def facts(
         "built": len(pairs),
         "dropped": dict(Counter(left_out.values()).most_common()),
         "dictionary": {
-            "rows": len(made.book.entries) + len({fault.line for fault in made.book.faults}),
-            "faulty": dict(sorted(Counter(fault.reason for fault in made.book.faults).items())),
-            "asked": len(made.words),
-            "rejected": len(made.rejected),
-            "agreement": _agreement([(str(line), word) for line, word in made.words.items()], panel, seed),
+            "rows": len(result.book.entries) + len({fault.line for fault in result.book.faults}),
+            "faulty": dict(sorted(Counter(fault.reason for fault in result.book.faults).items())),
+            "asked": len(result.words),
+            "rejected": len(result.rejected),
+            "agreement": _agreement([(str(line), word) for line, word in result.words.items()], panel, seed),
         },
         "panel": list(panel),
-        "queries_with_a_word": len(made.choice.tasks),
+        "queries_with_a_word": len(result.choice.tasks),
         "sentences": {kind: dict(sorted(outcome.items())) for kind, outcome in outcomes.items()},
         "ways": dict(sorted(Counter(sentence.way for sentence in draft.sentences).items())),
         "attempts": {
@@ -189,11 +189,11 @@ def facts(
 def _agreement(
     votes: Sequence[tuple[str, Mapping[str, str] | Mapping[str, str | None]]], panel: Sequence[str], seed: int
 ) -> Json:
-    """Return the panel's agreement on same meaning or not, queries resampled; None with fewer than two judges."""
+    """Return the panel's agreement, yes or no, resampled by query; None with fewer than two judges."""
     if len(panel) < 2 or not votes:
         return None
-    known = {YES: 1, NO: 0}
-    codes = [[known.get(said.get(name) or "", -1) for name in panel] for _, said in votes]
-    places = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in votes))}
-    clusters = [places[name] for name, _ in votes]
+    code_by_answer = {YES: 1, NO: 0}
+    codes = [[code_by_answer.get(query_votes.get(name) or "", -1) for name in panel] for _, query_votes in votes]
+    query_index = {name: index for index, name in enumerate(dict.fromkeys(name for name, _ in votes))}
+    clusters = [query_index[name] for name, _ in votes]
     return agreement_figures.figures(codes, Scale(2, "nominal"), panel, clusters, seed=seed)

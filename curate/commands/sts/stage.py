@@ -1,11 +1,10 @@
 """STS: pairs of a query and a sentence that means the same or does not, around words that have a synonym.
 
-In: queries of `diversify`, a dictionary of synonyms. Out: `pairs`, the set; `sentences`, everything that was written,
-with what the panel said of it; `dropped`, the queries that gave no pair, and rows of the dictionary that were left out.
-For a query with a word that has a synonym three sentences are written: the same meaning with the synonym, another
-meaning with the synonym, another meaning with the query's own word. A panel confirms them, not all of the writer's
-family; kept is what all agree on. Of a query one sentence is taken, by exact quotas. No word that a pair of one split
-is about is that of a pair of the other.
+In: queries of `diversify`, a dictionary of synonyms. Out: `pairs`, the set; `sentences`, all written sentences with
+their votes; `dropped`, queries without a pair and excluded rows of the dictionary. For a query with a word that has a
+synonym, three sentences are written: the same meaning with the synonym, another meaning with the synonym, another
+meaning with the query's own word. A panel with a judge outside the generator's family confirms; unanimous sentences are
+retained. One sentence per query is selected, by exact quotas. Splits are about different words.
 """
 
 from collections import Counter
@@ -37,7 +36,7 @@ from curate.system.files import frame, sha256, write_json, write_table
 
 PURPOSE = "sts"
 QUESTIONS = ("words", "sentences")
-"""What the panel is asked about."""
+"""Names of the questions for the panel."""
 
 
 def run(config: Config, context: Context) -> Report:
@@ -48,23 +47,23 @@ def run(config: Config, context: Context) -> Report:
             dry = QuestionClient(ledger, context, dry=True)
             make(config, context, queries, dry)
             dry.permit("making an STS set")
-        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        made = make(config, context, queries, desk)
-        paid, models = desk.cost(), desk.named()
-    pairs, undrawn = draw(made.draft.sentences, made.book.entries, config, context.seed)
-    spelled = Lexer(made.book.entries).spelled
+        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
+        result = make(config, context, queries, client)
+        paid, models = client.cost(), client.named()
+    pairs, undrawn = draw(result.draft.sentences, result.book.entries, config, context.seed)
+    spelled = Lexer(result.book.entries).spelled
     write_table(context.out, "pairs", pairs)
-    write_table(context.out, "sentences", figures.sentences(made.draft.sentences, spelled))
-    left_out = {**made.choice.left_out, **figures.lost(made), **undrawn}
-    write_table(context.out, "dropped", figures.dropped(left_out, made))
+    write_table(context.out, "sentences", figures.sentences(result.draft.sentences, spelled))
+    left_out = {**result.choice.left_out, **figures.lost(result), **undrawn}
+    write_table(context.out, "dropped", figures.dropped(left_out, result))
     panel = _panel(config, context)
     write_json(
         context.out / ASKED,
         asked_facts({name: (question, panel) for name, question in _questions(config, context).items()}),
     )
-    told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
-    facts = {**told, **figures.facts(made, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
-    failed = made.draft.failed
+    sources: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
+    facts = {**sources, **figures.facts(result, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
+    failed = result.draft.failed
     return Report(
         len(queries),
         len(pairs),
@@ -72,21 +71,21 @@ def run(config: Config, context: Context) -> Report:
         cost=paid.amount,
         unfinished=f"{failed:,} questions failed; run `curate sts` again to retry them" if failed else "",
         facts=facts,
-        notes=_notes(config, made, pairs),
-        spent=desk.spent,
+        notes=_notes(config, result, pairs),
+        spent=client.spent,
     )
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return rows for all that would be sent now, at most; what breaks a rule is asked again beyond that."""
+    """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        desk = QuestionClient(ledger, context, dry=True)
-        make(config, context, queries, desk)
-        return desk.rows()
+        client = QuestionClient(ledger, context, dry=True)
+        make(config, context, queries, client)
+        return client.rows()
 
 
-def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: QuestionClient) -> StsResult:
+def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], client: QuestionClient) -> StsResult:
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
     book, wording = dictionary.dictionary(config, context, "sts"), question_templates.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
@@ -94,26 +93,26 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
     votes, entries = dict[int, dict[str, str]](), book.entries
     if config.confirm_dictionary:
         rules = Rules(Lexer(entries), asks, config.length)
-        met = {entry for _, text in queries for *_, entry in making.candidates(text, rules.lexer, rules)}
+        used_entries = {entry for _, text in queries for *_, entry in making.candidates(text, rules.lexer, rules)}
         question = materials.panel_question(context, "words")
-        votes = confirmed(sorted(met, key=lambda each: each.line), panel, question, desk)
+        votes = confirmed(sorted(used_entries, key=lambda entry: entry.line), panel, question, client)
         _refuse_failed(votes)
         entries = [entry for entry in entries if set(votes.get(entry.line, {YES: YES}).values()) == {YES}]
-    # Words that were not confirmed still end where they end: a shorter one inside them was not asked about.
+    # unconfirmed words are still matched as words, so that no shorter word within them is used unconfirmed
     rules = Rules(Lexer(entries, [word for entry in book.entries for word in entry.words]), asks, config.length)
     choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
-    taken, personal = {bare(text) for _, text in queries}, PersonalData.of(context)
-    writer = SentenceWriter(rules, wording, config, context.seed, taken, personal, progress=context.progress)
+    query_texts, personal = {bare(text) for _, text in queries}, PersonalData.of(context)
+    writer = SentenceWriter(rules, wording, config, context.seed, query_texts, personal, progress=context.progress)
     if config.generator == TEMPLATES:
         writer.offline(choice.tasks, KINDS, templates=True)
     else:
         if config.edits:
             writer.offline(choice.tasks, KINDS[1:], templates=False)
         model = AskedModel.named(context, config.generator, "sts.generator", PURPOSE)
-        writer.by_model(choice.tasks, model, materials.generator_prompt(context), desk)
+        writer.by_model(choice.tasks, model, materials.generator_prompt(context), client)
     if panel:
         question = materials.panel_question(context, "sentences")
-        writer.draft.failed += confirm(writer.draft.sentences, panel, question, desk)
+        writer.draft.failed += confirm(writer.draft.sentences, panel, question, client)
     rejected = [entry for entry in book.entries if entry not in set(entries)]
     return StsResult(book, rejected, votes, choice, writer.draft)
 
@@ -123,7 +122,7 @@ def _panel(config: Config, context: Context) -> list[AskedModel]:
 
 
 def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
-    """Stop while it is not known which words are synonyms: everything behind is paid for and depends on it."""
+    """Raise RunFailed for failed answers on words: all later, paid requests depend on the synonyms."""
     failed = sum(list(vote.values()).count("failed") for vote in votes.values())
     if failed:
         raise RunFailed(f"sts: {failed:,} questions about words failed; run `curate sts` again to retry them")
@@ -132,9 +131,9 @@ def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
 def draw(
     sentences: Sequence[Sentence], entries: Sequence[Entry], config: Config, seed: int
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the table `pairs`, one sentence per query by exact quotas, and why other queries have none.
+    """Return the table `pairs`, one sentence per query by exact quotas, and query -> reason for the others.
 
-    Splits are of whole groups of words that rows of the dictionary join, so they share no word and no query.
+    Splits consist of whole connected components of the dictionary, so they share no word and no query.
     """
     usable: dict[str, dict[str, Sentence]] = {}
     for sentence in sentences:
@@ -142,18 +141,18 @@ def draw(
             usable.setdefault(sentence.task.query_id, {})[sentence.kind] = sentence
     root, spelled = synonyms.groups(entries), Lexer(entries).spelled
     group = {query: root[next(iter(kinds.values())).task.term] for query, kinds in usable.items()}
-    wanted = {name: getattr(config, name) for name in SPLITS}
+    sizes = {name: getattr(config, name) for name in SPLITS}
     shares = config.shares.model_dump()
-    split = quotas.split(Counter(group.values()), wanted, seed)
+    split = quotas.split(Counter(group.values()), sizes, seed)
     rows: list[dict[str, object]] = []
     for name in SPLITS:
-        here = {query: list(kinds) for query, kinds in usable.items() if split.get(group[query]) == name}
-        number = quotas.most(here, wanted[name], shares)
-        drawn = quotas.draw(here, number, shares, seed, name)
+        options = {query: list(kinds) for query, kinds in usable.items() if split.get(group[query]) == name}
+        number = quotas.most(options, sizes[name], shares)
+        drawn = quotas.draw(options, number, shares, seed, name)
         rows += [_row(kinds[drawn[query]], name, spelled) for query, kinds in usable.items() if query in drawn]
-    taken = {row["query_id"] for row in rows}
+    drawn_queries = {row["query_id"] for row in rows}
     return frame("pairs", rows).sort("pair_id"), dict.fromkeys(
-        (query for query in usable if query not in taken), "not drawn"
+        (query for query in usable if query not in drawn_queries), "not drawn"
     )
 
 
@@ -180,13 +179,13 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
 
 
 def _questions(config: Config, context: Context) -> dict[str, Question]:
-    """Return what the panel was asked: `words`, `sentences`, or nothing where there is none."""
+    """Return the panel's questions: `sentences`, and `words` if it confirms the dictionary; empty without a panel."""
     names = [name for name in QUESTIONS if config.panel and (name == "sentences" or config.confirm_dictionary)]
     return {name: materials.panel_question(context, name) for name in names}
 
 
 def _prompts(config: Config, context: Context) -> list[Json]:
-    """Return name and digest of every prompt that a model was asked with."""
+    """Return name and short digest of every prompt in use."""
     used = [(question.name, question.digest) for question in _questions(config, context).values()]
     if config.generator != TEMPLATES:
         writing = materials.generator_prompt(context)
@@ -194,7 +193,7 @@ def _prompts(config: Config, context: Context) -> list[Json]:
     return [f"{name} ({digest[:12]})" for name, digest in used]
 
 
-def _notes(config: Config, made: StsResult, pairs: pl.DataFrame) -> list[str]:
+def _notes(config: Config, result: StsResult, pairs: pl.DataFrame) -> list[str]:
     notes = []
     if not config.panel:
         notes.append(
@@ -208,15 +207,17 @@ def _notes(config: Config, made: StsResult, pairs: pl.DataFrame) -> list[str]:
     ]
     if short:
         notes.append(f"fewer pairs than wanted ({', '.join(short)}); more queries or synonyms give more")
-    if made.book.faults:
-        notes.append(f"{len({fault.line for fault in made.book.faults}):,} faulty rows of the dictionary were left out")
+    if result.book.faults:
+        notes.append(
+            f"{len({fault.line for fault in result.book.faults}):,} faulty rows of the dictionary were left out"
+        )
     if len(config.panel) == 1:
         notes.append(f"{config.panel[0]} alone confirmed these pairs, so nothing is known of how far judges agree")
     return notes
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check names, files and who may judge; return the digests of what lies outside the run."""
+    """Check names, files and families; return the digests of files, models and prompts outside the run."""
     if config.lexicon is not None and not config.lexicon.is_file():
         raise ConfigError(f"sts.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models = _models(config, context)
@@ -224,11 +225,11 @@ def fingerprint(config: Config, context: Context) -> Json:
     longer = dictionary.longer(context)
     files = [dictionary.path(config, context), *map(resources.data_file, (question_templates.TEMPLATES, RULES))]
     files += filter(None, (config.lexicon, longer))
-    asked = [materials.panel_question(context, name).digest for name in QUESTIONS]
+    question_digests = [materials.panel_question(context, name).digest for name in QUESTIONS]
     return {
         "files": [sha256(path) for path in files],
         "models": [model.identity for model in models],
-        "prompts": [materials.generator_prompt(context).digest, *asked] if models else None,
+        "prompts": [materials.generator_prompt(context).digest, *question_digests] if models else None,
     }
 
 

@@ -1,8 +1,8 @@
-"""Sentences written by a language model beside a query: what each kind must contain, and how it is asked for.
+"""Sentences of an STS set: rules of each kind, prompt and reply, choice of words, writer, and confirmation.
 
-A positive holds the synonym and asks the same; a hard negative holds the synonym and asks something else; an easy one
-holds the query's own term and asks something else. Rules see words, length and form; whether the meaning is right they
-cannot see, a panel can. A reply is one JSON object, kind -> sentence; a reply in any other form is no sentence.
+A positive contains the synonym and asks the same; a hard negative contains the synonym and asks something else; an easy
+negative contains the query's own term and asks something else. Rules check words, length and form; the panel checks the
+meaning. A reply is one JSON object, kind -> sentence; any other form is unparsed.
 """
 
 import unicodedata
@@ -15,7 +15,6 @@ from typing import Literal, Protocol, Self, get_args
 
 from pydantic import model_validator
 
-from curate.ask.edits.dictionary import base_language
 from curate.ask.edits.question_templates import Wording
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import Entry
@@ -37,18 +36,18 @@ Kind = Literal["positive", "hard", "easy"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Rule = Literal["word", "other word", "length", "form", "same", "duplicate", "reply"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-"""`reply` says that no sentence could be read. Beside them stands the rule on personal data, in no prompt."""
+"""`reply`: no sentence could be parsed. The rule on personal data is separate and in no prompt."""
 Status = Literal["written", "refused", "unparsed", "failed"]
 LAYOUT = 1
-"""Raised when markers or the reply's schema change: they are sent, so they are part of a prompt's digest."""
+"""Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 600
 LONGEST = 1000
-"""Code points of a sentence, at most."""
+"""Maximum code points of a sentence."""
 
 
 @dataclass(frozen=True)
 class RewritingTask:
-    """A query, the word of it that has a synonym, and the synonym; words as `synonyms.plain` has them."""
+    """A query, one of its words, and a synonym of it; words normalised by `synonyms.plain`."""
 
     query_id: str
     query: str
@@ -56,17 +55,17 @@ class RewritingTask:
     synonym: str
 
     def holds(self, kind: Kind) -> str:
-        """Return the word that stands in a sentence of a kind."""
+        """Return the word that a sentence of a kind must contain."""
         return self.term if kind == "easy" else self.synonym
 
     def lacks(self, kind: Kind) -> str:
-        """Return the word that does not stand in it."""
+        """Return the word that it must not contain."""
         return self.synonym if kind == "easy" else self.term
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What can be checked of a sentence without knowing what it means."""
+    """Checks of a sentence that need no model."""
 
     lexer: Lexer
     asks: Callable[[str], bool]
@@ -75,10 +74,10 @@ class Rules:
     """Share of the query's code points by which a sentence may be longer or shorter."""
 
     def broken(self, task: RewritingTask, kind: Kind, text: str, taken: Collection[str] = ()) -> list[Rule]:
-        """Return the rules that a sentence breaks; `taken` are the other sentences, as `bare` has them."""
-        words = {each.word for each in self.lexer.find(text)}
+        """Return the rules that a sentence breaks; `taken` are the other sentences, normalised by `bare`."""
+        words = {match.word for match in self.lexer.find(text)}
         size, bare_text = len(task.query), bare(text)
-        found: dict[Rule, bool] = {
+        broken_by_rule: dict[Rule, bool] = {
             "word": task.holds(kind) not in words,
             "other word": task.lacks(kind) in words,
             "length": not self.fits(size, len(text)),
@@ -86,28 +85,28 @@ class Rules:
             "same": bare_text == bare(task.query),
             "duplicate": bare_text in taken and bare_text != bare(task.query),
         }
-        return [rule for rule in RULES if found.get(rule)]
+        return [rule for rule in RULES if broken_by_rule.get(rule)]
 
     def fits(self, query: int, sentence: int) -> bool:
-        """Say whether a sentence of a length is near enough to a query of another, in code points."""
+        """Whether the length of a sentence is close enough to that of its query, in code points."""
         return abs(sentence - query) <= self.length * query + 1e-9
 
 
 def bare(text: str) -> str:
-    """Return a text as it is compared: half-width, lower case, letters and digits alone."""
+    """Normalise a text for comparison: half-width, lower case, letters and digits only."""
     return "".join(char for char in unicodedata.normalize("NFKC", text).lower() if char.isalnum())
 
 
 class RewritingPrompt(PromptTemplate):
-    """How a model is asked for sentences."""
+    """Prompt that asks for sentences."""
 
     subject = "kinds"
     texts = frozenset({"query", "term", "synonym", "wanted", "broken"})
 
     kinds: Mapping[Kind, str]
-    """What a sentence of each kind is."""
+    """Kind -> its definition."""
     broken: Mapping[Rule, str]
-    """What is said of a sentence that broke a rule, when it is asked for again."""
+    """Rule -> sentence in the next prompt after a violation."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -116,7 +115,7 @@ class RewritingPrompt(PromptTemplate):
         return self
 
     def meanings(self) -> Mapping[str, str]:
-        """Return kind -> what a sentence of it is."""
+        """Return kind -> definition, in the order of `KINDS`."""
         return {kind: self.kinds[kind] for kind in KINDS}
 
     @property
@@ -131,19 +130,19 @@ class RewritingPrompt(PromptTemplate):
         broken: Mapping[Kind, Sequence[str]],
         thinking_tokens: int,
     ) -> Request:
-        """Return the request for the kinds in `broken`, and what was wrong with the last sentence of each, if any."""
+        """Return the request for the kinds in `broken`: kind -> rules that its last sentence broke, may be empty."""
         term, synonym = spelled[task.term], spelled[task.synonym]
         code = fence([task.query, term, synonym])
-        wrong = [(kind, rule) for kind, rules in broken.items() for rule in rules]
-        faults = [f"{kind}: {told(self.broken, [rule], self.language)}" for kind, rule in wrong]
+        violations = [(kind, rule) for kind, rules in broken.items() for rule in rules]
+        faults = [f"{kind}: {told(self.broken, [rule], self.language)}" for kind, rule in violations]
         texts = {"query": task.query, "term": term, "synonym": synonym}
-        values = {
+        blocks = {
             **{name: block(name, code, text) for name, text in texts.items()},
             "wanted": ", ".join(broken),
             "broken": "\n".join(faults),
         }
         schema = json_object({kind: {"type": "string"} for kind in broken})
-        return Request(self.turns(values), ANSWER_TOKENS + thinking_tokens, schema)
+        return Request(self.turns(blocks), ANSWER_TOKENS + thinking_tokens, schema)
 
 
 def prompt(data: Mapping[str, Json], where: str) -> RewritingPrompt:
@@ -153,66 +152,62 @@ def prompt(data: Mapping[str, Json], where: str) -> RewritingPrompt:
 
 @dataclass(frozen=True)
 class RewritingReply:
-    """What a reply came to."""
+    """Parsed reply."""
 
     status: Status
     sentences: Mapping[Kind, str] = field(default_factory=dict)
 
 
 def read(wanted: Sequence[Kind], reply: Reply) -> RewritingReply:
-    """Return the sentences of a reply that has exactly the wanted kinds, a line each; anything else is unparsed."""
+    """Parse a reply: a JSON object of exactly the wanted kinds, each with one line of text, else unparsed."""
     if reply.finish == "refusal":
         return RewritingReply("refused")
-    found = parse.items(reply.text or "")
-    if reply.finish == "length" or found is None or sorted(key for key, _ in found) != sorted(wanted):
+    entries = parse.items(reply.text or "")
+    if reply.finish == "length" or entries is None or sorted(key for key, _ in entries) != sorted(wanted):
         return RewritingReply("unparsed")
-    said = dict(found)
+    text_by_kind = dict(entries)
     sentences: dict[Kind, str] = {}
     for kind in wanted:
-        text = said[kind]
+        text = text_by_kind[kind]
         if not isinstance(text, str) or not bare(text) or "\n" in text.strip() or len(text) > LONGEST:
             return RewritingReply("unparsed")
         sentences[kind] = text.strip()
     return RewritingReply("written", sentences)
 
 
-# What an STS set is made with and lies outside of the run: prompts, by language.
-
-LANGUAGES = ("zh", "en")
-"""Languages that there are prompts in; texts of others are asked about in English."""
+# Prompts by language.
 
 
 def ends_in_a_mark(text: str) -> bool:
-    """Say whether a text has the form of a question, in a language without a wording."""
+    """Whether a text has the form of a question, for languages without templates."""
     return text.rstrip().endswith(("?", "？"))
 
 
 def _file(context: Context, name: str) -> Path:
-    language = base_language(context)
-    return resources.find("prompts", f"sts-{name}-{language if language in LANGUAGES else 'en'}.yaml")
+    return resources.prompt(f"sts-{name}", context.language)
 
 
 def generator_prompt(context: Context) -> RewritingPrompt:
-    """Return how a model is asked for sentences."""
+    """Return the generator's prompt in the language of the run."""
     path = _file(context, "write")
     return prompt(read_yaml(path), str(path))
 
 
 def panel_question(context: Context, name: str) -> Question:
-    """Return what the panel is asked of `words` or of `sentences`."""
+    """Return the panel's question on `words` or `sentences`."""
     path = _file(context, name)
     return question(read_yaml(path), str(path))
 
 
-# How the sentences of an STS set come to be: words confirmed, sentences written, checked by rule, put to a panel.
+# Construction: confirm words, write sentences, check rules, ask the panel.
 
 YES, NO = "yes", "no"
 MODEL = "model"
-"""The way of a sentence that a model wrote; others are named after what was done."""
+"""The way of a sentence by a model; the ways of templates are named after the pattern."""
 
 
 class WritingSettings(Protocol):
-    """What the settings of the stage say of writing."""
+    """Settings of the stage that the writer uses."""
 
     again: int
     edits: bool
@@ -220,42 +215,42 @@ class WritingSettings(Protocol):
 
 @dataclass
 class Sentence:
-    """What was written beside a query, and what the panel said of it."""
+    """A sentence for a query, and the votes on it."""
 
     task: RewritingTask
     kind: Kind
     text: str
     way: str
-    """`MODEL`, or what was done without one."""
+    """`MODEL`, or the pattern of a template or an edit."""
     attempt: int = 1
     votes: dict[str, str | None] = field(default_factory=dict)
     """Judge -> yes (the same meaning), no, or None for no answer."""
 
     @property
     def outcome(self) -> str:
-        """Return kept, rejected, incomplete, or unconfirmed where nobody was asked."""
+        """Return kept, rejected, incomplete (an answer is missing), or unconfirmed (without votes)."""
         if not self.votes:
             return "unconfirmed"
         if None in self.votes.values():
             return "incomplete"
-        wanted = {YES if self.kind == "positive" else NO}
-        return "kept" if set(self.votes.values()) == wanted else "rejected"
+        confirming = {YES if self.kind == "positive" else NO}
+        return "kept" if set(self.votes.values()) == confirming else "rejected"
 
     @property
     def usable(self) -> bool:
-        """Say whether it may stand in the set."""
+        """Whether the sentence may be selected: kept, or unconfirmed."""
         return self.outcome in ("kept", "unconfirmed")
 
 
 @dataclass
 class Draft:
-    """All sentences, and what became of those that are not there."""
+    """All accepted sentences, and counts of the others."""
 
     sentences: list[Sentence] = field(default_factory=list)
     broken: Counter[str] = field(default_factory=Counter)
-    """How often a sentence broke a rule."""
+    """Rule -> number of violations."""
     disclosing: set[str] = field(default_factory=set)
-    """Queries beside which a sentence held personal data."""
+    """Queries with a sentence that contained new personal data."""
     refused: set[str] = field(default_factory=set)
     """Queries that the generator refused."""
     failed: int = 0
@@ -264,7 +259,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which word of which query gives way to which, and why other queries have none."""
+    """Chosen word and synonym per query, and the queries without any."""
 
     tasks: list[RewritingTask]
     left_out: dict[str, str]
@@ -272,17 +267,17 @@ class Choice:
 
 
 def candidates(text: str, lexer: Lexer, rules: Rules) -> Iterator[tuple[str, str, Entry]]:
-    """Yield word, synonym and row per word of a query that a synonym of fitting length can take the place of."""
-    places = Counter(each.word for each in lexer.find(text))
-    for word, times in sorted(places.items()):
+    """Yield (word, synonym, dictionary row) for words of a query with an absent synonym of fitting length."""
+    counts = Counter(match.word for match in lexer.find(text))
+    for word, times in sorted(counts.items()):
         for synonym, entry in lexer.partners[word]:
             size = len(text) + times * (len(lexer.spelled[synonym]) - len(word))
-            if synonym not in places and rules.fits(len(text), size):
+            if synonym not in counts and rules.fits(len(text), size):
                 yield word, synonym, entry
 
 
 def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed: int, most: int | None) -> Choice:
-    """Return a task per query, its word and synonym by seed; equal texts are one query, the first."""
+    """Return a task per query, with word and synonym by seed; of equal texts only the first is used."""
     tasks: list[RewritingTask] = []
     left_out: dict[str, str] = {}
     seen: set[str] = set()
@@ -298,32 +293,32 @@ def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed:
             tasks.append(RewritingTask(query_id, text, *shuffled(fitting, seed, "sts", query_id)[0]))
         seen.add(bare(text))
     chosen = tasks if most is None else shuffled(tasks, seed, "sts", "queries")[:most]
-    kept = {task.query_id for task in chosen}
-    left_out |= {task.query_id: "beyond sts.queries" for task in tasks if task.query_id not in kept}
-    return Choice([task for task in tasks if task.query_id in kept], left_out)
+    chosen_ids = {task.query_id for task in chosen}
+    left_out |= {task.query_id: "beyond sts.queries" for task in tasks if task.query_id not in chosen_ids}
+    return Choice([task for task in tasks if task.query_id in chosen_ids], left_out)
 
 
 def confirmed(
-    entries: Sequence[Entry], panel: Sequence[AskedModel], question: Question, desk: QuestionClient
+    entries: Sequence[Entry], panel: Sequence[AskedModel], question: Question, client: QuestionClient
 ) -> dict[int, dict[str, str]]:
-    """Return line -> judge -> yes, no or why there is no answer to whether both words of a row mean the same.
+    """Return line -> judge -> yes, no or a failure, on whether both words of a row mean the same.
 
-    Rows that a dry desk left open are not there.
+    Rows that a dry client has not asked about are missing.
     """
     pairs = {str(entry.line): entry.spelled for entry in entries}
-    votes = ask_panel(pairs, panel, question, desk, "words")
+    votes = ask_panel(pairs, panel, question, client, "words")
     return {int(line): vote for line, vote in votes.items()}
 
 
 def confirm(
-    sentences: Sequence[Sentence], panel: Sequence[AskedModel], question: Question, desk: QuestionClient
+    sentences: Sequence[Sentence], panel: Sequence[AskedModel], question: Question, client: QuestionClient
 ) -> int:
-    """Note what every judge says of every sentence; return how many questions failed."""
-    pairs = {str(at): (sentence.task.query, sentence.text) for at, sentence in enumerate(sentences)}
+    """Set the votes of every sentence; return the number of failed questions."""
+    pairs = {str(index): (sentence.task.query, sentence.text) for index, sentence in enumerate(sentences)}
     for sentence in sentences:
         sentence.votes = {model.name: None for model in panel}
     failed = 0
-    for name, votes in ask_panel(pairs, panel, question, desk, "sentences").items():
+    for name, votes in ask_panel(pairs, panel, question, client, "sentences").items():
         failed += list(votes.values()).count("failed")
         sentences[int(name)].votes = {judge: vote if vote in (YES, NO) else None for judge, vote in votes.items()}
     return failed
@@ -331,20 +326,20 @@ def confirm(
 
 @dataclass
 class SentenceWriter:
-    """Writes the sentences: by a model, by templates, and by small edits where those are wanted."""
+    """Writes sentences by a model, by templates, and optionally by small edits."""
 
     rules: Rules
     wording: Wording | None
     config: WritingSettings
     seed: int
     taken: set[str]
-    """What no sentence may repeat: the queries, and every sentence so far, as `bare` has them."""
+    """Texts normalised by `bare` that no sentence may repeat: queries, and every accepted sentence."""
     personal: PersonalData
     draft: Draft = field(default_factory=Draft)
     progress: Progress = quiet
 
     def offline(self, tasks: Sequence[RewritingTask], kinds: Sequence[Kind], *, templates: bool) -> None:
-        """Write what needs no model: the first try that keeps to the rules; templates only where they are wanted."""
+        """Write without a model: accept the first candidate that passes the rules; templates only if `templates`."""
         for task in counting(tasks, self.progress, StepLabel("writing sentences", "queries"), len(tasks)):
             for kind in kinds:
                 for way, text in self._tries(task, kind, templates=templates):
@@ -364,25 +359,29 @@ class SentenceWriter:
             yield from self.wording.others(task.query, word, self.seed)
 
     def by_model(
-        self, tasks: Sequence[RewritingTask], model: AskedModel, prompt: RewritingPrompt, desk: QuestionClient
+        self, tasks: Sequence[RewritingTask], model: AskedModel, prompt: RewritingPrompt, client: QuestionClient
     ) -> None:
-        """Have a model write what is missing; what breaks a rule is asked again, each time with what was wrong."""
-        done = {(sentence.task.query_id, sentence.kind) for sentence in self.draft.sentences}
+        """Have a model write the missing sentences; after a broken rule, ask again, with the rule in the prompt."""
+        written = {(sentence.task.query_id, sentence.kind) for sentence in self.draft.sentences}
         first: dict[RewritingTask, dict[Kind, list[str]]] = {
-            task: {kind: [] for kind in KINDS if (task.query_id, kind) not in done} for task in tasks
+            task: {kind: [] for kind in KINDS if (task.query_id, kind) not in written} for task in tasks
         }
         open_ = {task: kinds for task, kinds in first.items() if kinds}
         for attempt in range(1, self.config.again + 2):
             if not open_:
                 return
-            answers = self._ask(open_, model, prompt, desk, attempt - 1)
-            unanswered = [task for task in open_ if task.query_id not in answers]
-            if desk.dry:
-                self._stand_in({task: open_[task] for task in unanswered})
+            answers = self._ask(open_, model, prompt, client, attempt - 1)
+            if client.dry:
+                # placeholders for unwritten sentences, so that the panel's requests can be planned
+                self.draft.sentences += [
+                    Sentence(task, kind, f"{task.query} ({kind})", "open")
+                    for task, kinds in open_.items()
+                    for kind in (kinds if task.query_id not in answers else ())
+                ]
             open_ = {
-                task: left
+                task: broken
                 for task, kinds in open_.items()
-                if task.query_id in answers and (left := self._read(task, kinds, answers[task.query_id], attempt))
+                if task.query_id in answers and (broken := self._read(task, kinds, answers[task.query_id], attempt))
             }
 
     def _ask(
@@ -390,20 +389,22 @@ class SentenceWriter:
         open_: Mapping[RewritingTask, Mapping[Kind, Sequence[str]]],
         model: AskedModel,
         prompt: RewritingPrompt,
-        desk: QuestionClient,
-        times: int,
+        client: QuestionClient,
+        repeats: int,
     ) -> dict[str, RewritingReply]:
         spelled, thinking = self.rules.lexer.spelled, model.settings.thinking_tokens
         asks = {
             task.query_id: Ask(prompt.request(task, spelled, kinds, thinking), partial(read, list(kinds)))
             for task, kinds in open_.items()
         }
-        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, times)])[0]
+        return client.answers(
+            [Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, repeats)]
+        )[0]
 
     def _read(
         self, task: RewritingTask, kinds: Mapping[Kind, Sequence[str]], answer: RewritingReply, attempt: int
     ) -> dict[Kind, list[str]]:
-        """Take what keeps to the rules; return what is to be asked again, and why."""
+        """Accept the sentences of a reply that pass; return kind -> broken rules of those to ask for again."""
         if answer.status == "failed":
             self.draft.failed += 1
         if answer.status == "refused":
@@ -411,11 +412,11 @@ class SentenceWriter:
         if answer.status == "unparsed":
             self.draft.broken["reply"] += 1
             return {kind: ["reply"] for kind in kinds}
-        left = {kind: self._take(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()}
-        return {kind: rules for kind, rules in left.items() if rules}
+        broken_by_kind = {kind: self._take(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()}
+        return {kind: rules for kind, rules in broken_by_kind.items() if rules}
 
     def _take(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
-        """Take a sentence; return the rules that it breaks, if it cannot be taken."""
+        """Accept a sentence, or return the rules that it breaks; empty if accepted."""
         broken: list[str] = [*self.rules.broken(task, kind, text, self.taken)]
         if not broken and self.personal.new(text, task.query):
             broken = [PERSONAL]
@@ -426,9 +427,3 @@ class SentenceWriter:
         elif way == MODEL or broken == [PERSONAL]:
             self.draft.broken.update(broken)
         return broken
-
-    def _stand_in(self, open_: Mapping[RewritingTask, Mapping[Kind, Sequence[str]]]) -> None:
-        """Put the query in the place of sentences that nobody has written yet, so that the panel can be planned."""
-        self.draft.sentences += [
-            Sentence(task, kind, f"{task.query} ({kind})", "open") for task, kinds in open_.items() for kind in kinds
-        ]

@@ -1,4 +1,4 @@
-"""`curate tokens`: how many tokens the words of a collection cost each model, and what is cut."""
+"""`curate tokens`: tokens per word, unknown words and truncation of a collection, by model."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ Models = Annotated[
     typer.Option("--models", "-m", help="minilm, use, e5, a folder, or a model of the hub; separated by commas."),
 ]
 SHOWN = 5
-"""Terms per model that the terminal shows."""
+"""Number of terms per model in the terminal."""
 
 
 @reporting
@@ -39,23 +39,23 @@ def tokens(
     from curate.commands.tokens.report import TokenRequest, report
     from curate.view.progress import bars
 
-    named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
-    order = TokenRequest(folder, named, column, terms, limit, out, seed)
+    names = [name for option in [*(models or []), *(others or [])] for name in option.split(",") if name]
+    order = TokenRequest(folder, names, column, terms, limit, out, seed)
     with bars() as (progress, _):
-        found = report(order, progress)
-    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+        figures = report(order, progress)
+    answer(figures, _text(figures), as_json=as_json, warnings=figures["notes"])
 
 
-def _text(found: Mapping[str, Any]) -> Iterator[str]:
+def _text(figures: Mapping[str, Any]) -> Iterator[str]:
     from curate.commands.tokens import report as page
 
-    for part in found["parts"]:
-        yield page.head(part)
-        yield as_table(page.overview(part, found["lengths"]))
-        for model, rows in page.terms(part, SHOWN):
+    for collection in figures["parts"]:
+        yield page.head(collection)
+        yield as_table(page.overview(collection, figures["lengths"]))
+        for model, rows in page.terms(collection, SHOWN):
             yield f"split terms that cost most, {model}"
             yield as_table(rows)
         yield ""
-    yield from found["notes"]
-    if found["folder"]:
-        yield f"all figures: {found['folder']}/README.md"
+    yield from figures["notes"]
+    if figures["folder"]:
+        yield f"all figures: {figures['folder']}/README.md"

@@ -1,4 +1,4 @@
-"""Tables of tokenizers for people, in the terminal and in Markdown."""
+"""Report of tokenizers: read texts, tokenize them with every model, count and resample; tables of the figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,8 @@ from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW, Figure
 from curate.stats.tally import Floats
 from curate.system.files import write_json, write_text
-from curate.tables.readers import Problem, Table, layout
+from curate.tables.readers import Problem, Table
+from curate.tables.readers import folder as layout
 from curate.tables.readers.file import File, format_of
 from curate.tables.readers.items import LINE, NAMES, Names, item, wanted
 from curate.tables.readers.text_rows import shown_names
@@ -36,33 +37,33 @@ METHOD = (
 )
 
 
-def head(part: Figures) -> str:
-    """Return what was read, in a sentence."""
-    characters = f", {part['characters']:,} of them characters" if part["characters"] else ""
-    return f"{part['part']}: {part['texts']:,} texts, {part['units']:,} units{characters}"
+def head(figures: Figures) -> str:
+    """Return a sentence with the numbers of texts and units."""
+    characters = f", {figures['characters']:,} of them characters" if figures["characters"] else ""
+    return f"{figures['part']}: {figures['texts']:,} texts, {figures['units']:,} units{characters}"
 
 
-def overview(part: Figures, lengths: list[int]) -> list[dict[str, object]]:
-    """Return one row per model."""
+def overview(figures: Figures, lengths: list[int]) -> list[dict[str, object]]:
+    """Return the figures in percent, one row per model."""
     return [
         {
-            "model": each["model"],
-            f"tokens per {part['per']}": ranged(each["fertility"], 1, 3),
-            "split %": ranged(each["split"], 100, 1),
-            "unknown %": ranged(each["unknown"], 100, 2),
-            "ceiling %": ranged(each["ceiling"], 100, 1),
-            **{f"over {length} %": _share(each[f"over_{length}"]) for length in lengths},
-            "own length": each["own"],
-            "over it %": _share(each["over_own"]),
-            **({"tokens, to the first's": ranged(each["relative"], 1, 3)} if len(part["models"]) > 1 else {}),
+            "model": model["model"],
+            f"tokens per {figures['per']}": ranged(model["fertility"], 1, 3),
+            "split %": ranged(model["split"], 100, 1),
+            "unknown %": ranged(model["unknown"], 100, 2),
+            "ceiling %": ranged(model["ceiling"], 100, 1),
+            **{f"over {length} %": _share(model[f"over_{length}"]) for length in lengths},
+            "own length": model["own"],
+            "over it %": _share(model["over_own"]),
+            **({"tokens, to the first's": ranged(model["relative"], 1, 3)} if len(figures["models"]) > 1 else {}),
         }
-        for each in part["models"]
+        for model in figures["models"]
     ]
 
 
-def terms(part: Figures, count: int | None = None) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """Yield a model and its worst frequent terms, a row each."""
-    for each in part["models"]:
+def terms(figures: Figures, count: int | None = None) -> Iterator[tuple[str, list[dict[str, object]]]]:
+    """Yield (model, rows of its costliest frequent terms), without models that have none."""
+    for model in figures["models"]:
         rows = [
             {
                 "term": row["term"],
@@ -71,32 +72,32 @@ def terms(part: Figures, count: int | None = None) -> Iterator[tuple[str, list[d
                 "tokens each": f"{row['tokens']:.2f}",
                 "of what is lost": f"{100 * row['of_saved']:.2f} %",
             }
-            for row in each["terms"][:count]
+            for row in model["terms"][:count]
         ]
         if rows:
-            yield each["model"], rows
+            yield model["model"], rows
 
 
-def readme(found: Figures) -> str:
-    """Return the page that lies beside the figures."""
-    parts = [f"# Tokens of {found['place']}", METHOD]
-    for part in found["parts"]:
-        parts += [f"## {head(part)}", table(overview(part, found["lengths"]))]
-        for model, rows in terms(part):
-            parts += [f"### Split terms that cost most, {model}", table(rows)]
-    if found["notes"]:
-        parts += ["## To be known", "\n".join(f"- {note}" for note in found["notes"])]
-    return "\n\n".join(parts) + "\n"
+def readme(figures: Figures) -> str:
+    """Return the README.md of the output folder."""
+    sections = [f"# Tokens of {figures['place']}", METHOD]
+    for collection in figures["parts"]:
+        sections += [f"## {head(collection)}", table(overview(collection, figures["lengths"]))]
+        for model, rows in terms(collection):
+            sections += [f"### Split terms that cost most, {model}", table(rows)]
+    if figures["notes"]:
+        sections += ["## To be known", "\n".join(f"- {note}" for note in figures["notes"])]
+    return "\n\n".join(sections) + "\n"
 
 
 def _share(figure: Figures) -> str | None:
     return None if figure["value"] is None else f"{100 * figure['value']:.1f}"
 
 
-# Texts to count tokens of: a run's tables, a folder of queries and documents, an export, or one file.
+# Input: tables of a run, a folder of queries and documents, an export, or one file.
 
 BELOW = ("", "retrieval", "beir", "mteb/retrieval", "export/beir", "export/mteb/retrieval")
-"""Where in a folder its queries and documents may lie, first choice first."""
+"""Subfolders in which queries and documents are looked for, in this order."""
 TABLES: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 
@@ -110,39 +111,39 @@ class TextPart:
     names: Names = field(repr=False)
 
     def texts(self) -> Iterator[str]:
-        """Yield every text as an encoder reads it, title first; DataError at the first row that cannot be read."""
+        """Yield every text with its title, as for an encoder; DataError at the first row that cannot be read."""
         for file in self.files:
             for row in file.rows(wanted(self.names)):
-                found = item(row, self.names)
-                if isinstance(found, Problem):
-                    raise DataError(found.sentence(file.place))
-                yield records.shown(found.title, found.text)
+                record = item(row, self.names)
+                if isinstance(record, Problem):
+                    raise DataError(record.sentence(file.place))
+                yield records.shown(record.title, record.text)
 
 
-def parts(place: Path, column: str | None = None) -> list[TextPart]:
-    """Return the texts of a place, queries first; `column` names the one that holds a file's texts."""
-    if place.is_file():
-        return [_file(place, column)]
+def parts(path: Path, column: str | None = None) -> list[TextPart]:
+    """Return the texts of a path, queries first; `column` is the text column of a file."""
+    if path.is_file():
+        return [_file_texts(path, column)]
     if column is not None:
-        raise ConfigError(f"--column {column}: found the folder {place}, expected a file with it; leave it out")
-    if not place.is_dir():
-        raise DataError(f"{place}: no such file or folder, expected one with texts; check the path")
-    if is_run(place):
-        return _of_run(place)
+        raise ConfigError(f"--column {column}: found the folder {path}, expected a file with it; leave it out")
+    if not path.is_dir():
+        raise DataError(f"{path}: no such file or folder, expected one with texts; check the path")
+    if is_run(path):
+        return _of_run(path)
     for below in BELOW:
-        if found := _of_folder(place / below):
-            return found
-    held = ", ".join(path.name for path in layout.readable(place)[:10]) or "no table"
+        if of_folder := _of_folder(path / below):
+            return of_folder
+    file_names = ", ".join(file.name for file in layout.readable(path)[:10]) or "no table"
     raise DataError(
-        f"{place}: found {held}, expected a run folder, an export, or queries.jsonl or corpus.jsonl; give a single "
-        "file by its own path"
+        f"{path}: found {file_names}, expected a run folder, an export, or queries.jsonl or corpus.jsonl; give a "
+        "single file by its own path"
     )
 
 
 def _of_run(run: Path) -> list[TextPart]:
     names = {"queries": {"id": ("query_id",)}, "corpus": {"id": ("doc_id",), "title": ("title",)}}
     return [
-        TextPart(_called(table), role, [_opened(table_path(run, table), table)], names[table] | {"text": ("text",)})
+        TextPart(_plural(table), role, [_file_of(table_path(run, table), table)], names[table] | {"text": ("text",)})
         for table, role in TABLES.items()
     ]
 
@@ -150,17 +151,17 @@ def _of_run(run: Path) -> list[TextPart]:
 def _of_folder(folder: Path) -> list[TextPart]:
     if not folder.is_dir():
         return []
-    found = layout.find(folder, None)
+    tables = layout.find(folder, None)
     return [
-        TextPart(_called(table), role, [_opened(path, table) for path in found.of(table)], NAMES[table])
+        TextPart(_plural(table), role, [_file_of(path, table) for path in tables.of(table)], NAMES[table])
         for table, role in TABLES.items()
-        if found.of(table)
+        if tables.of(table)
     ]
 
 
-def _file(path: Path, column: str | None) -> TextPart:
-    """Return a file's texts: those of the column that is named, else of `text` or `query`, after `title`."""
-    file = _opened(path, "corpus")
+def _file_texts(path: Path, column: str | None) -> TextPart:
+    """Return the texts of a file: from `column`, else from `title` and `text` or `query`."""
+    file = _file_of(path, "corpus")
     texts = (column,) if column else (*NAMES["corpus"]["text"], "query")
     head = file.header()
     if head is not None and not any(name in head for name in texts):
@@ -172,38 +173,38 @@ def _file(path: Path, column: str | None) -> TextPart:
     return TextPart(path.name, "document", [file], {"id": (LINE,), **titles, "text": texts})
 
 
-def _opened(path: Path, table: Table) -> File:
+def _file_of(path: Path, table: Table) -> File:
     return File(path, format_of(path), table=table)
 
 
-def _called(table: Table) -> str:
+def _plural(table: Table) -> str:
     return "documents" if table == "corpus" else table
 
 
-# Report of tokenizers: read texts, cut them by every model's tokenizer, count, resample.
+# Figures: tokenize with every model, count, resample.
 
 BATCH = 500
 
 
 @dataclass(frozen=True)
 class TokenRequest:
-    """What a user wants to know of texts and tokenizers."""
+    """Inputs of a report."""
 
     place: Path
     models: Sequence[str]
     column: str | None = None
-    """Of a file: the column of its texts."""
+    """Text column of a file."""
     terms: int = 20
-    """Split terms that are listed per tokenizer."""
+    """Number of split terms listed per tokenizer."""
     limit: int | None = None
-    """Texts of each part that are read, the first ones; all without it."""
+    """Number of texts read of queries and of documents, the first ones; None for all."""
     out: Path | None = None
     seed: int = 0
 
 
 @dataclass
 class _Count:
-    """What one tokenizer makes of one part."""
+    """Counts of one tokenizer on the texts of one role."""
 
     model: str
     tokenizer: ModelTokenizer
@@ -212,7 +213,7 @@ class _Count:
 
 
 def report(order: TokenRequest, progress: Progress = quiet) -> dict[str, Any]:
-    """Return all figures as plain values, and write them where `out` says."""
+    """Return all figures, and write them into the folder `out` if given."""
     if order.out is not None:
         free_place(order.out, ["tokens.json"])
     names = list(dict.fromkeys(order.models))
@@ -220,42 +221,42 @@ def report(order: TokenRequest, progress: Progress = quiet) -> dict[str, Any]:
         raise ConfigError("tokens: found no model; name some with --models, such as --models use,e5")
     with waiting(progress, StepLabel("loading tokenizers")):
         models = {name: named(name) for name in names}
-    read = [_part(part, models, order, progress) for part in parts(order.place, order.column)]
-    found: dict[str, Any] = {
+    collections = [_collection_figures(texts, models, order, progress) for texts in parts(order.place, order.column)]
+    figures: dict[str, Any] = {
         "place": str(order.place),
         "lengths": list(LENGTHS),
-        "parts": read,
-        "notes": [note for each in read for note in _notes(each, order)],
+        "parts": collections,
+        "notes": [note for collection in collections for note in _notes(collection, order)],
     }
     if order.out is not None:
         order.out.mkdir(parents=True, exist_ok=True)
-        write_json(order.out / "tokens.json", found)
-        write_text(order.out / "README.md", readme(found))
-    return {**found, "folder": None if order.out is None else str(order.out)}
+        write_json(order.out / "tokens.json", figures)
+        write_text(order.out / "README.md", readme(figures))
+    return {**figures, "folder": None if order.out is None else str(order.out)}
 
 
-def _part(
-    part: TextPart, models: dict[str, dict[str, ModelTokenizer]], order: TokenRequest, progress: Progress
+def _collection_figures(
+    collection: TextPart, models: dict[str, dict[str, ModelTokenizer]], order: TokenRequest, progress: Progress
 ) -> dict[str, Json]:
-    counts = [_Count(name, sides[part.role], [], Terms()) for name, sides in models.items()]
-    units = characters = done = 0
-    label = StepLabel(f"cutting {part.name}", "texts")
-    kept = islice(_kept(part), order.limit)
-    while texts := list(islice(kept, BATCH)):
+    counts = [_Count(name, sides[collection.role], [], Terms()) for name, sides in models.items()]
+    units = characters = n_texts = 0
+    label = StepLabel(f"cutting {collection.name}", "texts")
+    remaining = islice((text for text in collection.texts() if text.strip()), order.limit)
+    while texts := list(islice(remaining, BATCH)):
         spans = [tokenizers.spans(text) for text in texts]
         units, characters = units + sum(map(len, spans)), characters + sum(span.characters for span in spans)
         for count in counts:
-            _count(count, texts, spans)
-        done += len(texts)
-        progress(label, done, done)
-    if not done:
-        raise DataError(f"{part.files[0].place}: found no text, expected one at least; check the file")
+            _add_texts(count, texts, spans)
+        n_texts += len(texts)
+        progress(label, n_texts, n_texts)
+    if not n_texts:
+        raise DataError(f"{collection.files[0].place}: found no text, expected one at least; check the file")
     sums: list[Floats] = [np.array(count.rows) for count in counts]
-    with waiting(progress, StepLabel(f"resampling {part.name}")):
+    with waiting(progress, StepLabel(f"resampling {collection.name}")):
         figures = tokenizers.figures(sums, order.seed)
     return {
-        "part": part.name,
-        "texts": done,
+        "part": collection.name,
+        "texts": n_texts,
         "units": units,
         "characters": characters,
         "per": "character" if 2 * characters > units else "word",
@@ -263,13 +264,9 @@ def _part(
     }
 
 
-def _kept(part: TextPart) -> Iterator[str]:
-    return (text for text in part.texts() if text.strip())
-
-
-def _count(count: _Count, texts: Sequence[str], spans: Sequence[tokenizers.UnitSpans]) -> None:
-    made = count.tokenizer.cut(texts, spans)
-    for text, units, pieces in zip(texts, spans, made, strict=True):
+def _add_texts(count: _Count, texts: Sequence[str], spans: Sequence[tokenizers.UnitSpans]) -> None:
+    pieces_by_text = count.tokenizer.cut(texts, spans)
+    for text, units, pieces in zip(texts, spans, pieces_by_text, strict=True):
         count.rows.append(tokenizers.row(units, pieces, count.tokenizer.own))
         if pieces.per_unit is not None:
             count.terms.add(text, units, pieces.per_unit)
@@ -288,19 +285,19 @@ def _row(count: _Count, figures: dict[str, Figure], terms: int) -> dict[str, Jso
                 "term": term,
                 "times": times,
                 "texts": texts,
-                "tokens": round(1 + beyond / times, 2),
-                "of_saved": round(beyond / saved, 6),
+                "tokens": round(1 + extra_tokens / times, 2),
+                "of_saved": round(extra_tokens / saved, 6),
             }
-            for term, times, texts, beyond in count.terms.worst(terms)
+            for term, times, texts, extra_tokens in count.terms.worst(terms)
         ],
     }
 
 
-def _notes(part: dict[str, Any], order: TokenRequest) -> Iterator[str]:
-    if part["texts"] < FEW:
-        yield f"{part['part']}: {part['texts']} texts, under {FEW}: these intervals are too narrow"
-    if part["texts"] == order.limit:
-        yield f"{part['part']}: the first {order.limit:,} texts alone (--limit)"
-    for each in part["models"]:
-        if each["how"] == "not told":
-            yield f"{part['part']}: {each['model']} tells how many tokens a text has, and not where they begin"
+def _notes(collection: dict[str, Any], order: TokenRequest) -> Iterator[str]:
+    if collection["texts"] < FEW:
+        yield f"{collection['part']}: {collection['texts']} texts, under {FEW}: these intervals are too narrow"
+    if collection["texts"] == order.limit:
+        yield f"{collection['part']}: the first {order.limit:,} texts alone (--limit)"
+    for model in collection["models"]:
+        if model["how"] == "not told":
+            yield f"{collection['part']}: {model['model']} tells how many tokens a text has, and not where they begin"

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from curate.commands.evaluate.item_scores import TOP, ndcg
-from curate.commands.train.splitting import DevQueries
-from curate.commands.train.triples import TrainTriples
+from curate.commands.train.triples import DevQueries, TrainTriples
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.exact_search import unit
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from curate.commands.train import TrainSettings, routers
+from curate.commands.train import TrainSettings, sides
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
 from curate.pipeline.stage import home
@@ -89,7 +89,7 @@ class TrainModels:
     def check(self) -> None:
         """Load the models once; ConfigError if one is not there, or does not fit the settings."""
         query = self.load(self.query)
-        if routers.is_router(query):
+        if sides.is_router(query):
             raise ConfigError(
                 f"--base {self.base}: found a Router on the hub, expected one in a folder; download it "
                 f"(hf download {self.base} --local-dir FOLDER) and give the folder"
@@ -114,13 +114,13 @@ class TrainModels:
     def _side(self, name: str, role: str) -> str:
         """Return the folder of one side of a Router, or the model itself."""
         own = Path(name).expanduser()
-        if (own / role / routers.MODULES).is_file():  # trained here
+        if (own / role / sides.MODULES).is_file():  # trained here
             return str(own / role)
-        if not routers.in_folder(own):
+        if not sides.in_folder(own):
             return name
         apart = home() / "sides" / DenseEncoder("router", Config(model=str(own))).revision
         if not apart.is_dir():
-            routers.write_apart(self.load(name), name, apart)
+            sides.write_apart(self.load(name), name, apart)
         return str(apart / role)
 
     def _adaptable(self, query: Foreign) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from curate.commands.train import TrainSettings, examples, grades
+from curate.commands.train import TrainSettings
+from curate.commands.train import triples as examples
+from curate.commands.train import triples as grades
 from curate.commands.train.dev import cut, dev_score, encoded
-from curate.commands.train.examples import Row
 from curate.commands.train.loading import TrainModels, prompts
-from curate.commands.train.splitting import DevQueries
-from curate.commands.train.triples import TrainTriples
+from curate.commands.train.triples import DevQueries, Row, TrainTriples
 from curate.core.protocols import Vectors
 
 Foreign = Any
@@ -96,7 +96,7 @@ class RecipeData:
         if self.settings.recipe == "pairs":
             examples.sources(self.triples, self.held.train)
         if self.settings.recipe == "soft":
-            grades.check(self.triples.place, len(self.triples.queries), self.triples.grades)
+            grades.check_grades(self.triples.place, len(self.triples.queries), self.triples.grades)
 
     def trainee(self) -> Trainee:
         """Return a model as it came, ready to be trained."""
@@ -178,7 +178,8 @@ def _whole(data: RecipeData) -> Trainee:
 
 
 def _text_loss(data: RecipeData, model: Foreign) -> Foreign:
-    from curate.commands.train import in_batch, soft
+    from curate.commands.train import losses as in_batch
+    from curate.commands.train import losses as soft
 
     settings = data.settings
     if settings.recipe == "soft":
@@ -215,7 +216,7 @@ def _matryoshka(settings: TrainSettings, model: Foreign, loss: Foreign) -> Forei
 
 
 def _adapted(data: RecipeData, model: Foreign) -> Foreign:
-    from curate.commands.train import weights
+    from curate.commands.train import sides as weights
 
     lora = data.settings.lora
     if lora.rank:
@@ -241,7 +242,7 @@ def _settled(data: RecipeData, trained: Foreign, name: str) -> Foreign:
 
 
 def _mixed(data: RecipeData, trained: Foreign, fresh: Foreign) -> Foreign:
-    from curate.commands.train import weights
+    from curate.commands.train import sides as weights
 
     return weights.settle(trained, fresh, data.settings.merge)
 

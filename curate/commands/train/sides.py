@@ -3,22 +3,18 @@
 A side is a plain sentence-transformers model that can be used alone; the Router holds both and picks by a text's role.
 """
 
-from collections.abc import Sequence
+import json
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import (
-    Dense,
-    InputModule,
-    Normalize,
-    Router,
-    StaticEmbedding,
-)
+from sentence_transformers.sentence_transformer.modules import Dense, InputModule, Normalize, Router, StaticEmbedding
 from tokenizers import Tokenizer
 
-from curate.core.errors import ConfigError
+from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Vectors
 
 Foreign = Any
@@ -123,3 +119,83 @@ def save_sides(query: Foreign, document: Foreign, folder: Path) -> None:
 
 def _map(width: int) -> Foreign:
     return Dense(width, width, bias=False, activation_function=torch.nn.Identity(), init_weight=torch.eye(width))
+
+
+# Weights of a trained model: adapters merged into them, and a mean with those it began with.
+
+
+def adapt(model: Foreign, rank: int, alpha: int, dropout: float, modules: tuple[str, ...]) -> None:
+    """Put low-rank adapters on a model's transformer; its own weights are frozen."""
+    from peft import LoraConfig
+
+    names = "all-linear" if modules == ("all-linear",) else list(modules)
+    model.add_adapter(
+        LoraConfig(task_type="FEATURE_EXTRACTION", r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=names)
+    )
+
+
+def plain_state(model: Foreign) -> dict[str, Foreign]:
+    """Return a model's weights under the names that it had before `adapt`, adapters merged into them."""
+    for module in model.modules():
+        if hasattr(module, "lora_A") and not module.merged:
+            module.merge()
+    return {
+        name.replace(".base_layer.", "."): each for name, each in model.state_dict().items() if ".lora_" not in name
+    }
+
+
+def mean_of_weights(base: Mapping[str, Foreign], trained: Mapping[str, Foreign], share: float) -> dict[str, Foreign]:
+    """Return `share` of the trained weights plus the rest of the base's; whole numbers are the trained ones."""
+    return {
+        name: (share * each + (1 - share) * base[name].to(each.device)) if each.is_floating_point() else each
+        for name, each in trained.items()
+    }
+
+
+def settle(trained: Foreign, fresh: Foreign, share: float) -> Foreign:
+    """Return the base `fresh` with the trained weights, or their mean with its own."""
+    fresh.load_state_dict(mean_of_weights(fresh.state_dict(), plain_state(trained), share))
+    return fresh
+
+
+# Routers of other makers, taken apart: each side becomes a plain model, which is trained or kept as any other.
+
+MODULES = "modules.json"
+SIDES = ("query", "document")
+
+
+def in_folder(folder: Path) -> bool:
+    """Return whether a folder holds a model whose first module is a Router."""
+    if not (folder / MODULES).is_file():
+        return False
+    try:
+        modules = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+        return str(modules[0]["type"]).rpartition(".")[2] == "Router"
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{folder / MODULES}: found no list of modules, expected that of a sentence-transformers model; save the "
+            "model again"
+        ) from error
+
+
+def is_router(model: Foreign) -> bool:
+    """Return whether a loaded model's first module is a Router."""
+    return hasattr(model[0], "sub_modules")
+
+
+def write_apart(model: Foreign, name: str, folder: Path) -> None:
+    """Write the sides of a Router as plain models below a folder; ConfigError if it has other routes."""
+    from sentence_transformers import SentenceTransformer
+
+    routes, rest = model[0].sub_modules, list(model)[1:]
+    if not set(SIDES) <= set(routes):
+        raise ConfigError(
+            f"--base {name}: found a Router with the routes {', '.join(routes)}, expected query and document; make one "
+            "with Router.for_query_document"
+        )
+    beside = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)
+    for role in SIDES:
+        plain = SentenceTransformer(modules=[*routes[role], *rest], prompts=dict(model.prompts), device="cpu")
+        plain.save_pretrained(str(beside / role), create_model_card=False)
+    beside.rename(folder)

@@ -11,8 +11,9 @@ from typing import Any
 
 from curate.commands.evaluate import tasks
 from curate.commands.evaluate.scoring import Scored
-from curate.commands.train import FEWEST_SEEDS, TrainSettings, card, scores, splitting, triples
+from curate.commands.train import FEWEST_SEEDS, TrainSettings, card, scores, triples
 from curate.commands.train import card as provenance
+from curate.commands.train import triples as splitting
 from curate.commands.train.fitting import FitOptions, Fitted, explained, fit
 from curate.commands.train.loading import TrainModels
 from curate.commands.train.recipes import RecipeData, Trainee

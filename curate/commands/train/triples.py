@@ -1,18 +1,59 @@
-"""Read triples to train on: what `curate train-set` wrote, or any table of queries, positives and negatives."""
+"""Scores of documents in a file of triples: read from a row, and refused where they cannot be soft targets."""
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from curate.commands.train import grades
+from curate.commands.train import DevSplit
 from curate.core.errors import DataError
+from curate.core.sampling import shuffled
 from curate.system.files import sha256
 from curate.tables.readers import Problem
+from curate.tables.readers.encoding import ending
 from curate.tables.readers.file import ENDINGS, File, format_of
-from curate.tables.readers.packed import ending
+
+FEWEST = 3
+"""Different scores; two of them say no more than positive and negative do."""
+
+
+def grades_in_row(place: str, row: Mapping[str, Any], column: str, count: int) -> list[float]:
+    """Return the scores of the documents in a column; DataError if they are not as many numbers, 0 or more."""
+    name = f"{column}_scores"
+    value = row.get(name)
+    if isinstance(value, str):
+        with suppress(json.JSONDecodeError):  # the sentence below shows what was found
+            value = json.loads(value)
+    found = value if isinstance(value, list) else [] if value is None else [value]
+    right = all(isinstance(each, int | float) and math.isfinite(each) and each >= 0 for each in found)
+    if len(found) != count or not right:
+        raise DataError(
+            f"{place}: found {value!r} in {name}, expected a number of 0 or more per document of {column} ({count}); "
+            "`curate train-set` writes them, or take recipe contrastive, which needs none"
+        )
+    return [float(each) for each in found]
+
+
+def check_grades(place: Path, queries: int, found: Mapping[tuple[int, int], float]) -> None:
+    """Raise DataError if the scores of all queries say nothing that positives and negatives do not say."""
+    different = sorted({*found.values()})
+    if len(different) < FEWEST:
+        raise DataError(
+            f"{place}: the scores have {len(different)} different values ({', '.join(map(str, different))}), expected "
+            f"{FEWEST} or more: fewer are no graded targets; take recipe contrastive"
+        )
+    if none := queries - len({query for (query, _), score in found.items() if score > 0}):
+        raise DataError(
+            f"{place}: {none:,} of {queries:,} queries have no document with a score above 0, expected one per query; "
+            "drop those queries"
+        )
+
+
+# Read triples to train on: what `curate train-set` wrote, or any table of queries, positives and negatives.
 
 LISTS = "triples.jsonl"
 QUERY = ("query", "anchor", "question", "sentence1")
@@ -134,7 +175,7 @@ class _Collected:
             self.sources.setdefault((number, self.documents[text]), _text(row.get("source")))
         for column in (positive_column, *negative_columns) if self.graded else ():
             texts = list(_texts(row.get(column)))
-            for text, score in zip(texts, grades.in_row(f"{self.path}:{line}", row, column, len(texts)), strict=True):
+            for text, score in zip(texts, grades_in_row(f"{self.path}:{line}", row, column, len(texts)), strict=True):
                 pair = number, self.documents[text]
                 self.grades[pair] = max(score, self.grades.get(pair, score))
 
@@ -193,3 +234,162 @@ def _texts(value: object) -> Iterator[str]:
     for each in value if isinstance(value, Sequence) and not isinstance(value, str) else [value]:
         if text := _text(each):
             yield text
+
+
+# Hold back training queries to choose the best step: groups stay whole, so that no dev document was trained on.
+
+
+@dataclass(frozen=True)
+class DevQueries:
+    """Numbers of queries that train, and of those that choose the step."""
+
+    train: Sequence[int]
+    dev: Sequence[int]
+    documents: Sequence[int]
+    """Documents that dev queries search: their positives and negatives first."""
+
+
+def grouped(triples: TrainTriples) -> list[list[int]]:
+    """Return the queries that share a positive or a `group`, directly or through others; in order."""
+    parent = list(range(len(triples.queries)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
+
+    first: dict[object, int] = {}
+    for query, positives in enumerate(triples.positives):
+        named = [triples.groups[query]] if triples.groups[query] else []
+        for key in (*positives, *named):
+            parent[root(query)] = root(first.setdefault(key, query))
+    found: dict[int, list[int]] = {}
+    for query in range(len(parent)):
+        found.setdefault(root(query), []).append(query)
+    return list(found.values())
+
+
+def held_back(triples: TrainTriples, settings: DevSplit, seed: int) -> DevQueries:
+    """Return the dev queries, drawn by seed until the share is reached; DataError if groups leave nothing to train."""
+    groups = grouped(triples)
+    wanted = max(settings.share * len(triples.queries), 2)
+    dev: list[int] = []
+    for group in shuffled(groups, seed, "dev"):
+        if len(dev) >= wanted:
+            break
+        if len(dev) + len(group) <= max(2 * wanted, wanted + 2):  # a group of most queries cannot be held back
+            dev += group
+    train = sorted({*range(len(triples.queries))} - {*dev})
+    if not dev or len(train) < 2:
+        raise DataError(
+            f"{triples.place}: {len(triples.queries):,} queries are {len(groups):,} groups that share positives, too "
+            "few to hold some back; give more queries, or queries with documents of their own"
+        )
+    return DevQueries(train, sorted(dev), _searched(triples, dev, settings.documents, seed))
+
+
+def _searched(triples: TrainTriples, dev: Sequence[int], number: int, seed: int) -> list[int]:
+    own = {doc for query in dev for doc in (*triples.positives[query], *triples.negatives[query])}
+    others = [doc for doc in range(len(triples.documents)) if doc not in own]
+    more = shuffled(others, seed, "dev documents")[: max(number - len(own), 0)]
+    return sorted(own | {*more})
+
+
+# Examples of a training: a row per query and positive, with negatives, as the trainer's losses take them.
+
+Row = dict[str, Any]
+
+
+def numbers(triples: TrainTriples, queries: Sequence[int], negatives: int) -> list[tuple[int, list[int]]]:
+    """Return (query, [positive, negatives...]) per query and positive.
+
+    Several positives of one query take turns in its list of negatives, so that more of it is used.
+    """
+    found = []
+    for query in queries:
+        wrong = list(triples.negatives[query])
+        for place, positive in enumerate(triples.positives[query]):
+            start = place * negatives % len(wrong) if wrong else 0
+            found.append((query, [positive, *(wrong[start:] + wrong[:start])[:negatives]]))
+    return found
+
+
+def spared(triples: TrainTriples) -> dict[int, list[int]]:
+    """Return, per positive, the documents that are relevant to a query of it: none of them is its negative."""
+    found: dict[int, set[int]] = {}
+    for positives in triples.positives:
+        for positive in positives:
+            found.setdefault(positive, set()).update(positives)
+    return {each: sorted(others - {each}) for each, others in found.items() if len(others) > 1}
+
+
+def kept_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, none: int) -> list[Row]:
+    """Return rows of a query and the numbers of its documents, whose vectors are kept."""
+    return [
+        {"anchor": triples.queries[query], "label": _filled(documents, negatives + 1, none)}
+        for query, documents in numbers(triples, queries, negatives)
+    ]
+
+
+def text_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, none: int) -> list[Row]:
+    """Return rows of a query and the texts of its documents; a row with too few negatives repeats its positive.
+
+    What only fills up has the number `none` in `label`, and counts for nothing.
+    """
+    return [
+        _text_row(triples, query, documents, negatives) | {"label": _filled(documents, negatives + 1, none)}
+        for query, documents in numbers(triples, queries, negatives)
+    ]
+
+
+def graded_rows(triples: TrainTriples, queries: Sequence[int], negatives: int, none: int) -> list[Row]:
+    """Return a row per query with its documents, best first, spread over their scores where they are too many.
+
+    `label` begins with the query's number.
+    """
+    rows = []
+    for query in queries:
+        known = [*triples.positives[query], *triples.negatives[query]]
+        known.sort(key=lambda each, query=query: -triples.grades[query, each])  # type: ignore[misc]
+        size = min(negatives + 1, len(known))
+        chosen = [known[at * (len(known) - 1) // max(size - 1, 1)] for at in range(size)]
+        label = [query, *_filled(chosen, negatives + 1, none)]
+        rows.append(_text_row(triples, query, chosen, negatives) | {"label": label})
+    return rows
+
+
+def sources(triples: TrainTriples, queries: Sequence[int]) -> list[str]:
+    """Return the source of every pair, in the order of rows; DataError where batches of one source make no sense."""
+    found = [triples.sources[query, documents[0]] for query, documents in numbers(triples, queries, 0)]
+    counts = Counter(found)
+    remedy = "give a column `source`, or take recipe contrastive"
+    if bare := counts[""]:
+        raise DataError(f"{triples.place}: {bare:,} pairs have no source, expected one per pair; {remedy}")
+    if len(counts) < 2:
+        raise DataError(
+            f"{triples.place}: all pairs are of source {found[0]!r}, expected two sources or more; {remedy}"
+        )
+    if single := [name for name, count in counts.items() if count < 2]:
+        raise DataError(
+            f"{triples.place}: source {single[0]!r} has a single pair to train on, expected two or more, which are "
+            "negatives of each other; drop it, or give it the name of a source that is alike"
+        )
+    return found
+
+
+def own_rows(triples: TrainTriples, queries: Sequence[int]) -> list[Row]:
+    """Return every text of the training queries once, with its number among queries and documents."""
+    used = sorted({each for query in queries for each in (*triples.positives[query], *triples.negatives[query])})
+    asked = [{"anchor": triples.queries[query], "label": len(triples.documents) + query} for query in queries]
+    return [*asked, *({"anchor": triples.documents[each], "label": each} for each in used)]
+
+
+def _text_row(triples: TrainTriples, query: int, documents: Sequence[int], negatives: int) -> Row:
+    row: Row = {"anchor": triples.queries[query], "positive": triples.documents[documents[0]]}
+    filled = _filled(documents, negatives + 1, documents[0])[1:]
+    return row | {f"negative_{at}": triples.documents[number] for at, number in enumerate(filled, start=1)}
+
+
+def _filled(documents: Sequence[int], size: int, none: int) -> list[int]:
+    return [*documents, *[none] * (size - len(documents))]

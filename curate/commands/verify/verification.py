@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from curate.commands.verify import readmes, triples
+from curate.commands.verify import readmes
+from curate.commands.verify import readmes as triples
 from curate.core.config import text_digest
 from curate.core.errors import DataError, UserError
 from curate.core.records import shown
@@ -154,7 +155,7 @@ def _labels(
         found.labels += table.height if labels != RETRIEVAL_QUERIES else 0
     _of_kinds(found, written, body, votes.ledger)
     if written.triples is not None:
-        wrong, unchecked = triples.compared(found.folder, body, written, written.triples, derived.verdicts)
+        wrong, unchecked = triples.compare_triples(found.folder, body, written, written.triples, derived.verdicts)
         found.differences += wrong
         found.unchecked += unchecked
         found.labels += written.triples.height
@@ -162,7 +163,7 @@ def _labels(
         rerank = made["rerank"]
         if chosen.height and rerank["draw"] == "by_rank":
             found.unchecked.append("which negatives a reranker is given, for no export holds their place in the pool")
-        wrong, unchecked = readmes.compared(
+        wrong, unchecked = readmes.compare_readmes(
             found.folder, body, written, texts.documents, derived.verdicts, chosen, grades
         )
         found.differences += wrong

@@ -30,7 +30,7 @@ from curate.review import forms as guide
 from curate.review.web.guard import HEADERS, Guard, proven
 from curate.system import resources
 from curate.system.resources import template
-from curate.view import grade_colours
+from curate.view import charts
 
 SHORTEST = 2
 """Minimum characters of a match: single Chinese characters occur in every passage."""
@@ -207,7 +207,7 @@ class Pages:
 
     def __init__(self, review: Desk) -> None:
         self.desk, self.form = review, review.sample.form
-        self.classes = grade_colours.classes(review.sample.scale)
+        self.classes = charts.classes(review.sample.scale)
         self.render = _renderer(review)
         self._one_at_a_time = RLock()
 
@@ -226,7 +226,7 @@ class Pages:
 
     def colours(self, _request: Request) -> Response:
         """Return the colours of the grades, of which the style sheet of the report has the five."""
-        return Response(grade_colours.styles(self.desk.sample.scale), media_type="text/css")
+        return Response(charts.styles(self.desk.sample.scale), media_type="text/css")
 
     async def resume(self, request: Request) -> Response:
         """Redirect to the first row without an answer, or show that there is none; a form withdraws an answer."""
@@ -343,8 +343,7 @@ def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
     """Return a function from a page's name and values to HTML, in the words of the sample's language."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    form, words_of = review.sample.form, parse_yaml(resources.template("review/web/templates/words.yaml"))
-    assert isinstance(words_of, dict)
+    form = review.sample.form
     environment = Environment(
         loader=FunctionLoader(lambda name: resources.template(f"review/web/templates/{name}")),
         autoescape=True,
@@ -352,7 +351,7 @@ def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    words: Any = words_of.get(form.language, words_of["en"])
+    words: Any = resources.words("review/web/templates/words.yaml", form.language)
     environment.globals.update(
         form=form,
         words={**words, **words["items"]} if form.question else words,

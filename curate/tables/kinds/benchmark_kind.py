@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.core.kind_tables import Columns
 from curate.core.protocols import Benchmark
 from curate.core.records import TABLES, Document
 from curate.core.sampling import generator
 from curate.ledger import Ledger
-from curate.system.resources import template
+from curate.system import resources
 
 SHOWN = 3
 """Number of example ids in a sentence."""
@@ -296,5 +296,10 @@ WORDS = "tables/kinds/words.yaml"
 
 def of(language: str) -> dict[str, Any]:
     """Return the words of a language; the English ones where it has none."""
-    words_of: dict[str, dict[str, Any]] = parse_yaml(template(WORDS))
-    return words_of.get(language.partition("-")[0], words_of["en"])
+    words: dict[str, Any] = resources.words(WORDS, language)
+    return words
+
+
+def translated(word: str) -> dict[str, Any]:
+    """Return language -> text of one of the words, for every language with words."""
+    return {language: words[word] for language, words in resources.translations(WORDS).items()}

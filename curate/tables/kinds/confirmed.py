@@ -17,7 +17,7 @@ def of_pairs(table: pl.DataFrame) -> ReviewItems:
     """Return the pairs of a table with the label 1 for the same meaning; a stratum per split and kind."""
     label = pl.when(pl.col("label") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
     stratum = pl.concat_str("split", "kind", separator=", ")
-    words_of = {language: benchmark_kind.of(language)["same"] for language in ("en", "zh")}
+    words_of = benchmark_kind.translated("same")
     return ReviewItems(
         table.select(item_id="pair_id", text1="sentence1", text2="sentence2", label=label, stratum=stratum),
         ("yes", "no"),

@@ -1,13 +1,20 @@
-"""Gradients: items of one source, scored by how much of each is right; edits and mixes are separate tasks."""
+"""Gradients: items of one source, scored by how much of each is right; edits and mixes are separate tasks.
+
+Mixes after integrity gradients (Soffer et al.): of a pair (source X, destination) the first 100, 75, 50 or 25 % of the
+source are kept and completed with the end of another source Z; at level 0 the source is complete and the destination is
+that of another pair Y. Z and Y depend only on the texts, so that `curate verify` can derive every level again.
+"""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
+from curate.core.sampling import shuffled
 from curate.ledger import Ledger
 from curate.system.files import frame
 from curate.tables.kinds import benchmark_kind as words
@@ -26,7 +33,72 @@ from curate.tables.kinds.benchmark_kind import (
     sentence,
 )
 from curate.tables.kinds.confirmed import PublishedItem, otherwise
-from curate.tables.kinds.mixing import FEWEST, LEVELS, MIX, MixPair, level, partners, rows
+
+MIX = "mix"
+FEWEST = 3
+"""Minimum number of pairs: X, and different pairs Y and Z."""
+LEVELS = (0, 25, 50, 75, 100)
+_SEED = 0
+"""Fixed, so that the order depends on the texts and not on the run's seed."""
+
+
+@dataclass(frozen=True)
+class MixPair:
+    """A source and its destination."""
+
+    source: str
+    destination: str
+    query_id: str
+    source_id: str
+
+
+def mixed(text: str, other: str, share: float) -> str:
+    """Return the first `share` of a text and the last 1 - `share` of another, in code points."""
+    return text[: round(share * len(text))] + other[round(share * len(other)) :]
+
+
+def successors(order: Sequence[str]) -> dict[str, str]:
+    """Return name -> next name in a cyclic order."""
+    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
+
+
+def partners(pairs: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return name -> Z and name -> Y of all pairs (name -> source, destination)."""
+    order = sorted(pairs, key=lambda name: pairs[name])
+    texts = [list(pairs[name]) for name in order]
+    z, y = (shuffled(order, _SEED, "gradient", purpose, texts) for purpose in ("Z", "Y"))
+    return successors(z), successors(y)
+
+
+def level(
+    name: str, share: int, pairs: Mapping[str, tuple[str, str]], z: Mapping[str, str], y: Mapping[str, str]
+) -> tuple[str, str, str | None]:
+    """Return source, destination and the other pair of a level of the pair `name`: None at the highest."""
+    source, destination = pairs[name]
+    if share == LEVELS[0]:
+        return source, pairs[y[name]][1], y[name]
+    if share == LEVELS[-1]:
+        return source, destination, None
+    return mixed(source, pairs[z[name]][0], share / 100), destination, z[name]
+
+
+def mix_rows(pairs: Mapping[str, MixPair]) -> list[dict[str, object]]:
+    """Return the rows of all levels of all pairs."""
+    if not pairs:
+        return []
+    texts = {name: (pair.source, pair.destination) for name, pair in pairs.items()}
+    z, y = partners(texts)
+    records: list[dict[str, object]] = []
+    for name, pair in pairs.items():
+        for share in LEVELS:
+            source, destination, alternate = level(name, share, texts, z, y)
+            row = {"item_id": f"{name}-{share}", "kind": MIX, "variant": MIX, "level": share, "source": source}
+            row |= {"destination": destination, "query_id": pair.query_id or None, "source_id": pair.source_id}
+            records.append({**row, "alternate_id": alternate, "pair_id": name, "verdict": "unconfirmed", "votes": []})
+    return records
+
+
+# Gradients: items of one source, scored by how much of each is right.
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,10 +115,6 @@ _NAMED = {
 }
 """Columns of an export -> those of the stage's table."""
 _SAME, _CHANGED = "same", "different"
-_QUESTION = {
-    "zh": "这两句话需要同一个回答（same），还是不同的回答（different）？",
-    "en": "Do these two texts need the same answer, or different ones?",
-}
 
 
 def _mteb(highest: int) -> MtebClass:
@@ -66,7 +134,7 @@ class _Gradient(BenchmarkKind):
     default = "items"
     items = ("items",)
     card = "tables/kinds/gradient.md.j2"
-    scorer = "curate.commands.evaluate.scorers_pairs:LevelScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:LevelScorer"
     stage = "gradient"
     table = "gradients"
     part = True
@@ -149,7 +217,7 @@ class GradientEdit(_Gradient):
     title = "meaning under edits"
     mteb = _mteb(1)
     made = "edit"
-    scorer = "curate.commands.evaluate.scorers_gradients:EditScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:EditScorer"
     section = "tables/kinds/gradient_section.html.j2"
     section_words = "tables/kinds/gradient.yaml"
 
@@ -166,7 +234,7 @@ class GradientEdit(_Gradient):
             label=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise(pl.lit(_CHANGED)),
             stratum=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise("variant"),
         )
-        return ReviewItems(rows, (_SAME, _CHANGED), _QUESTION)
+        return ReviewItems(rows, (_SAME, _CHANGED), words.translated("counterpart"))
 
     def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
         sources = table.group_by("pair_id").agg(pl.col("source").n_unique())
@@ -204,7 +272,7 @@ class GradientMix(_Gradient):
         originals = table.filter(is_mix, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
         columns = originals.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
         pairs = {name: MixPair(*values) for name, *values in columns.iter_rows()}
-        mixes = frame(self.table, rows(pairs) if len(pairs) >= FEWEST else ())
+        mixes = frame(self.table, mix_rows(pairs) if len(pairs) >= FEWEST else ())
         return pl.concat([table.filter(~is_mix), mixes]).sort("kind", "pair_id", "level", "item_id")
 
     def _differences(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:

@@ -165,7 +165,7 @@ class OfClasses(BenchmarkKind):
             return None
         stratum = pl.concat_str("label", "verdict", separator=", ")
         rows = table.select("item_id", text1="text", text2=pl.lit(None, pl.String), label="label", stratum=stratum)
-        question = {language: words.of(language)["which"] for language in ("en", "zh")}
+        question = words.translated("which")
         return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), question)
 
     def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
@@ -224,7 +224,7 @@ class Classification(OfClasses):
     title = "classification"
     mteb = _TASK
     splits = (TEST, "train")
-    scorer = "curate.commands.evaluate.scorers_labels:ClassificationScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:ClassificationScorer"
     section = "tables/kinds/labelled_section.html.j2"
     section_words = "tables/kinds/labelled.yaml"
 
@@ -267,7 +267,7 @@ class Clustering(OfClasses):
         {"max_fraction_of_documents_to_embed": None, "max_document_to_embed": MOST},
     )
     shown, labelled = "sentences", "labels"
-    scorer = "curate.commands.evaluate.scorers_labels:ClusteringScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:ClusteringScorer"
 
     def attributes(self, benchmark: Benchmark) -> Mapping[str, Json]:
         """Return what mteb embeds: everything, and as many texts in each draw, with replacement, as there are."""

@@ -58,7 +58,7 @@ class Paraphrase(BenchmarkKind):
     default = "pairs"
     items = ("pairs",)
     card = "tables/kinds/paraphrase.md.j2"
-    scorer = "curate.commands.evaluate.scorers_pairs:PairClassificationScorer"
+    scorer = "curate.commands.evaluate.scorers_by_type:PairClassificationScorer"
     circular = ("retriever", "judge", "generator")
     stage = "paraphrase"
     table = "paraphrases"

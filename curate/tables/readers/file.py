@@ -1,20 +1,70 @@
-"""One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line."""
+"""Marks of queries that a model wrote, kept in a separate table of an export because no format has a field for them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from curate.core.config import digest
 from curate.core.errors import ConfigError, DataError
-from curate.system.files import sha256
-from curate.tables.readers import Problem, Row, Table, packed, text_rows, trec, written_marks
+from curate.system.files import read_table, sha256
+from curate.tables.readers import Problem, Row, Table, text_rows
+from curate.tables.readers import encoding as packed
 from curate.tables.readers import text_rows as delimiter
-from curate.tables.readers.encoding import Encoding, detect
+from curate.tables.readers.encoding import Encoding, detect, lines, opened
 from curate.tables.readers.excel import Worksheet
+from curate.tables.readers.items import NAMES, integer_form, reached
 from curate.tables.readers.parquet import Columnar
-from curate.tables.readers.text_rows import Dialect
+from curate.tables.readers.text_rows import FIX, Dialect, each
+
+MARKS = "sources.parquet"
+_MANIFEST = "MANIFEST.json"
+
+
+def beside(queries: Path) -> Path | None:
+    """Return the export that a file of queries lies in, if the export has a table of marks."""
+    folders = (queries.parent, queries.parent.parent)  # of BEIR, of a task of MTEB
+    return next((folder for folder in folders if (folder / _MANIFEST).is_file() and (folder / MARKS).is_file()), None)
+
+
+def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Problem]:
+    """Yield queries with their mark in the column `source`, where the export has one."""
+    marks = dict(read_table(export, Path(MARKS).stem).select("query_id", "source").iter_rows())
+    for row in rows:
+        cells = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
+        mark = next((marks[query_id] for values in cells for query_id in values if query_id in marks), None)
+        yield replace(row, values={**row.values, "source": mark}) if mark and isinstance(row, Row) else row
+
+
+# Qrels as TREC writes them: query, iteration, document and grade, with white space between and without a header.
+
+COLUMNS = ("query-id", "iteration", "corpus-id", "score")
+_BLANK = 100
+
+
+def is_qrels(path: Path, encoding: Encoding) -> bool:
+    """Return whether the first line is one of TREC qrels: four words, the last a whole number, also as `1.0`."""
+    with opened(path) as stream:
+        words = ((line.text or "").split() for line in islice(lines(stream, encoding), _BLANK))
+        first = next(filter(None, words), [])
+    return len(first) == len(COLUMNS) and integer_form(first[-1].lstrip("+-")).isdecimal()
+
+
+def qrels_rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Yield the lines that are not blank."""
+
+    def converted(number: int, text: str, position: int) -> Row | Problem:
+        words = text.split()
+        if len(words) == len(COLUMNS):
+            return Row(number, dict(zip(COLUMNS, words, strict=True)), position)
+        return Problem(number, f"{len(words)} words", "four as in TREC qrels: query 0 document grade", FIX)
+
+    return each(path, encoding, converted)
+
+
+# One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line.
 
 Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"]
 ENDINGS: dict[str, Format] = {
@@ -45,7 +95,7 @@ def format_of(path: Path) -> Format:
         save_as = f"save it as {_SAVED[ending]}, or " if ending in _SAVED else ""
         raise ConfigError(
             f"{path}: found the ending {f'{ending}{packing}' or 'none'!r}, expected one of {', '.join(ENDINGS)}, "
-            f"those of text also with {', '.join(packed.CODECS)}; {save_as}"
+            f"those of text also with {', '.join(packed.COMPRESSIONS)}; {save_as}"
             "name the format with ingest.queries.format, ingest.corpus.format or ingest.qrels.format"
         )
     return format_
@@ -85,7 +135,7 @@ class File:
     def kind(self) -> Format:
         """Return the format, TREC's where qrels have no header though their ending is that of text."""
         plain = self.table == "qrels" and self.format in ("tsv", "txt") and self.has_header and not self.delimiter
-        return "trec" if plain and trec.is_qrels(self.path, self.text_encoding) else self.format
+        return "trec" if plain and is_qrels(self.path, self.text_encoding) else self.format
 
     @cached_property
     def text_encoding(self) -> Encoding:
@@ -111,7 +161,7 @@ class File:
 
     @property
     def _export(self) -> Path | None:
-        return written_marks.beside(self.path) if self.table == "queries" else None
+        return beside(self.path) if self.table == "queries" else None
 
     def size(self) -> int:
         """Return the bytes of a text file, or the rows of a Parquet, Arrow or Excel file."""
@@ -129,7 +179,7 @@ class File:
             case "txt":
                 return [text_rows.COLUMN]
             case "trec":
-                return [*trec.COLUMNS]
+                return [*COLUMNS]
             case "xlsx":
                 return self.workbook.columns()
             case _:
@@ -139,7 +189,7 @@ class File:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
         rows = self._columnar.rows(wanted) if self._columnar else self._rows()
         if self._export:
-            rows = written_marks.marked(rows, self._export)
+            rows = marked(rows, self._export)
         if not self.part:
             return rows
         return (replace(row, part=self.part) if isinstance(row, Row) else row for row in rows)
@@ -152,7 +202,7 @@ class File:
             case "txt":
                 return text_rows.plain(self.path, self.text_encoding)
             case "trec":
-                return trec.rows(self.path, self.text_encoding)
+                return qrels_rows(self.path, self.text_encoding)
             case "xlsx":
                 return self.workbook.rows()
             case _:
@@ -163,7 +213,7 @@ class File:
         try:
             state = self.path.stat()
             content = _digest(self.path, state.st_size, state.st_mtime_ns)
-            return digest([content, sha256(self._export / written_marks.FILE)]) if self._export else content
+            return digest([content, sha256(self._export / MARKS)]) if self._export else content
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read ({error.strerror}); check the path and its rights") from error
 

@@ -1,5 +1,7 @@
 """Guess from a file's first rows which columns hold ids, titles and texts; people check it in the pipeline file."""
 
+import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,7 +13,16 @@ from curate.system.resources import data_file
 from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
-from curate.tables.readers.names import plain as plain_name
+
+_BETWEEN = re.compile(r"[-_.\s\ufeff\u200b]")
+
+
+def plain_name(name: str) -> str:
+    """Return a name without case, width, white space, byte order mark and `-`, `_`, `.` between its words."""
+    return _BETWEEN.sub("", unicodedata.normalize("NFKC", name)).casefold()
+
+
+# Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
 
 LOOKED = 200
 """Number of first rows that are read."""

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
-from curate.tables.readers import Problem, Row, Source, Table, packed
+from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers import encoding as packed
 from curate.tables.readers.file import BINARY, File
 from curate.tables.readers.guess import SHORT, TABULAR, Guess, first_columns, guess, has_known_name
 from curate.tables.readers.items import LINE, Item, Names, as_id, item, pair, reached, shown, wanted

@@ -12,7 +12,7 @@ from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.system import hub
 from curate.system.extras import needed
 from curate.tables.readers import TABLES, Row, Source, Table
-from curate.tables.readers.splits import DEFAULT_SPLIT, choose
+from curate.tables.readers.folder import DEFAULT_SPLIT, choose_split
 
 PREFIX = "irds:"
 _KINDS: Mapping[Table, str] = {"queries": "queries", "corpus": "docs", "qrels": "qrels"}
@@ -154,7 +154,7 @@ class TaskTable:
 
     @cached_property
     def _split(self) -> str:
-        return choose(self.task.eval_splits, self.split, self.name) or DEFAULT_SPLIT
+        return choose_split(self.task.eval_splits, self.split, self.name) or DEFAULT_SPLIT
 
     @cached_property
     def _data(self) -> Mapping[str, Any]:

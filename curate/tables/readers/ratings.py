@@ -19,9 +19,9 @@ from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
 from curate.stats.tally import Ints
 from curate.system.resources import data_file
-from curate.tables.readers import Problem, packed
+from curate.tables.readers import Problem, encoding
 from curate.tables.readers.file import BINARY, ENDINGS, File
-from curate.tables.readers.names import plain
+from curate.tables.readers.guess import plain_name as plain
 from curate.tables.readers.text_rows import named
 
 FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")
@@ -31,7 +31,7 @@ _FIRST = 200
 
 def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
     """Return a file of ratings; the delimiter is detected if None."""
-    ending, packing = packed.ending(path)
+    ending, packing = encoding.ending(path)
     format_of_file = ENDINGS.get(ending)
     if format_of_file not in FORMATS or (packing and format_of_file in BINARY):
         endings = ", ".join(ending for ending, format_ in ENDINGS.items() if format_ in FORMATS)

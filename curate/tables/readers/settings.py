@@ -11,8 +11,11 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, DataError
+from curate.core.languages import base_language
 from curate.system import resources
-from curate.tables.readers import TABLES, Source, Table, layout, public_datasets, shards
+from curate.tables.readers import TABLES, Source, Table, public_datasets
+from curate.tables.readers import folder as layout
+from curate.tables.readers import folder as shards
 from curate.tables.readers import text_rows as delimiter
 from curate.tables.readers.file import File, Format, format_of
 from curate.tables.readers.items import NAMES, Item, Names, check_header, item, wanted
@@ -218,7 +221,7 @@ def files_of(config: Input, table: Table) -> Sources:
     notes: list[str] = []
     for path in (Path(text).expanduser() for text in section.path):
         if path.is_dir():
-            shard_paths, shard_notes = shards.files(path, table, config.split)
+            shard_paths, shard_notes = shards.shards_of(path, table, config.split)
             paths, notes = paths + shard_paths, notes + shard_notes
         elif path.is_file():
             paths.append(path)
@@ -279,17 +282,12 @@ class Spoken:
 
     def fits(self, language: str) -> bool:
         """Return whether a tag such as zh or zh-CN is the language of the texts, or of one of their two tables."""
-        return base(language) in {self.language, *self.tables.values()}
+        return base_language(language) in {self.language, *self.tables.values()}
 
     def __str__(self) -> str:
         """Return the language, with those of the tables if they differ."""
         by_table = ", ".join(f"{table} {language}" for table, language in self.tables.items())
         return self.language if len(set(self.tables.values())) < 2 else f"{self.language} ({by_table})"
-
-
-def base(language: str) -> str:
-    """Return a tag without region and script: zh of zh-CN."""
-    return language.partition("-")[0]
 
 
 def language(texts: Iterable[str]) -> str:

@@ -19,8 +19,7 @@ from typing import Literal
 from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.tables.readers import Problem, Row
-from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines
-from curate.tables.readers.packed import opened
+from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines, opened
 
 CANDIDATES = (",", ";", "\t", "|")
 LOOKED = 200

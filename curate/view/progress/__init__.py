@@ -8,7 +8,7 @@ from typing import Protocol
 from curate.core.protocols import PaidProgress
 from curate.system import interrupts
 from curate.view import output_mode
-from curate.view.progress.board import Clock, ShownStep, StepBoard
+from curate.view.progress.lines import Clock, ShownStep, StepBoard
 
 
 class ProgressScreen(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from curate.view.progress import wording
-from curate.view.progress.board import ShownStep
+from curate.view.progress.lines import ShownStep
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
 from curate.pipeline.stage import Consent
 from curate.review import Desk, drawing
-from curate.review.answers import Answer
+from curate.review.desk import Answer
 from curate.runs.runner import Run
 from tests import vendor as fake
 from tests.support import machine

@@ -9,7 +9,7 @@ import yaml
 
 from curate.core import safe_yaml
 from curate.tables.exporters import mteb_tasks
-from curate.tables.readers.layout import find
+from curate.tables.readers.folder import find
 from tests.integration.project.test_layers import PACKAGE
 from tests.support.runs import curate, tiny
 

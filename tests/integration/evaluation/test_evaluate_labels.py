@@ -12,8 +12,7 @@ from sklearn.metrics import f1_score
 from curate import load_task
 from curate.commands.evaluate import tasks
 from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
-from curate.commands.evaluate.floor_vectors import random_vectors
-from curate.commands.evaluate.floors import floors
+from curate.commands.evaluate.floors import floors, random_vectors
 from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.scoring import scored
 from curate.core.errors import UserError

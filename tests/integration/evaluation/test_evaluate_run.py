@@ -6,9 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from curate.commands.evaluate import origin, tasks
-from curate.review.answers import Answer
-from curate.review.desk import Desk
+from curate.commands.evaluate import provenance, tasks
+from curate.review.desk import Answer, Desk
 from curate.review.sample import Sample
 from curate.tables.exporters.labels import parts
 from tests.support import machine
@@ -78,14 +77,14 @@ def test_people_read_the_top_tens_and_the_next_evaluation_corrects_the_scores(ru
 
 def test_the_run_is_found_from_inside_its_export(run: Path) -> None:
     task = run / "export" / "mteb" / "retrieval"
-    assert {origin.run_of(each) for each in (run, run / "export", task.parent, task)} == {run.resolve()}
+    assert {provenance.run_of(each) for each in (run, run / "export", task.parent, task)} == {run.resolve()}
 
 
 def test_parts_are_those_of_the_pipeline_and_the_panel_wherever_the_export_lies(run: Path, tmp_path: Path) -> None:
     alone = shutil.copytree(run / "export" / "mteb", tmp_path / "alone")
-    assert origin.run_of(alone) is None
+    assert provenance.run_of(alone) is None
     for folder in (run, alone):
-        assert origin.roles(["words", "bm25", "use", "lexical"], tasks.in_folder(folder)) == {
+        assert provenance.roles(["words", "bm25", "use", "lexical"], tasks.in_folder(folder)) == {
             "words": ["retriever"],
             "bm25": ["retriever"],
             "use": [],
@@ -113,6 +112,6 @@ def test_a_part_is_known_by_every_name_of_its_model() -> None:
 
 
 def test_an_export_by_itself_knows_of_nothing_missed(tmp_path: Path) -> None:
-    assert origin.run_of(tmp_path) is None
-    assert origin.missed(None) == {}
-    assert origin.definitions(None) == {}
+    assert provenance.run_of(tmp_path) is None
+    assert provenance.missed(None) == {}
+    assert provenance.definitions(None) == {}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.ready.texts import TextTable
+from curate.commands.ready.points import TextTable
 from curate.runs import leaks as splits
 from curate.system.files import read_json, sha256, write_json
 from tests.support import machine

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from curate.commands.evaluate import page_inputs
+from curate.commands.evaluate import page_sections
 from curate.commands.evaluate.evaluation import EvaluationOptions, evaluate
 from tests.support.evaluating import benchmark, sentences, written
 from tests.support.written_models import transformer
@@ -91,7 +91,7 @@ def test_the_page_names_what_was_not_compared_and_what_cannot_be_seen() -> None:
     scores = [
         {**row, "model": name, "precision": kind, "precision_check": check} for name, (kind, check) in kinds.items()
     ]
-    page = "\n".join(page_inputs.inputs({"scores": scores}))
+    page = "\n".join(page_sections.inputs({"scores": scores}))
     assert "Not compared with float32: theirs, whose" in page
     assert "theirs: loaded by code of the model's makers" in page
     assert "not known" in page

@@ -15,9 +15,7 @@ pytest.importorskip("accelerate")
 import torch
 
 from curate.commands.train import TrainSettings, triples
-from curate.commands.train.in_batch import InBatchContrastive
-from curate.commands.train.losses import NONE
-from curate.commands.train.soft import SoftTargets
+from curate.commands.train.losses import NONE, InBatchContrastive, SoftTargets
 from curate.commands.train.train import TrainRequest, planned, train
 from curate.core.errors import DataError
 from tests.integration.evaluation.test_train import TOPICS, held

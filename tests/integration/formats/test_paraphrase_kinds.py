@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.commands.evaluate import origin, tasks
+from curate.commands.evaluate import provenance, tasks
 from curate.core.protocols import Benchmark
 from curate.system.files import frame
 from curate.tables.exporters.ids import prefixed
@@ -101,7 +101,9 @@ def test_cards_name_the_circular_and_warn_where_nobody_confirmed(tmp_path: Path)
             assert "*Circular:* as generator g had a part in this set" in card
             assert "generator:\n  - g\n" in card, "for `curate evaluate`"
     told = {each.kind.name: each for each in tasks.in_folder(tmp_path / "one")}
-    flagged = {name: [who for who in ("use", "a", "g") if origin.circular(who, each)] for name, each in told.items()}
+    flagged = {
+        name: [who for who in ("use", "a", "g") if provenance.circular(who, each)] for name, each in told.items()
+    }
     assert (flagged["paraphrase"], flagged["sentence-retrieval"]) == (["use", "a", "g"], ["a", "g"])
     assert "use" not in flagged["retrieval"], "who retrieves documents is told of, and mined no negatives"
 

@@ -12,8 +12,8 @@ from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.tables.readers import Problem, Row, Table
 from curate.tables.readers.encoding import Encoding, detect
 from curate.tables.readers.file import File, format_of
+from curate.tables.readers.folder import find
 from curate.tables.readers.items import NAMES, Item, LabelledPair, item, pair
-from curate.tables.readers.layout import find
 from curate.tables.readers.public_datasets import TaskTable, named
 from curate.tables.readers.settings import Input, sources
 from tests.support.steps import jsonl

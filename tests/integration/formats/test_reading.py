@@ -15,7 +15,7 @@ import pytest
 from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.tables.readers import Problem, Row, Source
 from curate.tables.readers.file import File, format_of
-from curate.tables.readers.layout import find, readable
+from curate.tables.readers.folder import find, readable
 from curate.tables.readers.settings import Input, Sources, sources
 from tests.support import everyday
 from tests.support.steps import jsonl

@@ -299,8 +299,8 @@ def test_commands_speak_of_both(changed: Path) -> None:
 
 
 def test_what_the_labels_miss_is_said_of_the_published_ones(changed: Path) -> None:
-    from curate.commands.evaluate.origin import missed
     from curate.commands.evaluate.page import _missed as lines
+    from curate.commands.evaluate.provenance import missed
 
     found: Any = missed(changed / "runs" / "tiny")
     assert found["published"]["recall"]["value"] >= found["samples"][0]["recall"]["value"]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.review import Desk, Sample, answers
+from curate.review import Desk, Sample
+from curate.review import desk as answers
 from tests.conftest import need
 from tests.support import browsing
 from tests.support.browsing import Page

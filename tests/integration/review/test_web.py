@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from curate.core.errors import ConfigError, DataError, MissingExtra, UserError
-from curate.review import Answer, Desk, Sample, answers
+from curate.review import Answer, Desk, Sample
+from curate.review import desk as answers
 from curate.review.web import serve
 from curate.review.web.guard import HEADERS
 from curate.review.web.serving import address, answers_to, kept_token, loopback

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cluster import STAGES, made, one_killed, two_nodes
-from curate.commands.doctor import cluster as diagnosis
+from curate.commands.doctor import examination as diagnosis
 from curate.retrieval.engines import cluster as engine_cluster
 from tests.conftest import need
 from tests.support import machine

@@ -13,8 +13,8 @@ from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
 from curate.pipeline.stage import Context
 from curate.system.files import frame, write_table
-from curate.tables.kinds import kind, mixing
-from curate.tables.kinds.mixing import MixPair
+from curate.tables.kinds import gradient, kind
+from curate.tables.kinds.gradient import MixPair
 from tests.integration.formats.test_paraphrase_kinds import QUERIES, benchmark, originals, paraphrases
 from tests.support import every_kind
 
@@ -83,7 +83,7 @@ def test_texts_of_the_sources_keep_what_mask_decided(tmp_path: Path) -> None:
 
 def test_a_seam_that_makes_a_number_is_listed_and_its_mix_left_out(tmp_path: Path) -> None:
     pairs = {f"m{n}": MixPair(text, f"怎么服药{n}", f"q{n}", f"d{n}") for n, text in enumerate(SOURCES)}
-    rows = frame("gradients", mixing.rows(pairs))
+    rows = frame("gradients", gradient.mix_rows(pairs))
     assert rows.filter(pl.col("source").str.contains("13812345678"))["pair_id"].to_list() == ["m0"]
     made, listed, facts = gate.passed(whole(gradients=rows), context(tmp_path, SOURCES))
     found = {"kind": "gradient-mix", "id": "m0", "field": "sentence1", "found": "phone", "published": False}
@@ -94,5 +94,5 @@ def test_a_seam_that_makes_a_number_is_listed_and_its_mix_left_out(tmp_path: Pat
     assert kept["pair_id"].unique().sort().to_list() == ["m1", "m2", "m3", "m4"]
     with Ledger(tmp_path / "ledger.db") as ledger:
         assert kind("gradient-mix").verify(kept, {}, ledger).differences == [], "mixed anew, of those that are left"
-    few = frame("gradients", mixing.rows(dict(list(pairs.items())[:3])))
+    few = frame("gradients", gradient.mix_rows(dict(list(pairs.items())[:3])))
     assert gate.passed(whole(gradients=few), context_of(tmp_path))[0].tables["gradients"].is_empty()

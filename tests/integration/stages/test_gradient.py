@@ -24,7 +24,7 @@ from curate.ledger import Ledger
 from curate.pipeline.stage import Consent, Context, Report
 from curate.system.files import digests, frame, read_json, write_json, write_table
 from curate.tables.kinds import kind
-from curate.tables.kinds.mixing import LEVELS, mixed
+from curate.tables.kinds.gradient import LEVELS, mixed
 from tests import ROOT
 from tests.integration.formats.test_exporters import evaluate, load
 from tests.integration.stages.test_report import Read

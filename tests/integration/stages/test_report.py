@@ -22,7 +22,7 @@ from curate.core.config import read_yaml
 from curate.core.scale import FIVE
 from curate.pipeline.stage import Context
 from curate.system.files import read_table
-from curate.view.scale_words import fitted
+from curate.view.charts import fitted
 from curate.view.words import strings
 from tests.support import machine
 from tests.support.runs import curate, ran, tiny

@@ -14,9 +14,7 @@ from rich.console import Console
 
 from curate.core.progress import WORKING, StepLabel, counting, furthest, in_stage, waiting
 from curate.view.progress import ProgressReporter, wording
-from curate.view.progress.board import StepBoard
-from curate.view.progress.lines import JsonLines, PlainLines, plain
-from curate.view.progress.meter import WINDOW_S, RateMeter
+from curate.view.progress.lines import WINDOW_S, JsonLines, PlainLines, RateMeter, StepBoard, plain
 from curate.view.progress.terminal import Bars, line
 
 

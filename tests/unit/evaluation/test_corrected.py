@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from curate.commands.evaluate import corrected, leads, page_levels
+from curate.commands.evaluate import corrected, figures, page_sections
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.corrected import ScoreReview
-from curate.commands.evaluate.leads import lead
+from curate.commands.evaluate.figures import lead
 from curate.commands.evaluate.scorers import RerankingScorer, RetrievalScorer
 from curate.commands.evaluate.scoring import Scored
 from curate.core.errors import DataError
@@ -100,7 +100,7 @@ def test_a_difference_of_which_every_pair_was_read_is_exact_and_has_no_p(
     truth = dict(zip(ids, slice_.relevant.tolist(), strict=True))
     found: Any = corrected.levels(real[0], [review(partly.strata, {pair: truth[pair] for pair in partly.strata})])
     assert {(each["half"], each["p"], each["adjusted"]) for each in found["pairs_of_models"]} == {(0.0, None, None)}
-    page = "".join(page_levels.levels({"verdicts": True, "levels": found, "undecided": 0, "queries": 8}))
+    page = "".join(page_sections.levels({"verdicts": True, "levels": found, "undecided": 0, "queries": 8}))
     assert "| Olz | NIST | 18.75 ± 0.00 |" in page
     assert page.count("| read whole |") == len(found["pairs_of_models"])
     assert "0.0000" not in page
@@ -189,10 +189,10 @@ def test_readings_that_reverse_the_models_have_a_tau_of_minus_one() -> None:
         scored(model, {"q": []}, **{name: [each] for name, each in zip(names, given, strict=True)})
         for model, given in values.items()
     ]
-    rows: Any = leads.orders(board(*models, readings=(*names, "optimistic")))
+    rows: Any = figures.orders(board(*models, readings=(*names, "optimistic")))
     assert [(each["one"], each["other"], each["tau_b"], each["tau_ap"]) for each in rows] == [
         ("stock", "condensed", -1, -1),
         ("stock", "median", 1, 1),
         ("condensed", "median", -1, -1),
     ]
-    assert leads.orders(board(models[0], readings=names)) == []
+    assert figures.orders(board(models[0], readings=names)) == []

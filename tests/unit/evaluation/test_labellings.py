@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from curate.commands.evaluate.item_scores import look, ndcg
-from curate.commands.evaluate.panel_gains import median_gains, scale_of
+from curate.commands.evaluate.tasks import gains_of_median_grades, scale_of
 from curate.core.scale import FIVE, Scale
 from tests.support.assessed import SCALE, Assessed
 
@@ -49,7 +49,7 @@ def test_two_systems_under_seven_labellings(real: Assessed) -> None:
     votes, human = real.votes.tolist(), real.table["human"].to_list()
     known = {row: dict(docs.select("corpus-id", "verdict").iter_rows()) for (row,), docs in table.group_by("query-id")}
     unanimous = by_query(table, [float(count == 3) for count in votes])
-    median = median_gains(table, unanimous, SCALE)
+    median = gains_of_median_grades(table, unanimous, SCALE)
     scored = [query for query, docs in unanimous.items() if any(docs.values())]
     assert (len(known), len(scored)) == (8, 7), "of one query no document is relevant to all three"
     settled = [float(h >= 2) if 0 < count < 3 else count == 3 for h, count in zip(human, votes, strict=True)]
@@ -105,7 +105,7 @@ def test_a_gain_is_the_lower_median_on_the_side_of_the_published_label(
     verdict: str, given: tuple[str, ...], gain: int
 ) -> None:
     labels: dict[str, dict[str, float]] = {"q": {"d": 1.0}} if verdict == "relevant" else {"q": {"other": 1.0}}
-    found = median_gains(pair(verdict, *given), labels, FIVE)["q"]
+    found = gains_of_median_grades(pair(verdict, *given), labels, FIVE)["q"]
     assert found["d"] == gain
     assert found.get("other", 3) == 3, "a published positive without votes gains what the cut gains"
 

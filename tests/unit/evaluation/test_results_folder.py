@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from curate.commands.evaluate.results_folder import ExpectedTask, expected_by_name, notes, read, task_names
+from curate.commands.evaluate.mteb_results import ExpectedTask, expected_by_name, notes, read, task_names
 from curate.core.errors import UserError
 
 LEGACY = "CMedQAv1-reranking"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from curate.ask.edits.changes import KINDS
-from curate.commands.evaluate.scorers_gradients import EditScorer
+from curate.commands.evaluate.scorers_by_type import EditScorer
 
 
 class Columns:

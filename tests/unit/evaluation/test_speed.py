@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from curate.commands.evaluate import page_sections
 from curate.commands.evaluate import speed as contestants
 from curate.commands.evaluate import speed as passes
-from curate.commands.evaluate import speed_page
 from curate.commands.evaluate import timing as machine
 from curate.commands.evaluate.speed import QueryBatch, of_vectors
 from curate.commands.evaluate.timing import BATCH, REPEATS, WARM_UPS, Clock, Timings, in_turn, ratio
@@ -141,17 +141,17 @@ def speed(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_table_is_ordered_by_speed() -> None:
-    rows = speed_page.overview(speed())
+    rows = page_sections.speed_overview(speed())
     assert [row["model"] for row in rows] == ["bm25", "minilm"]
     assert (rows[0]["encoding p50, ms"], rows[0]["search p50, ms"], rows[1]["encoding p50, ms"]) == (
         None,
         "10.00",
         "10.00",
     )
-    text = "\n".join(speed_page.section(speed(), "small-speed.svg"))
+    text = "\n".join(page_sections.speed_section(speed(), "small-speed.svg"))
     for said in ("EPYC, 2 cores", "load average 0.1 before and not known after", "another machine", "small-speed.svg"):
         assert said in text
-    assert list(speed_page.section(None, None)) == []
+    assert list(page_sections.speed_section(None, None)) == []
 
 
 def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
@@ -164,10 +164,10 @@ def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
 
 
 def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
-    assert speed_page.picture("small", None, [("minilm", 0.5)], "nDCG@10") is None
-    chart = speed_page.picture("small", speed(), [("minilm", 0.5), ("bm25", 0.4)], "nDCG@10")
+    assert page_sections.speed_chart("small", None, [("minilm", 0.5)], "nDCG@10") is None
+    chart = page_sections.speed_chart("small", speed(), [("minilm", 0.5), ("bm25", 0.4)], "nDCG@10")
     assert chart is not None
-    assert speed_page.AXIS in chart
+    assert page_sections.AXIS in chart
     wide = charts.scatter("t", [("a", 1, 0.1), ("b", 10, 0.2), ("c", 1000, 0.3)], "x", "y", logarithmic=True)
     places = [float(part.split("%")[0]) for part in wide.split('cx="')[1:]]
     assert places[1] - places[0] == pytest.approx((places[2] - places[1]) / 2, abs=0.2), "a decade, then two"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.commands.train import DevSplit, TrainSettings, card, examples, triples
-from curate.commands.train.splitting import grouped, held_back
-from curate.commands.train.triples import TrainTriples
+from curate.commands.train import DevSplit, TrainSettings, card, triples
+from curate.commands.train import triples as examples
+from curate.commands.train.triples import TrainTriples, grouped, held_back
 from curate.core.errors import ConfigError, DataError
 
 ROWS: list[dict[str, Any]] = [

@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from curate.commands.agree.policies import TRUTH, compare, decide, removed
-from curate.commands.agree.system_orders import compared, relevant
+from curate.commands.agree.policies import TRUTH, compare, compare_orders, decide, relevant_pairs, removed
 from curate.core.records import TABLES
 from curate.core.scale import FIVE
 from curate.stats.bootstrap import resamples
@@ -131,7 +130,9 @@ def test_what_that_does_to_the_order_of_systems(ratings: pl.DataFrame) -> None:
         ("q1", name, doc, rank, 1.0 / rank) for name, docs in orders.items() for rank, doc in enumerate(docs, start=1)
     ]
     rankings = pl.DataFrame(rows, TABLES["rankings"], orient="row")
-    found: Any = compared({name: relevant(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1)
+    found: Any = compare_orders(
+        {name: relevant_pairs(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1
+    )
     # q2 has positives and no ranking, so that it counts as 0.
     second = 1 / math.log2(3)
     assert found["ndcg_at_10"]["unanimous"] == {"first": 0.5, "second": round(second / 2, 6), "third": 0}
@@ -143,7 +144,9 @@ def test_what_that_does_to_the_order_of_systems(ratings: pl.DataFrame) -> None:
 
 def test_one_retriever_has_no_order(ratings: pl.DataFrame) -> None:
     rankings = pl.DataFrame([("q1", "first", "d1", 1, 1.0)], TABLES["rankings"], orient="row")
-    found: Any = compared({name: relevant(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1)
+    found: Any = compare_orders(
+        {name: relevant_pairs(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1
+    )
     assert found["against_unanimous"]["majority"] == {
         "tau_b": {"value": None, "low": None, "high": None},
         "tau_ap": None,

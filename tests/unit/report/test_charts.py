@@ -4,7 +4,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from curate.view import charts, marks
+from curate.view import charts
+from curate.view import charts as marks
 
 KINDS = {"S": "g-S", "A": "g-A", "D": "g-D"}
 HOSTILE = "<script>alert('x')</script>&\""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from curate.core.scale import FIVE, Scale
-from curate.view.grade_colours import classes, colours, styles
+from curate.view.charts import classes, colours, styles
 
 Linear = npt.NDArray[np.float64]
 """Red, green and blue, linear, 0 to 1."""

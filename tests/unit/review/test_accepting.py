@@ -14,8 +14,8 @@ from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import FIVE
 from curate.pipeline.stage import Context
-from curate.review import Answer, Desk, acceptance_plan, accepted, accepted_wording, drawing, relevance_desks, threshold
-from curate.review.accepted import ProvedThreshold
+from curate.review import Answer, Desk, acceptance, acceptance_plan, drawing, relevance_desks
+from curate.review.acceptance import ProvedThreshold
 from curate.review.agreement import CheckedRow, checked
 from curate.review.drawing import SampleOptions, draw
 from curate.system.files import frame, read_table, write_table
@@ -51,7 +51,7 @@ def answer(desk: Desk, truth: Truth, which: Callable[[CheckedRow], bool] = lambd
 
 def proved(run: Path, desk: Desk, wrong: float = 0.4) -> ProvedThreshold:
     now = acceptance_plan.frame_of(run / "judge", run / "consensus")
-    return accepted.judged(desk, now, wrong, 0.9, FIVE)
+    return acceptance.judged(desk, now, wrong, 0.9, FIVE)
 
 
 def test_equal_numbers_of_every_sum_and_the_plan_says_how_often_a_threshold_is_found(run: Path, truth: Truth) -> None:
@@ -88,7 +88,7 @@ def test_the_loosest_sum_that_holds_is_announced_with_both_error_rates(run: Path
     now = acceptance_plan.frame_of(run / "judge", run / "consensus").filter(pl.col("sum") >= found.least)
     wrong = [truth[pair] not in FIVE.relevant for pair in now.select("query_id", "doc_id").rows()]
     assert sum(wrong) / len(wrong) <= 0.4
-    first, second = accepted_wording.sentences(found.facts)
+    first, second = acceptance.sentences(found.facts)
     assert f"relevant are the {len(wrong):,} pairs whose grades add up to {found.least} or more" in first
     assert "of all reviews, which is" in second
     assert "not for new queries" in second
@@ -98,7 +98,7 @@ def test_no_threshold_is_a_normal_answer_with_the_best_share_and_what_to_do(run:
     bad = dict.fromkeys(truth, "D")
     found = proved(run, answer(drawn(run), bad))
     assert found.least is None
-    [said] = accepted_wording.sentences(found.facts)
+    [said] = acceptance.sentences(found.facts)
     assert "no threshold keeps the wrong share at 40% or below; the best share is 100.0% wrong" in said
     assert "curate review export --target precision" in said
 
@@ -138,10 +138,10 @@ def test_a_half_answered_review_is_a_sentence_of_resolve(
     desk = answer(drawn(run), truth, lambda row: row.stratum != "sum 3")
     settings: Settings = {"consensus": {"accept": {"wrong": 0.4, "sample": desk.sample.design.name}}}
     monkeypatch.setattr(drawing, "outdated", lambda *_: ())
-    found = threshold.proved(Context(run=run, out=run / "resolve", home=run, settings=settings))
+    found = acceptance.proved(Context(run=run, out=run / "resolve", home=run, settings=settings))
     assert found is not None
     assert found.least is None
-    [said] = accepted_wording.sentences(found.facts)
+    [said] = acceptance.sentences(found.facts)
     assert "nobody answered a pair whose grades add up to 3" in said
     assert "the labels are the policy's" in said
 
@@ -163,7 +163,7 @@ def test_many_pairs_without_an_answer_are_a_warning_with_the_rates_by_sum(run: P
 
     desk = answer(drawn(run), truth, fewer)
     found = proved(run, desk)
-    warning = accepted_wording.sentences(found.facts)[-1]
+    warning = acceptance.sentences(found.facts)[-1]
     assert warning.startswith("WARNING: consensus.accept:")
     assert "drawn pairs were not answered (answers by sum: 12: " in warning
     assert "were all of those wrong" in warning
@@ -176,7 +176,7 @@ def test_where_few_reviews_were_expected_to_find_a_threshold_none_is_announced(r
     doubtful = Desk(replace(desk.sample, design=replace(desk.sample.design, facts={**plan, "accept": accept})))
     found = proved(run, doubtful)
     assert found.least is None
-    [said] = accepted_wording.sentences(found.facts)
+    [said] = acceptance.sentences(found.facts)
     assert "0% of reviews were expected to find a threshold" in said
 
 

@@ -11,8 +11,8 @@ from curate.core.scale import FIVE
 from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.review.lead import lead
+from curate.view.charts import fitted
 from curate.view.run_figures import lead_rows
-from curate.view.scale_words import fitted
 from curate.view.words import strings
 from tests.support.judged import judged
 

@@ -7,7 +7,7 @@ import pytest
 
 from curate.core.errors import DataError, UserError
 from curate.review import Design, Desk, Sample
-from curate.review.answers import ADJUDICATED, Answer
+from curate.review.desk import ADJUDICATED, Answer
 from curate.review.paper import guide, hand_out, take_back
 from curate.review.sample import Stratum, name_row
 from curate.system.files import frame

@@ -15,7 +15,7 @@ import pytest
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.scale import FIVE
 from curate.review import ADJUDICATED, Answer, Desk, Sample
-from curate.review.answers import path as answers_of
+from curate.review.desk import path as answers_of
 from curate.review.drawing import SampleOptions, draw, plan
 from curate.review.proof import disagreements, prove
 from curate.review.showing import lines

@@ -2,8 +2,8 @@
 
 import pytest
 
-from curate.commands.doctor import cluster
-from curate.commands.doctor.cluster import _of_node
+from curate.commands.doctor import examination
+from curate.commands.doctor.examination import _of_node
 from curate.retrieval.engines.cluster import Node
 
 HAS = {"CPU": 4.0, "GPU": 1.0, "memory": 8.2e9}
@@ -20,7 +20,7 @@ HAS = {"CPU": 4.0, "GPU": 1.0, "memory": 8.2e9}
     ],
 )
 def test_what_a_node_lacks_is_said_first(node: Node, state: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "version", lambda _: "1.2")
+    monkeypatch.setattr(examination, "version", lambda _: "1.2")
     found = _of_node(node)
     assert (found.what, found.state, found.found) == ("node n", state, f"4 CPUs, 1 GPUs, 8.2 GB for work; {said}")
     assert bool(found.remedy) == (state == "bad")

@@ -5,24 +5,29 @@ pairs that were not in the pool at drawing, answers missing by complete queries,
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from curate.core.config import Json
-from curate.core.errors import ConfigError, DataError
+from curate.core.config import Json, check
+from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.panel.grade_sums import FRAME
 from curate.panel.voting import PAIR
-from curate.review.acceptance_plan import OF, stratum
+from curate.pipeline.configs import AcceptConfig, ConsensusConfig
+from curate.pipeline.stage import Context
+from curate.review.acceptance_plan import OF, frame_of, stratum
 from curate.review.agreement import CheckedRow, checked
 from curate.review.desk import Desk
+from curate.review.drawing import outdated
+from curate.review.sample import Sample
 from curate.stats import acceptance, acceptance_plan
 from curate.stats.acceptance import AcceptedSum
-from curate.stats.acceptance_plan import AcceptanceOdds
+from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
 
@@ -203,3 +208,134 @@ def _silent(
         {"sum": total, "drawn": worst[total].answered, "answered": count.answered} for total, count in counts.items()
     ]
     return {"sums": sums, "worst": int(held.least) if held else None}
+
+
+# What an acceptance review proves, in sentences: of the facts that `accepted.judged` gives.
+
+Facts = Mapping[str, Any]
+PLACE = "consensus.accept"
+
+
+def sentences(facts: Facts) -> list[str]:
+    """Return the threshold, or why there is none and what to do, with a warning if answers are missing."""
+    if facts["answered"] == 0:
+        warning = (
+            f"WARNING: {PLACE}: nobody has answered the sample {facts['sample']!r} yet, so the labels are the policy's"
+        )
+        return [f"{warning}; `curate review export --target accept --size N` draws it"]
+    if unproved := facts.get("unproved"):
+        return [f"WARNING: {unproved}. Until then the labels are the policy's"]
+    return [*_proved(facts), *_silent_sentences(facts)]
+
+
+def headline(facts: Facts) -> str:
+    """Return the threshold and its guarantee in a clause; that there is none, if there is none."""
+    held = facts["threshold"]
+    if held is None:
+        return "no threshold on the sum of grades"
+    return (
+        f"the {held['pairs']:,} pairs whose grades add up to {held['least']} or more; people call "
+        f"{held['wrong']:.1%} of them wrong, at most {held['bound']:.1%} with a confidence of "
+        f"{facts['confidence']:.0%} ({held['answered']:,} answers)"
+    )
+
+
+def _proved(facts: Facts) -> Iterator[str]:
+    if facts["planned"]["found"] < FOUND:
+        yield (
+            f"WARNING: {PLACE}: with these answers {facts['planned']['found']:.0%} of reviews were expected to find a "
+            f"threshold, and one is announced only from {FOUND:.0%} on; the labels are the policy's. Have more of the "
+            "drawn pairs read, or draw a larger sample"
+        )
+    elif facts["threshold"] is None:
+        yield (
+            f"{PLACE}: no threshold keeps the wrong share at {facts['wrong']:.0%} or below; {_best(facts)}. The labels "
+            f"are the policy's. To go on: leave {PLACE} out; draw a new sample, larger or for a larger {PLACE}.wrong; "
+            "or have people read the positives themselves (`curate review export --target precision`)"
+        )
+    else:
+        yield f"{PLACE}: relevant are {headline(facts)}"
+        yield (
+            "wrong means that one reader disagrees; it holds for the pairs of this pool, drawn at random, and not for "
+            f"new queries. {_errors(facts['odds'])}"
+        )
+
+
+def _best(facts: Facts) -> str:
+    best = facts["best"]
+    if best is None:
+        return "there are too few answers to promise anything"
+    late = "; it comes after a stricter one that fails, so it is not proved" if best["bound"] <= facts["wrong"] else ""
+    return (
+        f"the best share is {best['wrong']:.1%} wrong, at most {best['bound']:.1%}, of the {best['pairs']:,} pairs "
+        f"whose grades add up to {best['least']} or more{late}"
+    )
+
+
+def _errors(odds: Facts) -> str:
+    """Return both error rates: of all reviews, and of those that announce a threshold."""
+    of_those = "none" if odds["broken_announced"] is None else f"{odds['broken_announced']:.1%}"
+    return (
+        f"At shares as they were read {odds['found']:.0%} of such reviews announce a threshold; one that does not hold "
+        f"is announced by {odds['broken']:.1%} of all reviews, which is {of_those} of those that announce one"
+    )
+
+
+def _silent_sentences(facts: Facts) -> Iterator[str]:
+    """Yield a warning, with the answers by sum, if many drawn pairs have no answer."""
+    if (silent := facts["silent"]) is None:
+        return
+    rates = ", ".join(f"{entry['sum']}: {entry['answered']}/{entry['drawn']}" for entry in silent["sums"])
+    worst = silent["worst"]
+    most = "no threshold would hold" if worst is None else f"the threshold would be {worst}"
+    yield (
+        f"WARNING: {PLACE}: {facts['drawn'] - facts['answered']:,} of {facts['drawn']:,} drawn pairs were not answered "
+        f"(answers by sum: {rates}). If it depends on relevance what people leave out, nothing is promised; were all "
+        f"of those wrong, {most}. Have them read"
+    )
+
+
+# The threshold on the sum of grades that `consensus.accept` asks for, as far as its review proves one.
+
+
+def wanted(context: Context) -> AcceptConfig | None:
+    """Return the setting `consensus.accept`; None if it is not set."""
+    return check(ConsensusConfig, context.settings.get("consensus") or {}, "consensus").accept
+
+
+def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
+    """Return the sample of the threshold; None before one is drawn, ConfigError if only others were."""
+    folder = context.run / "reviews"
+    if (folder / config.sample / "design.json").is_file():
+        return Desk(Sample.load(folder / config.sample))
+    if drawn := _drawn(folder):
+        raise ConfigError(f"consensus.accept.sample: no sample {config.sample!r} in {folder}; {suggestion('', drawn)}")
+    return None
+
+
+def _drawn(folder: Path) -> list[str]:
+    """Return the samples that were drawn for a threshold."""
+    samples = [Sample.load(path.parent) for path in sorted(folder.glob("*/design.json"))]
+    return [sample.design.name for sample in samples if sample.design.facts.get("of") == OF]
+
+
+def proved(context: Context) -> ProvedThreshold | None:
+    """Return the threshold that the review proves for the current pool; None if `consensus.accept` is not set.
+
+    ConfigError or DataError if no guarantee is possible. Before the first answer, and while the review is incomplete,
+    there is no threshold; an incomplete review is only reported, since other samples may be complete.
+    """
+    config = wanted(context)
+    if config is None:
+        return None
+    review = desk_of(context, config)
+    facts: dict[str, Json] = {"sample": config.sample, "wrong": config.wrong, "confidence": config.confidence}
+    if review is None or not any(answer for _, _, answer in review.answered()):
+        return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
+    frame = frame_of(context.folder("judge"), context.folder("consensus"))
+    old = frozenset(outdated(review.sample, context.folder("diversify")))
+    try:
+        return judged(review, frame, config.wrong, config.confidence, context.scale, old)
+    except HalfAnsweredError as lacking:
+        answered = sum(bool(answer) for _, _, answer in review.answered())
+        return ProvedThreshold(None, {**facts, "answered": answered, "threshold": None, "unproved": str(lacking)})
