@@ -116,7 +116,8 @@ def audit(
     old and new labels. All else is as for `run`: without `max_cost` or `yes` language models are not asked, and
     ConsentNeeded says what they would cost.
     """
-    changes = [f"{key}=[{','.join(names)}]" for key, names in _named(retrievers, models).items() if names]
+    lists = {"pool.retrievers": retrievers, "judge.models": models}
+    changes = [f"{key}=[{','.join(names)}]" for key, names in lists.items() if names]
     options = {
         "pool.depth": depth,
         "ingest.sample": queries,
@@ -134,10 +135,6 @@ def audit(
     with consenting(), newest_when_done(work.folder):
         work.execute(None, force=force)
     return AuditResult(RunView(work.folder), read_json(work.folder / "audit" / "audit.json"))
-
-
-def _named(retrievers: Sequence[str], models: Sequence[str]) -> dict[str, Sequence[str]]:
-    return {"pool.retrievers": retrievers, "judge.models": models}
 
 
 def evaluate(

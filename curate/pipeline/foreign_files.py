@@ -56,7 +56,8 @@ def need_ours(run: Path, name: str) -> None:
             f"{folder}: no folder of the stage, for it has no stage.json of ours, and {name} would replace it; "
             "move it elsewhere, or give another folder with --run"
         )
-    if foreign := sorted(_files(folder) - {"stage.json", *(written or ())}):
+    present = {path.relative_to(folder).as_posix() for path in _below(folder) if not _OTHERS.fullmatch(path.name)}
+    if foreign := sorted(present - {"stage.json", *(written or ())}):
         raise UserError(
             f"{folder}: holds what the stage did not write ({_some(foreign)}) and would replace; move it elsewhere"
         )
@@ -76,11 +77,6 @@ def _written(run: Path, name: str) -> set[str] | None:
         return {path for path, digest in digests(folder).items() if outputs.get(path) == digest}
     except (DataError, OSError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _files(folder: Path) -> set[str]:
-    """Return the relative paths of all files below a folder, except `_OTHERS`."""
-    return {path.relative_to(folder).as_posix() for path in _below(folder) if not _OTHERS.fullmatch(path.name)}
 
 
 def _below(folder: Path) -> Iterator[Path]:

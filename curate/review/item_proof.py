@@ -10,7 +10,7 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.review import agreement
-from curate.review.agreement import CheckedRow, checked, part, shown
+from curate.review.agreement import checked, part, shown
 from curate.review.desk import ADJUDICATED, Desk
 from curate.review.items import PRECISION, item_desks, state
 from curate.review.proof import between_people, disagreements, people, with_panel
@@ -58,7 +58,9 @@ def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
         "precision": shown(sample_estimates.share(list(counts_of.values()))),
         "strata": strata,
         "kappa": {
-            "published": _kappa(used, sizes, review),
+            "published": agreement.of_grades(
+                [(row.stratum, row.verdict, row.settled) for row in used], sizes, review.sample.scale
+            ),
             "people": agreement.between(review, used, sum(sizes.values())),
         },
         "alpha": agreement.alpha(review, used),
@@ -68,12 +70,6 @@ def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
         "disagreements_with_labels": sum(with_panel(row) for row in open_rows),
         "disagreements_between_people": sum(between_people(row) for row in open_rows),
     }
-
-
-def _kappa(read: Sequence[CheckedRow], sizes: Mapping[str, int], review: Desk) -> Json:
-    """Return Cohen's kappa of published labels and people; None while a stratum was not read."""
-    pairs = [(row.stratum, row.verdict, row.settled) for row in read]
-    return agreement.of_grades(pairs, sizes, review.sample.scale)
 
 
 def heading(proof: Proof) -> Iterator[str]:

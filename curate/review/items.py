@@ -70,7 +70,8 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     Sample.refuse(folder)
     items = of_run(run, kind)
     planned = _planned(items, order)
-    rows = sampling_design.draw(_keyed(items), {entry.stratum: entry.drawn for entry in planned.strata}, order.seed)
+    keyed = items.rows.with_columns(query_id="item_id", doc_id=pl.lit(""))  # the key columns that `draw` sorts by
+    rows = sampling_design.draw(keyed, {entry.stratum: entry.drawn for entry in planned.strata}, order.seed)
     facts: dict[str, Json] = {
         "of": kind.name,
         "table": kind.table,
@@ -147,11 +148,6 @@ def _scale(kind: BenchmarkKind, items: ReviewItems) -> Scale:
 def _texts(items: ReviewItems) -> int:
     """Return how many texts an item has: 1 or 2."""
     return 1 if items.rows["text2"].null_count() == items.rows.height else 2
-
-
-def _keyed(items: ReviewItems) -> pl.DataFrame:
-    """Return the items with the key columns that `sampling_design.draw` sorts by."""
-    return items.rows.with_columns(query_id="item_id", doc_id=pl.lit(""))
 
 
 def _placed(rows: pl.DataFrame, texts: int, order: SampleOptions) -> pl.DataFrame:

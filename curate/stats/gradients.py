@@ -45,7 +45,8 @@ def gradient_figures(scores: Floats, levels: Floats, group: Ints, seed: int, rep
 
 def pooled(scores: Floats, levels: Floats) -> float | None:
     """Return Spearman's rho over all items, ties sharing their mean rank; None where one side does not vary."""
-    return _defined(spearman(scores, levels)(np.ones((1, len(scores)))))
+    rho = float(spearman(scores, levels)(np.ones((1, len(scores))))[0])
+    return None if math.isnan(rho) else rho
 
 
 def paired_accuracy(
@@ -74,7 +75,3 @@ def ceiling(levels: Sequence[float]) -> float | None:
         return None
     tied = sum(times**3 - times for times in Counter(levels).values())
     return math.sqrt(1 - tied / (count**3 - count))
-
-
-def _defined(figure: Floats) -> float | None:
-    return None if math.isnan(float(figure[0])) else float(figure[0])

@@ -100,7 +100,8 @@ def connected(address: str | None) -> ModuleType:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address is None or address.startswith(("127.", "localhost")):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
-    if address and _token_is_here():
+    token_path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    if address and (os.environ.get("RAY_AUTH_TOKEN") or token_path.is_file()):
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # as `ray start` does by itself, and its clients do not
     with needed("the engine ray"):
         import ray
@@ -135,12 +136,6 @@ def _start(ray: ModuleType) -> None:
 
 def _why(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")
-
-
-def _token_is_here() -> bool:
-    """Return whether Ray would find a token: in a variable, or in its file."""
-    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    return bool(os.environ.get("RAY_AUTH_TOKEN")) or path.is_file()
 
 
 def _knock(address: str) -> None:

@@ -76,11 +76,8 @@ def contained(short: Sequence[str], long: Sequence[str]) -> bool:
     if len(short) < 2 or lacking != Counter([last]):
         return False
     remaining = Counter(long) - Counter(short[:-1])
-    return any(_begins(sentence, last) for sentence in remaining)
-
-
-def _begins(sentence: str, cut: str) -> bool:
-    return sentence.startswith(cut) and not (cut[-1:].isdigit() and sentence[len(cut) :][:1].isdigit())
+    starts = [sentence for sentence in remaining if sentence.startswith(last)]
+    return any(not (last[-1:].isdigit() and sentence[len(last) :][:1].isdigit()) for sentence in starts)
 
 
 def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Diversity:

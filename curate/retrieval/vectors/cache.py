@@ -132,15 +132,15 @@ class CachedEncoder:
 
     def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
         self._load()
-        encoded, empty, lanes = 0, 0, int(getattr(self.encoder, "lanes", 1))
+        encoded, empty, workers = 0, 0, int(getattr(self.encoder, "lanes", 1))
         label = StepLabel(f"encoding {MANY[role]}, {self.name}", "texts")
         self._progress(label, total, 0)
         step = getattr(self.encoder, "step", None) or GROUP
         batches = ((indexes, chunk) for indexes, texts in groups for chunk in chunks(texts, step))
         waiting_rows: list[Vectors] = []
-        with ThreadPoolExecutor(lanes) as pool, self._store(role).writing() as keep:
+        with ThreadPoolExecutor(workers) as pool, self._store(role).writing() as keep:
             for (indexes, batch_texts), rows_of_batch in _ahead(
-                pool, lanes, lambda batch: self._new(batch[1], role), batches
+                pool, workers, lambda batch: self._new(batch[1], role), batches
             ):
                 waiting_rows.append(rows_of_batch)
                 encoded += len(batch_texts)
