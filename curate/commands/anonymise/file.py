@@ -192,7 +192,9 @@ class _Tally:
     def of(self, chunk: Chunk, masked: Sequence[Masked]) -> None:
         """Count what was masked in a chunk."""
         unit = "row" if self.order.kind == "parquet" else "line"
-        self._look_over(unit, chunk, masked)
+        for row, residue in residual.scan([result.text for result in masked], self.closed):
+            number, name, _ = chunk.texts[row]
+            self.done.suspect(f"{unit} {number}", name, masked[row], residue)
         for (line, name, text), result in zip(chunk.texts, masked, strict=True):
             self.done.texts += 1
             if not result.spans:
@@ -206,12 +208,6 @@ class _Tally:
         self.read += chunk.size
         if self.total:
             self.progress(StepLabel("masking", self.unit), self.total, self.read)
-
-    def _look_over(self, unit: str, chunk: Chunk, masked: Sequence[Masked]) -> None:
-        """Count what still looks like personal data in a chunk."""
-        for row, residue in residual.scan([result.text for result in masked], self.closed):
-            number, name, _ = chunk.texts[row]
-            self.done.suspect(f"{unit} {number}", name, masked[row], residue)
 
 
 def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, tally: _Tally) -> Done:

@@ -242,7 +242,8 @@ class MaskedTable:
             called = self.ids.called(str(row[key]), masked_ids[number] if masked_ids else None)
             for name, text in texts.items():
                 self._note(called, name, row[name], text)
-            self._count(called, sum(len(row[name]) for name in columns), texts.values())
+            if hidden := sum(span.end - span.start for text in texts.values() for span in text.spans):
+                self.lost[called] = hidden / sum(len(row[name]) for name in columns)
             yield MaskedRow({**row, key: called}, texts, called, bool(masked_ids) and called == row[key])
 
     def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[MaskedRow]:
@@ -271,10 +272,6 @@ class MaskedTable:
         lost = pl.DataFrame(list(self.lost.items()), {"id": pl.String, "lost": pl.Float64}, orient="row")
         every = lost.join(equal, on="id", how="full", coalesce=True).with_columns(table=pl.lit(self.table))
         return every.filter((pl.col("lost") > MOST) | pl.col("equal_to").is_not_null()).sort("id")
-
-    def _count(self, name: str, length: int, texts: Iterable[Masked]) -> None:
-        if hidden := sum(span.end - span.start for text in texts for span in text.spans):
-            self.lost[name] = hidden / length
 
     def look_over(self, rows: Sequence[MaskedRow], closed: re.Pattern[str]) -> None:
         """Note what still looks like personal data in masked rows and their ids."""

@@ -230,8 +230,8 @@ class BenchmarkKind(Protocol):
         """Return its table from the written ones, by names such as `pairs` and `pairs-train`; inverse of `content`."""
         ...
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
-        """Compare its table with the labels derived from the ledger; `made` is its entry in the manifest."""
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
+        """Compare its table with the labels derived from the ledger; `facts` is its entry in the manifest."""
         ...
 
 

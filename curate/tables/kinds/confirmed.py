@@ -43,15 +43,15 @@ class PublishedItem:
 
 
 def otherwise(
-    kind: str, asked: Mapping[str, Json], items: Mapping[str, PublishedItem], ledger: Ledger
+    kind: str, question: Mapping[str, Json], items: Mapping[str, PublishedItem], ledger: Ledger
 ) -> Iterator[str]:
     """Compare a kind's items (id -> item) with the panel's answers in the ledger; yield one sentence per difference.
 
-    `asked` is the manifest's entry of one question. Differences are texts without an answer, votes, and verdicts. A
+    `question` is the manifest's entry of one question. Differences are texts without an answer, votes, and verdicts. A
     vote published as missing stays missing even if the ledger has an answer since.
     """
-    panel: Any = asked["panel"]
-    answers_of = votes(asked, {name: published.texts for name, published in items.items()}, ledger)
+    panel: Any = question["panel"]
+    answers_of = votes(question, {name: published.texts for name, published in items.items()}, ledger)
     for judge in panel:
         lacking = [name for name, replies in answers_of.items() if judge not in replies]
         if lacking:
@@ -59,11 +59,11 @@ def otherwise(
                 f"{kind}: the ledger holds no answer by {judge} about {len(lacking):,} items, for example "
                 f"{listed(lacking)}: a text was changed, or they were asked with another ledger"
             )
-    answers = {
-        name: _with_gaps(replies, items[name].votes)
-        for name, replies in answers_of.items()
-        if len(replies) == len(panel)
-    }
+    answers: dict[str, Answers] = {}
+    for name, replies in answers_of.items():
+        if len(replies) == len(panel):
+            gaps = {judge: answer for judge, answer in (items[name].votes or {}).items() if answer in NONE}
+            answers[name] = {**replies, **gaps}
     for what, others in (
         ("votes", [name for name, answer in answers.items() if items[name].votes not in (None, answer)]),
         (
@@ -77,7 +77,3 @@ def otherwise(
                 f"{kind}: {len(others):,} {what} are others in the ledger, for example {listed(others)}: there "
                 f"the first has {spelled}"
             )
-
-
-def _with_gaps(answers: Answers, published: Answers | None) -> Answers:
-    return {**answers, **{judge: answer for judge, answer in (published or {}).items() if answer in NONE}}

@@ -52,9 +52,9 @@ class MixPair:
     source_id: str
 
 
-def mixed(text: str, other: str, share: float) -> str:
-    """Return the first `share` of a text and the last 1 - `share` of another, in code points."""
-    return text[: round(share * len(text))] + other[round(share * len(other)) :]
+def mixed(text: str, second: str, share: float) -> str:
+    """Return the first `share` of a text and the last 1 - `share` of a second one, in code points."""
+    return text[: round(share * len(text))] + second[round(share * len(second)) :]
 
 
 def successors(order: Sequence[str]) -> dict[str, str]:
@@ -194,18 +194,18 @@ class _Gradient(BenchmarkKind):
         table = tables["items"].rename(_NAMED)
         return table.with_columns(pl.col("level").cast(pl.Float64), kind=pl.lit(self.made))
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Compare levels with what follows from the texts, or from the panel's answers in the ledger."""
         broken = self._broken(table)
         differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
-        all_differences = [*(differences if broken else []), *self._differences(table, made, ledger)]
-        return KindCheck(all_differences, list(self._unchecked(table, made)), table.height)
+        all_differences = [*(differences if broken else []), *self._differences(table, facts, ledger)]
+        return KindCheck(all_differences, list(self._unchecked(table, facts)), table.height)
 
     @abstractmethod
-    def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+    def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
         """Yield one sentence per difference."""
 
-    def _unchecked(self, _table: pl.DataFrame, _made: Mapping[str, Any]) -> Iterator[str]:
+    def _unchecked(self, _table: pl.DataFrame, _facts: Mapping[str, Any]) -> Iterator[str]:
         """Yield one sentence per kind of label that cannot be verified."""
         yield from ()
 
@@ -236,20 +236,20 @@ class GradientEdit(_Gradient):
         )
         return ReviewItems(rows, (_SAME, _CHANGED), words.translated("counterpart"))
 
-    def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+    def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
         sources = table.group_by("pair_id").agg(pl.col("source").n_unique())
         odd = sorted(sources.filter(pl.col("source") > 1)["pair_id"])
         if odd:
             yield f"{self.name}: {len(odd):,} pairs have two sources, for example {listed(odd)}"
-        asked = made.get("asked", {})
+        asked_of = facts.get("asked", {})
         for question, score in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
             rows = table.filter(pl.col("level") == score).select("pair_id", "source", "destination").iter_rows()
             items = {name: PublishedItem((source, destination), "yes") for name, source, destination in rows}
-            if question in asked:
-                yield from otherwise(self.name, asked[question], items, ledger)
+            if question in asked_of:
+                yield from otherwise(self.name, asked_of[question], items, ledger)
 
-    def _unchecked(self, table: pl.DataFrame, made: Mapping[str, Any]) -> Iterator[str]:
-        if not made.get("asked"):
+    def _unchecked(self, table: pl.DataFrame, facts: Mapping[str, Any]) -> Iterator[str]:
+        if not facts.get("asked"):
             yield f"{self.name}: {table.height:,} levels of counterparts and edits that no panel confirmed"
 
 
@@ -275,7 +275,7 @@ class GradientMix(_Gradient):
         mixes = frame(self.table, mix_rows(pairs) if len(pairs) >= FEWEST else ())
         return pl.concat([table.filter(~is_mix), mixes]).sort("kind", "pair_id", "level", "item_id")
 
-    def _differences(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
+    def _differences(self, table: pl.DataFrame, _facts: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
         originals = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")
         pairs = {name: (source, destination) for name, source, destination in originals.iter_rows()}
         z, y = partners(pairs)

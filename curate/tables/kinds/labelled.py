@@ -168,11 +168,11 @@ class OfClasses(BenchmarkKind):
         question = words.translated("which")
         return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), question)
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Look up every judge's answer about every text, and derive each verdict and class number again."""
-        asked = made.get("asked", {}).get(QUESTION)
+        panel_question = facts.get("asked", {}).get(QUESTION)
         differences = list(self._contradictions(table))
-        if asked is None:
+        if panel_question is None:
             return KindCheck(
                 differences, [f"{self.name}: {table.height:,} labels as given, nobody was asked"], table.height
             )
@@ -182,7 +182,7 @@ class OfClasses(BenchmarkKind):
             )
             for row in table.iter_rows(named=True)
         }
-        differences += otherwise(self.name, asked, items, ledger)
+        differences += otherwise(self.name, panel_question, items, ledger)
         unconfirmed = table.filter(pl.col("verdict") != CONFIRMED).height
         unchecked = (
             [f"{self.name}: {unconfirmed:,} given labels that the panel does not confirm"] if unconfirmed else []

@@ -81,7 +81,11 @@ class Paraphrase(BenchmarkKind):
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the pairs of each split that has any, sorted by id."""
         pairs = benchmark.tables[self.table]
-        held = {split: rows for split in self.splits if (rows := _of_split(pairs, split)).height}
+        held = {
+            split: rows
+            for split in self.splits
+            if (rows := pairs.filter(pl.col("split") == split).sort("pair_id")).height
+        }
         columns = {name: pl.col(_NAMED.get(name, name)) for name in _COLUMNS}
         return TaskContent(
             [ExportTable("pairs", [rows.select(**columns)], split) for split, rows in held.items()],
@@ -138,15 +142,15 @@ class Paraphrase(BenchmarkKind):
             if pairs is not None
         )
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Compare labels with the kind of each pair, overlaps with the texts, and votes with the ledger."""
         differences = list(_contradictions(table))
-        asked = made.get("asked", {})
-        if asked:
+        asked_of = facts.get("asked", {})
+        if asked_of:
             for question, items in _items(table).items():
-                differences += otherwise(self.name, asked[question], items, ledger) if items else []
+                differences += otherwise(self.name, asked_of[question], items, ledger) if items else []
         unchecked = f"paraphrase: {table.height:,} labels of pairs that no panel confirmed, but for their kind"
-        return KindCheck(differences, [] if asked else [unchecked], table.height)
+        return KindCheck(differences, [] if asked_of else [unchecked], table.height)
 
 
 def contributors(benchmark: Benchmark) -> Mapping[str, Json]:
@@ -159,10 +163,6 @@ def contributors(benchmark: Benchmark) -> Mapping[str, Json]:
 def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Return judge -> answer of the votes of a row."""
     return {vote["judge"]: vote["answer"] for vote in votes}
-
-
-def _of_split(pairs: pl.DataFrame, split: str) -> pl.DataFrame:
-    return pairs.filter(pl.col("split") == split).sort("pair_id")
 
 
 def _odd() -> pl.Expr:

@@ -139,7 +139,7 @@ class SentenceRetrieval(BenchmarkKind):
         corpus = tables["corpus"].select(query_id="id", text="text")
         return corpus.join(judged, on="query_id", how="full", coalesce=True).sort("query_id", "pair_id")
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Compare labels with verdicts, and verdicts with the panel's answers in the ledger."""
         judged = table.drop_nulls("pair_id")
         expected = pl.when(POSITIVE).then(1)
@@ -151,11 +151,11 @@ class SentenceRetrieval(BenchmarkKind):
             )
             if rows.height
         ]
-        asked = made.get("asked", {})
-        if asked:
-            differences += otherwise(self.name, asked[_QUESTION], _items(judged), ledger)
+        asked_of = facts.get("asked", {})
+        if asked_of:
+            differences += otherwise(self.name, asked_of[_QUESTION], _items(judged), ledger)
         unchecked = f"{self.name}: {judged.height:,} labels that no panel confirmed"
-        return KindCheck(differences, [] if asked else [unchecked], judged.height)
+        return KindCheck(differences, [] if asked_of else [unchecked], judged.height)
 
 
 def _items(judged: pl.DataFrame) -> dict[str, PublishedItem]:

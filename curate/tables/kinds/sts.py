@@ -105,7 +105,7 @@ class Sts(BenchmarkKind):
             if pairs is not None
         )
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Compare labels with the kind of each pair, and with the panel's answers on its sentences and words."""
         wrong = pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32))
         differences = [
@@ -116,13 +116,13 @@ class Sts(BenchmarkKind):
             )
             if rows.height
         ]
-        asked = made.get("asked", {})
+        asked_of = facts.get("asked", {})
         unchecked = f"sts: {table.height:,} labels of pairs of sentences that no panel confirmed, but for their kind"
-        if "sentences" in asked:
-            differences += otherwise(self.name, asked["sentences"], _sentences(table), ledger)
-        if "words" in asked:
-            differences += _words(table, asked["words"], ledger)
-        return KindCheck(differences, [] if "sentences" in asked else [unchecked], table.height)
+        if "sentences" in asked_of:
+            differences += otherwise(self.name, asked_of["sentences"], _sentences(table), ledger)
+        if "words" in asked_of:
+            differences += _words(table, asked_of["words"], ledger)
+        return KindCheck(differences, [] if "sentences" in asked_of else [unchecked], table.height)
 
 
 def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
@@ -131,15 +131,15 @@ def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
     return {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
 
 
-def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
     """Yield a sentence if words of pairs are not confirmed by the panel, in dictionary order or reversed."""
     words = pairs.select("term", "synonym").unique(maintain_order=True).rows()
     both = [words, [pair[::-1] for pair in words]]
-    answers_of = [votes(asked, {str(number): pair for number, pair in enumerate(order)}, ledger) for order in both]
+    answers_of = [votes(question, {str(number): pair for number, pair in enumerate(order)}, ledger) for order in both]
     odd = [
         pair
         for number, pair in enumerate(words)
-        if not any(_agreed(by_pair[str(number)], asked) for by_pair in answers_of)
+        if not any(_agreed(by_pair[str(number)], question) for by_pair in answers_of)
     ]
     rows = pairs.filter(pl.struct("term", "synonym").is_in([{"term": one, "synonym": two} for one, two in odd]))
     if odd:
@@ -149,8 +149,8 @@ def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Ite
         )
 
 
-def _agreed(answers: Answers, asked: Mapping[str, Any]) -> bool:
-    return answers.keys() == asked["panel"].keys() and verdict(answers, "yes") == "confirmed"
+def _agreed(answers: Answers, question: Mapping[str, Any]) -> bool:
+    return answers.keys() == question["panel"].keys() and verdict(answers, "yes") == "confirmed"
 
 
 def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:

@@ -31,9 +31,9 @@ class Problem:
     expected: str
     remedy: str
 
-    def sentence(self, place: str) -> str:
+    def sentence(self, path: str) -> str:
         """Return the problem as one sentence that begins with its place."""
-        return f"{place}:{self.line}: found {self.found}, expected {self.expected}; {self.remedy}"
+        return f"{path}:{self.line}: found {self.found}, expected {self.expected}; {self.remedy}"
 
 
 class Source(Protocol):

@@ -184,8 +184,6 @@ def text(cell: object) -> str:
         return str(int(cell))
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(sep=" ")
-    return cell.isoformat() if isinstance(cell, date | time) else _length(cell)
-
-
-def _length(cell: object) -> str:
-    return str(cell.total_seconds()) if isinstance(cell, timedelta) else str(cell)
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    return str(cell.total_seconds() if isinstance(cell, timedelta) else cell)

@@ -26,19 +26,19 @@ USUAL = ("test", "dev", "validation", "valid", "val", "eval", "train")
 Files = TypeVar("Files")
 
 
-def choose_split(splits: Collection[str], split: str | None, place: str) -> str | None:
+def choose_split(splits: Collection[str], split: str | None, path: str) -> str | None:
     """Return the split to read: the one asked for, else `test`, else the only one; None if there is none at all."""
     if split is not None and split not in splits:
         available = ", ".join(splits) or "none"
-        raise ConfigError(f"{place}: found the splits {available}, expected {split!r}; set ingest.split to one of them")
+        raise ConfigError(f"{path}: found the splits {available}, expected {split!r}; set ingest.split to one of them")
     if split is not None or not splits:
         return split
     if DEFAULT_SPLIT in splits or len(splits) == 1:
         return DEFAULT_SPLIT if DEFAULT_SPLIT in splits else next(iter(splits))
-    raise ConfigError(f"{place}: found the splits {', '.join(splits)}, expected to be told which; set ingest.split")
+    raise ConfigError(f"{path}: found the splits {', '.join(splits)}, expected to be told which; set ingest.split")
 
 
-def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, place: str) -> tuple[str, Files]:
+def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, path: str) -> tuple[str, Files]:
     """Return name and files of the texts to read: of the split, of the table's name, or of the only split there is."""
     for choice in (split or DEFAULT_SPLIT, table):
         if choice in splits:
@@ -46,7 +46,7 @@ def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, p
     if len(splits) == 1:
         return next(iter(splits.items()))
     raise ConfigError(
-        f"{place}: found the splits {', '.join(splits) or 'none'} of the {table}, expected one or "
+        f"{path}: found the splits {', '.join(splits) or 'none'} of the {table}, expected one or "
         f"{split or DEFAULT_SPLIT!r}; give its files with ingest.{table}.path"
     )
 
@@ -189,8 +189,8 @@ def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path]
     return paths, unread_splits(table, chosen, by_split)
 
 
-def splits_of(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]:
-    """Return split -> files of a folder, `test` for those that name none; of any name, or only the `known` ones."""
+def splits_of(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
+    """Return split -> files of a folder, `test` for those that name none; of any name, or only those in `names`."""
     if (folder / SAVED_SPLITS).is_file():
         return {path.name: _saved(path) for path in sorted(folder.iterdir()) if (path / SAVED).is_file()}
     if (folder / SAVED).is_file():
@@ -198,17 +198,17 @@ def splits_of(folder: Path, known: Collection[str] | None) -> dict[str, list[Pat
     by_split: dict[str, list[Path]] = {}
     for path in sorted(path for path in folder.iterdir() if is_data(path) and path.is_file()):
         name = _SHARD.sub("", encoding.stem(path))
-        unsplit = name.lower() in _WHOLE if known is None else name not in known
+        unsplit = name.lower() in _WHOLE if names is None else name not in names
         by_split.setdefault(DEFAULT_SPLIT if unsplit else name, []).append(path)
-    return by_split or _nested(folder, known)
+    return by_split or _nested(folder, names)
 
 
-def _nested(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]:
+def _nested(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
     """Return split -> files where the files lie in subfolders: of splits, or of one subset, such as `default`."""
     below = [path for path in sorted(folder.iterdir()) if path.is_dir() and holds_data(path)]
     subset = next((path for path in below if path.name == "default"), None)
-    if subset or (len(below) == 1 and below[0].name not in (known or USUAL)):
-        return splits_of(subset or below[0], known)
+    if subset or (len(below) == 1 and below[0].name not in (names or USUAL)):
+        return splits_of(subset or below[0], names)
     return {path.name: [file for split in splits_of(path, ()).values() for file in split] for path in below}
 
 

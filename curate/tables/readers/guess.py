@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -10,7 +10,7 @@ from itertools import islice
 from curate.core.config import parse_yaml
 from curate.core.errors import DataError
 from curate.system.resources import data_file
-from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers import Problem, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
 
@@ -88,7 +88,8 @@ def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
     """Return the values of every column in the first rows that can be read, and the number of these rows."""
     columns: dict[str, list[object]] = {}
     count = 0
-    for row in islice(_readable(source), LOOKED):
+    readable = (row for row in source.rows() if not isinstance(row, Problem))
+    for row in islice(readable, LOOKED):
         count += 1
         for name, cell in _flat(row.values):
             columns.setdefault(name, []).append(cell)
@@ -120,10 +121,6 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str,
             yield from _flat(cell, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", cell
-
-
-def _readable(source: Source) -> Iterator[Row]:
-    return (row for row in source.rows() if not isinstance(row, Problem))
 
 
 def _unread(source: Source, table: Table) -> str:

@@ -149,16 +149,16 @@ class RatingsLayout:
         return f"--item {','.join(self.pair)}" if partial else ""
 
 
-def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
+def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     """Return how a file with this header is read; DataError if it has no column that an option names."""
     column_of = {role: _named(role, header) for role in ("query", "document", "item", "rater", "rating")}
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
-    item = tuple(column(place, header, name) for name in layout.item)
-    cluster, notes = layout.cluster and column(place, header, layout.cluster), list[str]()
+    item = tuple(column(path, header, name) for name in layout.item)
+    cluster, notes = layout.cluster and column(path, header, layout.cluster), list[str]()
     if layout.rater and not (item or usual):
         raise ConfigError("expected --item with --rater, found none; name the column of the items")
-    rater, columns = _long(place, header, layout, column_of) if item or usual else (None, ())
+    rater, columns = _long(path, header, layout, column_of) if item or usual else (None, ())
     if rater:
         notes.append(f"long form, a row per rating: raters in {rater}, ratings in {columns[0]}")
     if not (item or cluster) and len(pair) == 2:
@@ -167,7 +167,7 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     item = item or usual or tuple(header[:1])
     if not rater:
         keys = (*item, *pair, cluster, "")
-        columns = _wide(place, [name for name in header if name not in keys], header, layout)
+        columns = _wide(path, [name for name in header if name not in keys], header, layout)
     plan = RatingsLayout(
         "counts" if layout.counts else "long" if rater else "wide", item, columns, rater, cluster, pair
     )
@@ -180,32 +180,32 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
 
 
 def _long(
-    place: str, header: Sequence[str], layout: Layout, column_of: Mapping[str, str | None]
+    path: str, header: Sequence[str], layout: Layout, column_of: Mapping[str, str | None]
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return the columns of rater and rating, None if the file is not long."""
     if layout.rater and layout.rating:
-        return column(place, header, layout.rater), (column(place, header, layout.rating),)
+        return column(path, header, layout.rater), (column(path, header, layout.rating),)
     wide = layout.counts or any(_same(name, header) for name in layout.raters)
     rater, rating = column_of["rater"], column_of["rating"]
     return (None, ()) if wide or not (rater and rating) else (rater, (rating,))
 
 
-def _wide(place: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
+def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
     """Return the columns of ratings among those that are no keys: those that are named, and of people."""
     if not layout.raters:
         return tuple(name for name in names if not is_named(name, "other"))
     selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
     people = [name for name in names if is_named(name, "truth") or is_named(name, "people")]
-    return tuple(dict.fromkeys((*(column(place, header, name) for name in selected), *people)))
+    return tuple(dict.fromkeys((*(column(path, header, name) for name in selected), *people)))
 
 
-def column(place: str, header: Sequence[str], name: str) -> str:
+def column(path: str, header: Sequence[str], name: str) -> str:
     """Return the column that a name means, in any case; DataError if there is none."""
     match = _same(name, header)
     if match is None:
         alternatives = [shown([name_there]) for name_there in header]
         raise DataError(
-            f"{place}:1: found no column {name!r}, expected it in the header; {suggestion(name, alternatives)}"
+            f"{path}:1: found no column {name!r}, expected it in the header; {suggestion(name, alternatives)}"
         )
     return match
 
@@ -370,14 +370,14 @@ def is_count(first: Ints, others: Ints) -> bool:
     return len(set(first.tolist())) < len(first) or bool(np.ptp(sums) > 0 and np.ptp(sums + first) == 0)
 
 
-def counted(cells: Sequence[str], names: Sequence[str], place: str) -> list[int]:
+def counted(cells: Sequence[str], names: Sequence[str], path: str) -> list[int]:
     """Return the numbers in a row of counts, an empty cell as 0; DataError for a cell that holds none."""
     for cell, name in zip(cells, names, strict=True):
         if cell and not _COUNT.fullmatch(cell):
-            raise DataError(f"{place}, column {name}: found no whole number, expected a count of ratings; correct it")
+            raise DataError(f"{path}, column {name}: found no whole number, expected a count of ratings; correct it")
     numbers = [int(float(cell or 0)) for cell in cells]
     if sum(numbers) > MOST:
-        raise DataError(f"{place}: found over {MOST:,} ratings of an item, expected no more; leave the row out")
+        raise DataError(f"{path}: found over {MOST:,} ratings of an item, expected no more; leave the row out")
     return numbers
 
 
