@@ -157,12 +157,8 @@ class _Draft:
             self.written.append((start, length))
             copied = piece.span.end
         self.text = "".join([*texts, raw[copied:]])
-        self._closed = self._intervals(untouched)
-
-    def _intervals(self, untouched: re.Pattern[str]) -> list[Interval]:
-        """Return the stretches of the text into which no span may reach, in order."""
-        final = [extent for extent, piece in zip(self.written, self.pieces, strict=True) if piece.final]
-        return sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
+        final = [extent for extent, piece in zip(self.written, pieces, strict=True) if piece.final]
+        self._closed = sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
 
     def raw(self, spans: Iterable[Span]) -> list[Span]:
         """Map spans of this text to the raw text, without the parts in closed stretches."""

@@ -67,13 +67,10 @@ def _vouched(text: str, start: int, end: int, weight: float) -> bool:
     word = text[start:end] in ordinary()
     if before <= 0 or (word and after < 4 and before < LEADS) or (after <= 0 and before < LEADS):
         return False
-    owned = _OWNED * (not _is_adverb(text[start:end]) and around().owned(text, start))
+    name = text[start:end]
+    is_adverb = name[0] == name[1] and is_word(name)  # as 毛毛 and 静静 are
+    owned = _OWNED * (not is_adverb and around().owned(text, start))
     return gain(text, start, end, weight) + before + after + owned >= (_WORD_BAR if word else _BAR)
-
-
-def _is_adverb(name: str) -> bool:
-    """Return whether a doubled nickname is also a word, as 毛毛 and 静静 are."""
-    return name[0] == name[1] and is_word(name)
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:

@@ -49,12 +49,9 @@ _TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = fold(text)
-    return in_order(_places(text), "name", "name_parts")
-
-
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    for match in _RUN.finditer(text):
-        yield from _names(text, *match.span())
+    return in_order(
+        (extent for match in _RUN.finditer(text) for extent in _names(text, *match.span())), "name", "name_parts"
+    )
 
 
 def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:

@@ -159,12 +159,8 @@ def behind(text: str, end: int) -> float:
         return max(EDGE, weight - 0.5)
     if length or closed:
         return weight if length else EDGE
-    return _VERB if _verb(text, end) else 0.0
-
-
-def _verb(text: str, position: int) -> bool:
-    low, high = run_at(text, position)
-    return position < high and lattice(text[low:high]).verb_follows(position - low)
+    low, high = run_at(text, end)
+    return _VERB if end < high and lattice(text[low:high]).verb_follows(end - low) else 0.0
 
 
 def _ends(text: str, start: int, end: int) -> bool:
@@ -308,13 +304,6 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
     return max(candidates)[1] if candidates and begins(text, after - len(title), after) else None
 
 
-def _needed(surname: str, doubtful: bool) -> float:
-    """Return the evidence needed after a title if no word before it introduces the person."""
-    if surname in characters("prepositions"):
-        return 4.0
-    return 3.0 if doubtful else 0.0
-
-
 def _alone(text: str, start: int, end: int, weight: float, title: str, after: int) -> float | None:
     """Return the weight of a surname alone before a title; None below the bar."""
     leading, follows = front(text, start), behind(text, after)
@@ -355,6 +344,8 @@ def _stands(text: str, start: int, end: int, title: str, after: int, evidence: t
     is_asked = around().asked.after(text, after) and text[start - 1 : start] not in _TOWARDS
     if (doubtful and is_asked) or (short and (leading < 2 or (follows <= 0 and leading < LEADS))):
         return False
-    if leading < 3 and not CLOSED.match(text, after) and follows < _needed(surname, doubtful):
+    # a preposition or a doubtful surname needs evidence after the title if no word before it introduces a person
+    needed = 4.0 if surname in characters("prepositions") else 3.0 if doubtful else 0.0
+    if leading < 3 and not CLOSED.match(text, after) and follows < needed:
         return False
     return surname not in characters("hardly") or leading >= 3 or (leading >= EDGE and follows >= 4)

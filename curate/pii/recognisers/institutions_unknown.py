@@ -46,7 +46,8 @@ def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         kinds = _last_kinds().search(text, run.start(), last.start())
         end = kinds.start() if kinds else last.start()
         start = _start(text, run.start(), end)
-        if _named(text[start:end], kinds[0] if kinds else "", _evidence(text, start, last.end())):
+        evidence = min(2, in_front(text, start)) + min(2, behind(text, last.end()))
+        if _named(text[start:end], kinds[0] if kinds else "", evidence):
             yield start, last.end()
 
 
@@ -57,11 +58,6 @@ def _start(text: str, start: int, end: int) -> int:
     for match in _small().finditer(text, start, max(start, end - 2)):
         start = match.end()
     return start
-
-
-def _evidence(text: str, start: int, end: int) -> int:
-    """Return the total weight of the context, at most two per side."""
-    return min(2, in_front(text, start)) + min(2, behind(text, end))
 
 
 def _named(stem: str, kinds: str, evidence: int) -> bool:
