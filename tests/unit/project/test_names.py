@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from tests import ROOT
 
 PLACEHOLDERS = frozenset(
-    "each found place places left made known asked told own whole part parts other named beside more some rest at there "
-    "before done shown given kept wanted taken mine again few much way said "
-    "item value data obj tmp res seat desk lane purse".split()
+    (  # noqa: SIM905 - a list of words is read as a text
+        "each found place places left made known asked told own whole part parts other named beside more some rest at "
+        "there before done shown given kept wanted taken mine again few much way said item value data obj tmp res seat "
+        "desk lane purse"
+    ).split()
 )
-"""Words that say nothing of the value; exact uses, such as `left` and `other` of a pair, are what the ceilings leave."""
+"""Words that say nothing of the value; exact uses, such as `left` of a pair, are what the ceiling leaves room for."""
 CEILING = 0.02
 """Share of all names assigned, looped over or taken as a parameter that may be placeholders."""
 
