@@ -1,4 +1,4 @@
-"""What judging would cost, and the refusal to spend what nobody has allowed."""
+"""Cost plans of judging, and the error for spending without consent."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,15 +14,15 @@ from curate.llm.exchange_rates import shown
 from curate.view import html
 
 WORDS = {"--max-cost AMOUNT": "max_cost=AMOUNT", "--yes": "yes=True"}
-"""Options of the commands -> the arguments that they are here."""
+"""Options of the commands -> arguments of the API."""
 
 
 @dataclass(frozen=True)
 class CostPlan:
-    """What language models would be asked, and what that costs at most; empty if nothing is left to send."""
+    """Planned calls of language models and their maximum cost; empty if nothing is left to send."""
 
     rows: Sequence[Mapping[str, Json]]
-    """A row per model, behind several of them one of their sums (`judge` is "in all").
+    """A row per model, and after several of them their total (`judge` is "in all").
 
     `calls`; `prompt_tokens`, an estimate; `answer_tokens`, at most; `online`, what that costs at most in `currency`,
     None without a price. A plan that was made before asking also has `prefix_tokens`, `batches`, `cascade_least` and
@@ -63,7 +63,7 @@ class CostPlan:
 
 
 class ConsentNeeded(BudgetError):
-    """Language models would be asked and nobody has allowed what that costs; `plan` says how much it is."""
+    """Language models would be asked without consent to the cost; `plan` holds it."""
 
     def __init__(self, message: str, plan: CostPlan) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class ConsentNeeded(BudgetError):
 
 @contextmanager
 def consenting() -> Iterator[None]:
-    """Raise ConsentNeeded in place of a refusal that comes with a plan."""
+    """Convert a BudgetError with a plan into ConsentNeeded."""
     try:
         yield
     except BudgetError as error:

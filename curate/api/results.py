@@ -1,4 +1,4 @@
-"""Labels of a set audited, and models scored, from Python."""
+"""Audits of labels and evaluations of models, from Python."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from curate.view import html
 
 @dataclass(frozen=True, repr=False)
 class AuditResult:
-    """What a panel found of the labels that a set came with."""
+    """Result of an audit of a set's original labels by a panel."""
 
     run: RunView
     """The run of the audit: its tables are `compared`, `audited`, `verdicts` and all others."""
@@ -33,9 +33,9 @@ class AuditResult:
         from curate.core.records import AUDITED
 
         rows = [
-            (name, *(found[key] for key in ("mean", "low", "high")), found["spread"]["median"])
+            (name, *(counts[key] for key in ("mean", "low", "high")), counts["spread"]["median"])
             for name in AUDITED
-            for found in [self.figures["measures"][name]]
+            for counts in [self.figures["measures"][name]]
         ]
         return pl.DataFrame(rows, schema=["measure", "mean", "low", "high", "median"], orient="row", strict=False)
 
@@ -43,8 +43,8 @@ class AuditResult:
         return f"AuditResult({self._said()})"
 
     def _said(self) -> str:
-        found = self.figures
-        return f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
+        figures = self.figures
+        return f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
 
     def _repr_html_(self) -> str:
         warned = ["The judges are heuristics: these means are no evidence about the labels."]
@@ -54,7 +54,7 @@ class AuditResult:
 
 @dataclass(frozen=True, repr=False)
 class EvaluationResult:
-    """What models score on a benchmark."""
+    """Scores of models on a benchmark."""
 
     figures: Mapping[str, Any]
     """Every figure, as `curate evaluate --json` prints it."""
@@ -66,13 +66,13 @@ class EvaluationResult:
 
     @property
     def notes(self) -> list[str]:
-        """Return what must be known before a figure is used."""
+        """Return the caveats of the figures."""
         return list(self.figures["notes"])
 
     @property
     def frame(self) -> pl.DataFrame:
         """Return task, model, measure, score (0 to 1) and circular; a row per task and model that was scored."""
-        circular = {each["model"]: each["circular"] for each in self.figures["models"]}
+        circular = {model["model"]: model["circular"] for model in self.figures["models"]}
         rows = [
             (task["name"], row["model"], task["measure"], row["main"], circular[row["model"]])
             for task in self.figures["tasks"]
@@ -116,23 +116,25 @@ def audit(
     old and new labels. All else is as for `run`: without `max_cost` or `yes` language models are not asked, and
     ConsentNeeded says what they would cost.
     """
-    changes = [f"{key}=[{','.join(names)}]" for key, names in _named(retrievers, models).items() if names]
-    given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
-    changes += [*opening.assigned(given), *opening.scored([Path(run_file) for run_file in run_files])]
+    lists = {"pool.retrievers": retrievers, "judge.models": models}
+    changes = [f"{key}=[{','.join(names)}]" for key, names in lists.items() if names]
+    options = {
+        "pool.depth": depth,
+        "ingest.sample": queries,
+        "ingest.relevant_from": relevant_from,
+        "language": language,
+    }
+    changes += [*opening.assigned(options), *opening.scored([Path(run_file) for run_file in run_files])]
     file = None if pipeline is None else os.fspath(pipeline)
     if source is not None:
         changes, file = opening.of_source("audit", os.fspath(source)) + changes, file or opening.AUDIT
-    told = tell or _silent
+    notify = tell or _silent
     folder = None if run is None else Path(run)
-    work = opening.need_audit(opening.opened(file, folder, [*changes, *assignments(settings)], tell=told))
-    work.progress, work.tell, work.consent = progress or quiet, told, opening.consent(max_cost, yes)
+    work = opening.need_audit(opening.opened(file, folder, [*changes, *assignments(settings)], tell=notify))
+    work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(max_cost, yes)
     with consenting(), newest_when_done(work.folder):
         work.execute(None, force=force)
     return AuditResult(RunView(work.folder), read_json(work.folder / "audit" / "audit.json"))
-
-
-def _named(retrievers: Sequence[str], models: Sequence[str]) -> dict[str, Sequence[str]]:
-    return {"pool.retrievers": retrievers, "judge.models": models}
 
 
 def evaluate(
@@ -164,4 +166,4 @@ def evaluate(
 
 
 def _silent(_line: str) -> None:
-    """Drop what is told."""
+    """Ignore a notice."""

@@ -1,4 +1,4 @@
-"""Run folders, opened to be read: tables as frames, states, cost, agreement; nothing is locked or written."""
+"""Run folders, opened read-only: tables as frames, states, cost, agreement; no lock is taken."""
 
 import os
 import tempfile
@@ -41,7 +41,7 @@ SHOWN = ("stage", "state", "rows_in", "rows_out", "dropped", "seconds", "cost", 
 
 @dataclass(frozen=True, repr=False)
 class RunView:
-    """A run folder that is open to be read.
+    """A run folder, opened read-only.
 
     Tables are polars frames, in columns and types as the reference lists them, and are read anew at every access: what
     a stage has written meanwhile is there. A table whose stage has not run raises UserError with the command to type.
@@ -138,10 +138,10 @@ class RunView:
         """
         if stage is not None and stage not in stages.KNOWN:
             raise UserError(f"dropped: no stage {stage!r}; {suggestion(stage, stages.KNOWN)}")
-        found = [name for name in self.tables if name.partition("/")[2] == "dropped"]
+        stage_tables = [name for name in self.tables if name.partition("/")[2] == "dropped"]
         if stage is None:
-            return pl.concat([frame("dropped"), *map(self.table, found)])
-        if f"{stage}/dropped" in found:
+            return pl.concat([frame("dropped"), *map(self.table, stage_tables)])
+        if f"{stage}/dropped" in stage_tables:
             return self.table(f"{stage}/dropped")
         if Mark.read(self.folder / stage) is not None:
             return frame("dropped")  # of a stage that drops nothing
@@ -216,8 +216,8 @@ class RunView:
 
     def _repr_html_(self) -> str:
         rows = self.status().select(SHOWN).with_columns(pl.col("seconds").round(1)).to_dicts()
-        there = [path for path in (self.folder / "report.html", self.folder / "export") if path.exists()]
-        return html.block(f"Run {self.folder}", html.table(rows, digits=1), html.lines([str(path) for path in there]))
+        outputs = [path for path in (self.folder / "report.html", self.folder / "export") if path.exists()]
+        return html.block(f"Run {self.folder}", html.table(rows, digits=1), html.lines([str(path) for path in outputs]))
 
 
 def open(path: PathLike | None = None) -> RunView:  # noqa: A001 - it is `curate.open`
@@ -227,10 +227,10 @@ def open(path: PathLike | None = None) -> RunView:  # noqa: A001 - it is `curate
     """
     folder = newest() if path is None else Path(path).expanduser()
     if not folder.is_dir():
-        beside = [path.parent.name for path in folder.parent.glob("*/pipeline.yaml")]
-        raise UserError(f"{folder}: no such folder, expected a run; {suggestion(folder.name, beside)}")
+        run_names = [path.parent.name for path in folder.parent.glob("*/pipeline.yaml")]
+        raise UserError(f"{folder}: no such folder, expected a run; {suggestion(folder.name, run_names)}")
     return RunView(folder)
 
 
 def _silent(_line: str) -> None:
-    """Drop what is told: whoever opens a run names it."""
+    """Ignore a notice."""

@@ -96,9 +96,9 @@ def bill(
     source. The arguments are those of `run`.
     """
     assign = [*assignments(settings), *opening.assigned({"language": language})]
-    folder, told = None if run is None else Path(run), tell or _silent
-    work = opening.opened_to_plan(os.fspath(pipeline), folder, assign, tell=told)
-    work.progress, work.tell = progress or quiet, told
+    folder, notify = None if run is None else Path(run), tell or _silent
+    work = opening.opened_to_plan(os.fspath(pipeline), folder, assign, tell=notify)
+    work.progress, work.tell = progress or quiet, notify
     return planning.plan(work)
 
 
@@ -111,30 +111,34 @@ def _opened(
 ) -> Run:
     if pipeline is None and folder is None:
         raise UserError("found neither a pipeline nor a run, expected one; name a file, such as run('pipeline.yaml')")
-    told = tell or _silent
+    notify = tell or _silent
     file = None if pipeline is None else os.fspath(pipeline)
-    work = opening.opened(file, None if folder is None else Path(folder), assign, tell=told)
-    work.progress, work.tell = progress or quiet, told
+    work = opening.opened(file, None if folder is None else Path(folder), assign, tell=notify)
+    work.progress, work.tell = progress or quiet, notify
     return work
 
 
 def assignments(settings: Settings | None) -> list[str]:
     """Return `section.key=value` of changed settings; a mapping in the place of a section changes keys of it."""
     lines = []
-    for key, value in (settings or {}).items():
-        parts = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, Mapping) else {key: value}
-        lines += [f"{name}={json.dumps(each, default=_plain)}" for name, each in parts.items()]
+    for key, setting in (settings or {}).items():
+        changes: dict[str, object] = {key: setting}
+        if isinstance(setting, Mapping):
+            changes = {f"{key}.{name}": inner for name, inner in setting.items()}
+        lines += [f"{name}={json.dumps(change, default=_plain)}" for name, change in changes.items()]
     return lines
 
 
-def _plain(value: object) -> object:
+def _plain(setting: object) -> object:
     """Return a value as JSON has it: of paths the text, of other sequences a list."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    raise UserError(f"settings: found {type(value).__name__}, expected text, a number, true or false, a list or a dict")
+    if isinstance(setting, os.PathLike):
+        return os.fspath(setting)
+    if isinstance(setting, set | frozenset):
+        return sorted(setting)
+    raise UserError(
+        f"settings: found {type(setting).__name__}, expected text, a number, true or false, a list or a dict"
+    )
 
 
 def _silent(_line: str) -> None:
-    """Drop what is told."""
+    """Ignore a notice."""

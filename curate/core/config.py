@@ -55,10 +55,10 @@ def read_yaml(path: Path) -> Settings:
     return settings
 
 
-def kind_of(value: object) -> str:
+def kind_of(content: object) -> str:
     """Return a word for the type of a value as a user of YAML or JSON would say it."""
     words = {dict: "a mapping", list: "a list", str: "text", bool: "true/false", type(None): "nothing"}
-    return words.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
+    return words.get(type(content), "a number" if isinstance(content, int | float) else type(content).__name__)
 
 
 def override(settings: Settings, assignments: Sequence[str]) -> Settings:
@@ -79,16 +79,16 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
 
 def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
     """Set the value at a path of keys; missing mappings on the way are made."""
-    here: dict[str, Json] = settings
+    section_at: dict[str, Json] = settings
     for depth, key in enumerate(keys[:-1]):
-        if here.get(key) is None:  # not there, or switched off
-            here[key] = {}
-        below = here[key]
+        if section_at.get(key) is None:  # not there, or switched off
+            section_at[key] = {}
+        below = section_at[key]
         if not isinstance(below, dict):
             section = ".".join(keys[: depth + 1])
             raise ConfigError(f"{'.'.join(keys)}: {section} holds {kind_of(below)}, not a section")
-        here = below
-    here[keys[-1]] = value
+        section_at = below
+    section_at[keys[-1]] = value
 
 
 def merged(below: Mapping[str, Json], settings: Mapping[str, Json]) -> Settings:
@@ -149,22 +149,22 @@ def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def canonical(value: object) -> str:
+def canonical(content: object) -> str:
     """Return the one JSON text of a value: sorted keys, no spaces, models as mappings."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    raise TypeError(f"no canonical form for {type(value).__name__}")
+def _plain(content: object) -> object:
+    if isinstance(content, BaseModel):
+        return content.model_dump(mode="json")
+    if isinstance(content, set | frozenset):
+        return sorted(content)
+    raise TypeError(f"no canonical form for {type(content).__name__}")
 
 
-def digest(value: object) -> str:
+def digest(content: object) -> str:
     """Return the SHA-256 of a value's canonical JSON, in hex."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
 def text_digest(text: str) -> str:
@@ -172,10 +172,10 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def plain(value: object) -> Json:
+def plain(content: object) -> Json:
     """Return a dataclass of figures for JSON: mappings, lists and numbers."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
-    return cast("Json", value)
+    if is_dataclass(content) and not isinstance(content, type):
+        return {field.name: plain(getattr(content, field.name)) for field in fields(content)}
+    if isinstance(content, tuple | list):
+        return [plain(entry) for entry in content]
+    return cast("Json", content)

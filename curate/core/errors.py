@@ -140,9 +140,9 @@ class BatchGone(ProviderError):
     """The provider does not know a batch, or no longer has its results."""
 
 
-def suggestion(unknown: str, known: Iterable[str]) -> str:
+def suggestion(unknown: str, choices: Iterable[str]) -> str:
     """Return a clause that names the nearest known word and lists all of them."""
-    words = sorted(known)
+    words = sorted(choices)
     near = difflib.get_close_matches(unknown, words, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"{hint}known: {', '.join(words) or 'none'}"

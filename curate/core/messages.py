@@ -1,4 +1,4 @@
-"""What passes between a caller and a language model: request, reply, usage, state of a batch."""
+"""Messages between a caller and a language model: request, reply, usage, state of a batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt for a model: moves text, knows nothing of relevance."""
+    """A prompt for a model."""
 
     messages: tuple[Message, ...]
     max_tokens: int
@@ -26,11 +26,11 @@ class Request:
     schema: Mapping[str, Json] | None = None
     """JSON schema of the reply, where the provider can enforce one."""
     private: bool = False
-    """Whether no error may repeat a vendor's words about it, which may be a name or a number out of it."""
+    """Whether errors must not repeat a vendor's message, which may quote a name or a number of the text."""
 
     @cached_property
     def digest(self) -> str:
-        """Return what the ledger knows it by: the same prompt, answer's bound and schema have the same one."""
+        """Return the key of the request in the ledger, of prompt, token limit and schema."""
         turns = [[turn.role, text_digest(turn.content)] for turn in self.messages]
         return digest([turns, self.max_tokens, self.schema])
 
@@ -48,7 +48,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """One call's answer as it came, normalised between vendors."""
+    """One call's answer, normalised between vendors."""
 
     text: str | None
     finish: Literal["stop", "length", "refusal", "other"]
@@ -57,22 +57,22 @@ class Reply:
     usage: Usage | None
     """None where a compatible server sends none: then the cost is unknown, not 0."""
     thoughts: bool = False
-    """Whether it came with thoughts beside the text: they are no answer."""
+    """Whether it came with reasoning, which is no answer."""
     raw: str = field(repr=False, default="")
 
 
 @dataclass(frozen=True)
 class BatchState:
-    """How far a vendor is with a batch."""
+    """State of a vendor's batch."""
 
     ended: bool
     word: str
-    """The vendor's own word for it."""
+    """The vendor's name of the state."""
     done: int | None = None
-    """Items that are over; None where the vendor does not tell."""
+    """Completed items; None if the vendor does not tell."""
     seconds: float | None = None
     """From submission to end, by the vendor's clock."""
     fault: str = ""
-    """The vendor's codes for why nothing of it was tried, empty if something was."""
+    """The vendor's codes of why the whole batch was refused; empty if it was accepted."""
     said: str = ""
-    """Its words for that, which may quote a request."""
+    """The vendor's message, which may quote a request."""

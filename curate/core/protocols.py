@@ -1,6 +1,6 @@
-"""What a user may swap: one small protocol per family, and the records that pass through it.
+"""Protocols of plugins, one per family, and the records that pass through them.
 
-Stages build plugins by name and hand them down; plugins never know one another, nor who calls them.
+Stages build plugins by name and pass them on; plugins depend neither on one another nor on their callers.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -24,22 +24,22 @@ Result = TypeVar("Result")
 
 
 class Progress(Protocol):
-    """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`.
+    """Show the progress of a long step; the CLI draws a bar, tests and libraries use `quiet`.
 
     Call it as often as is convenient, and with 0 when the step begins: what is done at the first call, as units that a
     cache held, is in no rate. A step ends when `done` reaches `total`. A `StepLabel` also names the unit.
     """
 
     def __call__(self, label: str, total: int, done: int, /) -> None:
-        """Say that `done` of `total` units of `label` are finished."""
+        """Report that `done` of `total` units of `label` are completed."""
         ...
 
 
 class PaidProgress(Progress, Protocol):
-    """A progress that also shows what was paid meanwhile."""
+    """A progress that also shows the amount paid."""
 
     def __call__(self, label: str, total: int, done: int, money: str = "", /) -> None:
-        """Say that `done` of `total` units of `label` are finished, and what was paid for them."""
+        """Report that `done` of `total` units of `label` are completed, and the amount paid for them."""
         ...
 
 
@@ -50,11 +50,11 @@ def quiet(_label: str, _total: int, _done: int, _money: str = "") -> None:
 class Encoder(Protocol):
     """Turn texts into vectors whose inner product is their similarity.
 
-    One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`. One whose
-    weights take seconds to load has a method `load`, which is called, perhaps more than once, before texts are encoded.
-    One that makes the same rows of few texts at a time, whatever their neighbours are, says in `step` of how many:
-    progress is shown after each step. One whose queries and documents are not changed by the same things gives a
-    revision per role in `revisions`: the cache then keeps one role's rows while the other's change.
+    Optional attributes: `lanes`, the number of threads that may use it concurrently, as with several GPUs; a method
+    `load` for weights that take seconds, called, perhaps more than once, before texts are encoded; `step`, a batch size
+    at which rows do not depend on their neighbours, so that progress is shown after each step; `revisions`, a revision
+    per role, if queries and documents change independently: the cache then keeps one role's rows when the other's
+    change.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Corpus(Protocol):
 
     @property
     def digest(self) -> str:
-        """Return what identifies ids and texts."""
+        """Return a digest of ids and texts."""
         ...
 
     def __len__(self) -> int:
@@ -90,21 +90,21 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True)
 class Hits:
-    """The hits of some queries in columns: one query's documents behind the other's, each best first."""
+    """The hits of some queries in columns: concatenated per query, best first."""
 
     ids: Sequence[str]
-    """What `rows` points into. Blocks of one search best share one object, which is then looked up once."""
+    """Document ids that `rows` indexes. Blocks of one search should share one object, which is then looked up once."""
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
-    """How many hits each query has; they add up to the length of the other columns."""
+    """Number of hits per query; their sum is the length of the other columns."""
 
 
 class Retriever(Protocol):
     """Rank documents of a corpus for queries.
 
-    What is to be reported of a search, as of an index that others keep, stands afterwards in the attributes `facts`
-    (a mapping) and `notes` (sentences); the pool reports both.
+    After a search the optional attributes `facts` (a mapping) and `notes` (sentences) hold what the pool reports of it,
+    for example of an external index.
     """
 
     name: str
@@ -123,10 +123,10 @@ class Retriever(Protocol):
 
 
 class Engine(Protocol):
-    """Do one function on several parts of a work, in processes that may be on other machines."""
+    """Map a function over parts of a task, in processes that may be on other machines."""
 
     shards: int
-    """Into how many parts a work is cut; no number changes a result."""
+    """Number of parts of a task; it changes no result."""
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterable[Result]:
         """Yield the function's result for every task, in order; a task whose process dies is done again.
@@ -137,40 +137,40 @@ class Engine(Protocol):
 
 
 class MaySend(Protocol):
-    """Ask whether something made of texts may go to an address."""
+    """Check whether something derived from texts may be sent to an address."""
 
     def __call__(self, who: str, address: str, local: bool = False, /) -> None:
-        """Return if it may; UserError otherwise. `local` is the user's word that it stays there."""
+        """Return if it may; UserError otherwise. `local`: the user declares that it stays there."""
         ...
 
 
 def freely(_who: str, _address: str, _local: bool = False, /) -> None:
-    """Let everything be sent."""
+    """Allow everything."""
 
 
 @dataclass(frozen=True)
 class Kit:
-    """What a stage hands to the plugins it builds: encoders by name, a folder for caches, an engine, a device."""
+    """Services for plugins: encoders by name, a folder for caches, an engine, a device."""
 
     encoder: Callable[[str], Encoder]
     cache: Path
     engine: Engine | None = None
-    """What works on a corpus in parts; None for in one piece, in this process."""
+    """Engine for a corpus in parts; None: in one piece, in this process."""
     device: str = "cpu"
-    """Where vectors are compared, as `engine.device` names it."""
+    """Device that vectors are compared on, `engine.device`."""
     named: Callable[[str], str] = str
     """Returns what the run calls a query or document of the source, whose id may have been renamed for what it held:
     of use for a plugin that knows ids from outside the run."""
     scale: Scale = FIVE
-    """Of the grades that judges give: that of the pipeline's rubric."""
+    """Scale of the judges' grades, from the pipeline's rubric."""
     language: str = "zh"
-    """Of the texts, as the pipeline says or their script shows."""
+    """Language of the texts, declared by the pipeline or detected."""
     may_send: MaySend = freely
-    """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
+    """Called with sender and address before anything derived from texts is sent there; UserError if it must not be."""
 
 
 class Judge(Protocol):
-    """Rate passages by something that costs no call: a heuristic, or grades recorded before."""
+    """Rate passages without calls: a heuristic, or recorded grades."""
 
     name: str
     identity: Mapping[str, Json]
@@ -186,44 +186,44 @@ class Provider(Protocol):
 
     name: str
     identity: Mapping[str, Json]
-    """Vendor, model and sampling parameters: what can change an answer. Never a key."""
+    """Vendor, model and sampling parameters: all that can change an answer. Never a key."""
 
     async def answer(self, request: Request) -> Reply:
-        """Return the reply; ProviderError says whether asking again is useless and how long to wait."""
+        """Return the reply; ProviderError tells whether a retry is useless and how long to wait."""
         ...
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         ...
 
 
 class BatchProvider(Provider, Protocol):
-    """A provider that also takes requests by the thousand and answers them within a day, for less money.
+    """A provider with a batch API: thousands of requests, answered within a day at a lower price.
 
     An item has a key of at most 64 letters, digits, - and _, unique in a batch. Every method raises ProviderError.
     """
 
     most_items: int
     most_bytes: int
-    """What one batch may hold."""
+    """Maximum items and bytes of one batch."""
 
     def item(self, key: str, request: Request) -> bytes:
-        """Return one line, its end included: an item as it is sent."""
+        """Return an item as one line to send, with its line feed."""
         ...
 
     async def submit(self, items: BinaryIO, mark: str) -> str:
-        """Send a file of items, and return the id of the batch, which bears the mark where the vendor keeps one.
+        """Send a file of items, and return the id of the batch; `mark` is stored with it if the vendor supports that.
 
         The error is `useless` if the vendor may have taken the batch all the same: sent again, it may be paid twice.
         """
         ...
 
     async def orphans(self, mark: str, known: Callable[[str], bool]) -> Mapping[str, set[str]]:
-        """Return the batches that bear a mark and are not known, with the keys of their items."""
+        """Return the batches with a mark that are not known -> keys of their items."""
         ...
 
     async def poll(self, batch_id: str) -> BatchState:
-        """Return how far a batch is; BatchGone if there is none of this id."""
+        """Return the state of a batch; BatchGone if there is none of this id."""
         ...
 
     def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
@@ -237,7 +237,7 @@ class BatchProvider(Provider, Protocol):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A finished benchmark: what every exporter writes, in its own format."""
+    """A finished benchmark, the input of all exporters."""
 
     name: str
     language: str
@@ -252,32 +252,32 @@ class Benchmark:
     facts: Mapping[str, Json]
     """Figures for the card: agreement, counts, judges, settings; no times and no paths."""
     duplicates: Literal["merge", "keep"] = "merge"
-    """Whether one text may stand under several ids: `keep` says that it was asked for."""
+    """Whether equal texts may have several ids: `keep` if the user chose that."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """Tables of the kinds that stages of their own make, such as `pairs` of sts, by name: those that were made."""
+    """Name -> table of further kinds of benchmark, such as `pairs` of sts."""
     scale: Scale = FIVE
-    """Of the grades in `verdicts`."""
+    """Scale of the grades in `verdicts`."""
     graded: pl.DataFrame | None = None
-    """query_id, doc_id, score (a gain) and contested: graded labels; None where labels are binary alone."""
+    """query_id, doc_id, score (a gain) and contested: graded labels; None for binary labels only."""
     replaced: bool = False
-    """Whether the graded labels stand in the place of the binary ones, or beside them."""
+    """Whether the graded labels replace the binary ones, or are added to them."""
     relevant_from: int = 1
     """Lowest score in `qrels` that means relevant: above 1 in a repaired set alone."""
     apart: bool = False
-    """Whether the queries that have candidates are in no retrieval task."""
+    """Whether queries with reranking candidates are in no retrieval task."""
 
     def of_retrieval(self) -> "Benchmark":
-        """Return what the retrieval task holds: all, but of queries that are a reranker's own."""
+        """Return the benchmark of the retrieval task, without the separate queries of reranking."""
         if not self.apart:
             return self
         tables = {"queries": self.queries, "qrels": self.qrels, "verdicts": self.verdicts}
         if self.graded is not None:
             tables["graded"] = self.graded
-        rest: Any = {
+        retrieval_tables: Any = {
             name: table.join(self.candidates, on="query_id", how="anti", maintain_order="left")
             for name, table in tables.items()
         }
-        return replace(self, **rest, candidates=self.candidates.clear(), apart=False)
+        return replace(self, **retrieval_tables, candidates=self.candidates.clear(), apart=False)
 
     @property
     def gains(self) -> pl.DataFrame:

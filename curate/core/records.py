@@ -33,7 +33,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text of the corpus; called a passage once it stands in a prompt."""
+    """One text of the corpus; called a passage in a prompt."""
 
     doc_id: str
     title: str
@@ -55,7 +55,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one judge said of one passage; ValueError unless `rated` comes with a grade and all else without one."""
+    """Outcome of one judge for one passage; ValueError unless it has a grade exactly if it is `rated`."""
 
     grade: str | None
     """A label of the judge's scale."""

@@ -104,7 +104,7 @@ class Scale:
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> "Scale":
         """Return the scale that `to_json` wrote."""
-        arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+        arguments = {key: tuple(entry) if isinstance(entry, list) else entry for key, entry in data.items()}
         return cls(**arguments)  # type: ignore[arg-type]
 
 

@@ -24,10 +24,10 @@ def script_of(language: str) -> Script:
 
 def guess(thresholds: str, language: str) -> str:
     """Return a sentence where packaged thresholds were calibrated on texts of other languages; else nothing."""
-    known: Sequence[str] = _known()["calibrated"]
-    if base_language(language).lower() in known:
+    languages: Sequence[str] = _known()["calibrated"]
+    if base_language(language).lower() in languages:
         return ""
-    return f"{thresholds} were calibrated on {' and '.join(known)} texts; on {language} they are a guess"
+    return f"{thresholds} were calibrated on {' and '.join(languages)} texts; on {language} they are a guess"
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,19 @@ class ThresholdsByScript(Generic[Threshold]):
 
     values: Mapping[Script, Threshold]
 
-    def of(self, language: str, place: str) -> Threshold:
-        """Return the threshold for texts of a language; ConfigError, naming the place of the settings, without one."""
+    def of(self, language: str, setting: str) -> Threshold:
+        """Return the threshold for texts of a language; ConfigError that names the `setting` without one."""
         script = script_of(language)
-        found = self.values.get(script, self.values.get(DEFAULT) if script == "other" else None)
-        if found is None:
+        threshold = self.values.get(script, self.values.get(DEFAULT) if script == "other" else None)
+        if threshold is None:
             raise ConfigError(
-                f"{place}: found thresholds for {', '.join(self.values) or 'no script'}, and the texts are "
+                f"{setting}: found thresholds for {', '.join(self.values) or 'no script'}, and the texts are "
                 f"{language!r}; add one for {script}, or give one number for all"
             )
-        return found
+        return threshold
 
 
 @cache
 def _known() -> dict[str, Any]:
-    known: dict[str, Any] = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    return known
+    content: dict[str, Any] = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return content

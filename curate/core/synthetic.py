@@ -27,9 +27,9 @@ def marked(model: str, declared: str | None) -> str:
 
 def writer(source: object) -> QueryAuthor | None:
     """Return who wrote a query with this source; None for a query of people."""
-    found = _MARK.fullmatch(source) if isinstance(source, str) else None
-    if found is None:
+    match = _MARK.fullmatch(source) if isinstance(source, str) else None
+    if match is None:
         return None
-    if found["model"] is None:
+    if match["model"] is None:
         return QueryAuthor(UNKNOWN, None)
-    return QueryAuthor(found["model"], family(found["model"], found["family"]))
+    return QueryAuthor(match["model"], family(match["model"], match["family"]))

@@ -1,4 +1,4 @@
-"""What is appended to the ledger, in one transaction: rows, and the judges and scales that they are of."""
+"""Appending to the ledger, in one transaction: rows, and the judges and scales that they refer to."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -26,7 +26,7 @@ _said = itemgetter(*_places(Rating, "judge_digest", "rubric_digest", "grade"))
 
 
 class Appending:
-    """Append to a database; who a judge is and what its grades mean is kept with the first thing that it says."""
+    """Append to a database; a judge's identity and scale are written with its first row."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -40,25 +40,27 @@ class Appending:
         """Grades that were found to be of their scale."""
 
     def register(self, identity: Mapping[str, Json]) -> str:
-        """Return the digest that stands for a judge."""
+        """Return the digest of a judge's identity."""
         name = digest(identity)
         if name not in self._heard:
             self._named[name] = canonical(identity)
         return name
 
     def note_scale(self, rubric_digest: str, scale: Scale) -> None:
-        """Say what the grades under a rubric are; DataError if they are something else there already."""
+        """Declare the scale of a rubric; DataError if the database has another one."""
         with self._database.transaction() as connection:
             scales.agree(connection, rubric_digest, scale, self._scales.get(rubric_digest))
         self._scales[rubric_digest] = scale
 
     def commit(self, group: Sequence[Rows]) -> None:
-        """Write rows; those that are there already were written by a commit whose answer was lost, for ids are new."""
+        """Write rows; existing ids are skipped: they are new, so a commit wrote them whose confirmation was lost."""
         calls = list(chain.from_iterable(calls for calls, _ in group))
         ratings = list(chain.from_iterable(ratings for _, ratings in group))
-        said = {*map(_of_call, calls), *map(_of_rating, ratings)} if self._named or self._scales else set()
-        judges = {name: self._named[name] for name, _ in said if name in self._named}
-        noted = {name: self._scales[name] for _, name in said if name in self._scales}
+        judges_and_rubrics = (
+            {*map(_of_call, calls), *map(_of_rating, ratings)} if self._named or self._scales else set()
+        )
+        judges = {name: self._named[name] for name, _ in judges_and_rubrics if name in self._named}
+        noted = {name: self._scales[name] for _, name in judges_and_rubrics if name in self._scales}
         with self._database.transaction() as connection:
             scales.add(connection, noted)
             self._insert(connection, "judges", sorted(judges.items()))
@@ -71,7 +73,7 @@ class Appending:
             self._scales.pop(name, None)
 
     def merge(self, table: Kept, rows: Sequence[Row]) -> None:
-        """Add whole rows, columns in the order of the table."""
+        """Add complete rows, columns in the order of the table."""
         with self._database.transaction() as connection:
             self._insert(connection, table, rows)
 

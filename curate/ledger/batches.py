@@ -1,4 +1,4 @@
-"""Batches that a vendor works on: recorded before a process waits for them, so that a paid batch is collected."""
+"""Open batches of vendors, recorded before a process waits for them, so that a paid batch is collected."""
 
 import datetime as dt
 import json
@@ -15,7 +15,7 @@ OPEN = "open"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as it was sent: its items are what is needed to read its results, without the texts."""
+    """A submitted batch, with the items needed to read its results, without texts."""
 
     batch_id: str
     provider: str
@@ -30,7 +30,7 @@ class Batch:
     items: Mapping[str, Any]
     """Request digest -> {"query_digest": ..., "slots": [passage digests in the order of the prompt], "bound": ...}.
 
-    The bound is the most that it may cost, in the currency of its price; batches of version 0.1 have none.
+    The bound is its maximum cost, in the currency of its price; batches of version 0.1 have none.
     """
 
 
@@ -52,7 +52,7 @@ class Batches:
         run: str,
         items: Mapping[str, Mapping[str, Json]],
     ) -> None:
-        """Write down that a vendor took a batch; DataError if the id is known already."""
+        """Record a batch that a vendor accepted; DataError for a known id."""
         row = {
             "batch_id": batch_id,
             "provider": provider_name,
@@ -68,7 +68,7 @@ class Batches:
             connection.execute(self._table.insert(), row)
 
     def open(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> list[Batch]:
-        """Return what a judge's batches under a rubric are not collected yet, oldest first."""
+        """Return a judge's batches under a rubric that are not collected yet, oldest first."""
         columns = self._table.c
         query = (
             self._table.select()
@@ -81,13 +81,13 @@ class Batches:
         return [Batch(**{**row, "items": json.loads(row["items"])}) for row in rows]
 
     def known(self, batch_id: str) -> bool:
-        """Say whether a batch was written down, open or not."""
+        """Return whether a batch is recorded, open or not."""
         query = self._table.select().where(self._table.c.batch_id == batch_id)
         with self._database.transaction() as connection:
             return connection.execute(query).first() is not None
 
     def close(self, batch_id: str, state: str) -> None:
-        """Write down how a batch ended; DataError if there is no such batch."""
+        """Record the final state of a batch; DataError for an unknown one."""
         change = self._table.update().where(self._table.c.batch_id == batch_id).values(state=state)
         with self._database.transaction() as connection:
             if not connection.execute(change).rowcount:

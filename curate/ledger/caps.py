@@ -1,4 +1,4 @@
-"""Caps that several processes keep together: what each has taken out of the one cap that all were given."""
+"""Budgets shared by several processes: the amount that each of them has taken."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Update
 
 LEASE_S = 120.0
-"""A process that says nothing for so long is taken for gone, where nobody can look."""
+"""Seconds of silence after which a process of another machine counts as ended."""
 KEPT_S = 30 * 86400.0
 LUMP = 8
-"""A process takes this part of what is left at a time, so it seldom has to ask; the last of it is shared finely."""
+"""A process takes this fraction (1/LUMP) of the remainder at a time: few queries, and fine shares near the end."""
 _TAKING = 0x63617073
-"""Number of the lock under which one PostgreSQL client at a time takes."""
+"""Number of the PostgreSQL advisory lock for taking."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What a process may spend, and what the others under its cap have."""
+    """The amount that a process may spend, and those of the others under its budget."""
 
     allowed: float
-    """Most that this process may have spent and hold together before it asks again; 0 if there is no room."""
+    """Maximum that this process may have spent and reserved together before it asks again; 0 if there is no room."""
     elsewhere: float
-    """What others have spent or hold."""
+    """Amount spent or reserved by others."""
     returning: bool
-    """Whether some of that may come back."""
+    """Whether others may release some of their reservations."""
 
 
 class Caps:
-    """One process's part in the cap that `scope` names; `began` is when it asked first, None before that.
+    """One process's part in the budget named `scope`; `began` is the time of its first request, None before that.
 
-    Everybody counts who was asking when this process began, or later: with all that was spent, and with what is held
-    even if the holder is `gone`, for nobody knows what became of it. Each taking is one transaction.
+    All processes count that were active when this one began, or later: with all they spent, and with their
+    reservations even if they are `gone`, since the outcome of those calls is unknown. `take` is one transaction.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Caps:
         self._beside = set[str]()
 
     def take(self, cap: float, spent: float, held: float, least: float) -> Room:
-        """Take `least` or more beside what is spent and held; if the others leave no room, give back what is unused."""
+        """Take at least `least` in addition to spent and held amounts; if there is no room, release the unused part."""
         with self._alone() as (connection, moment):
             elsewhere, returning = self._others(connection, moment)
             room = cap - elsewhere - spent - held
@@ -60,12 +60,12 @@ class Caps:
         return Room(spent + held + granted if room >= least else 0.0, elsewhere, returning)
 
     def stay(self) -> None:
-        """Say that this process is still there."""
+        """Renew this process's lease."""
         with self._alone() as (connection, moment):
             connection.execute(self._mine(until=moment))
 
     def leave(self, spent: float) -> None:
-        """Give back all that is not spent; who spent nothing was never there."""
+        """Release all that is not spent; the row of a process that spent nothing is deleted."""
         with self._alone() as (connection, moment):
             if spent:
                 self._write(connection, moment, spent, 0.0, asking=0)
@@ -74,26 +74,26 @@ class Caps:
 
     @contextmanager
     def _alone(self) -> "Iterator[tuple[Connection, float]]":
-        """Give a connection beside which nobody takes, and the time by the database's clock."""
+        """Yield an exclusive connection for taking, and the time by the database's clock."""
         with self._database.alone(_TAKING) as connection:
             clock = self._sa.literal_column(NOW[connection.dialect.name], self._sa.Float)
             yield connection, float(connection.execute(self._sa.select(clock)).scalar_one())
 
     def _others(self, connection: "Connection", moment: float) -> tuple[float, bool]:
-        """Return what others have taken, and whether another process is there that may give some of it back."""
+        """Return the amount taken by others, and whether an active process may release some of it."""
         columns = self._table.c
         if self.began is None:
             self.began = moment
             connection.execute(self._table.delete().where(columns.until < moment - KEPT_S))
-        taken, returning = 0.0, False
+        taken_by_others, returning = 0.0, False
         query = self._table.select().where(columns.scope == self.scope, columns.owner != self.owner)
         for row in connection.execute(query):
-            there = bool(row.asking) and row.until >= moment - LEASE_S and not self._gone(row.owner)
-            if there or row.until > self.began or row.owner in self._beside:
+            is_active = bool(row.asking) and row.until >= moment - LEASE_S and not self._gone(row.owner)
+            if is_active or row.until > self.began or row.owner in self._beside:
                 self._beside.add(row.owner)
-                taken += row.spent + row.held
-                returning |= there and row.held > 0
-        return taken, returning
+                taken_by_others += row.spent + row.held
+                returning |= is_active and row.held > 0
+        return taken_by_others, returning
 
     def _write(self, connection: "Connection", moment: float, spent: float, held: float, asking: int) -> None:
         values = {"until": moment, "asking": asking, "spent": spent, "held": held}

@@ -1,4 +1,4 @@
-"""Claims: who asks what just now, so that several processes and machines judge one pool without asking twice."""
+"""Claims on work in progress, so that several processes and machines judge one pool without asking twice."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
 AT_ONCE = 1_000
-"""Keys in one statement."""
+"""Maximum keys in one statement."""
 NOW = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "extract(epoch FROM clock_timestamp())::double precision",
@@ -24,11 +24,10 @@ NOW = {
 class Claims:
     """The claims of one owner, whose name nobody else uses; each ends when its lease does, unless it is renewed.
 
-    Keys are taken by two changes, each a statement that the database commits by itself. The first makes one row per key
-    that has none; the second takes the rows that are free, and passes over those that another transaction has locked
-    (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops in the middle of claiming, and two that claim
-    the same keys cannot lock each other out. In SQLite writers take turns anyway. Time is the database's, or that of
-    one clock which all owners share.
+    Keys are taken by two statements in autocommit. The first inserts missing rows; the second takes free rows and skips
+    those that another transaction has locked (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops while
+    claiming, and claims of the same keys cannot deadlock. In SQLite writers take turns anyway. Time is the database's,
+    or that of one clock shared by all owners.
     """
 
     def __init__(self, ledger: Ledger, owner: str, lease_s: float, clock: Callable[[], float] | None = None) -> None:
@@ -51,12 +50,12 @@ class Claims:
         self._change(self._table.delete().where(self._table.c.owner == self.owner))
 
     def take(self, keys: Collection[str]) -> set[str]:
-        """Return those of the keys that are this owner's now: free ones, expired ones, and its own, renewed.
+        """Return the keys that this owner holds now: free ones, expired ones, and its own, renewed.
 
-        A key that is left out is another's, or was being released at that moment.
+        Other keys are held by others, or were being released at that moment.
         """
         columns, now = self._table.c, self._now()
-        taken, until = set[str](), self._ends()
+        granted, until = set[str](), self._ends()
         for chunk in chunks(sorted(set(keys)), AT_ONCE):  # in one order: who waits for another is never waited for
             self._ensure(chunk)
             free = (
@@ -65,29 +64,29 @@ class Claims:
                 .order_by(columns.key)
                 .with_for_update(skip_locked=True)  # SQLite knows no such lock, and it is left out there
             )
-            taken |= self._change(self._ours().where(columns.key.in_(free)))
+            granted |= self._change(self._ours().where(columns.key.in_(free)))
         self._until = min(self._until, until) if self.held else until
-        self.held |= taken
-        return taken
+        self.held |= granted
+        return granted
 
     def renew(self) -> set[str]:
-        """Let the lease of every key that is still this owner's begin again, and return them."""
-        before, until = frozenset(self.held), self._ends()
+        """Renew the lease of every key that this owner still holds, and return these."""
+        held_before, until = frozenset(self.held), self._ends()
         ours = self._change(self._ours().where(self._table.c.owner == self.owner))
-        self.held -= before - ours  # another thread may have taken more meanwhile
+        self.held -= held_before - ours  # another thread may have taken more meanwhile
         self._until = until
         return ours
 
     def sure(self) -> bool:
-        """Say whether what is `held` is certainly this owner's: by a clock that no sleep stops its lease still runs."""
+        """Return whether the lease of `held` certainly still runs, by a clock that counts sleep."""
         return self._until > (self._clock or time.time)()
 
     def release(self, keys: Collection[str]) -> None:
-        """Give keys back; those that another has taken over meanwhile stay that one's."""
+        """Release keys; those that another owner has taken over meanwhile are skipped."""
         self.held.difference_update(keys)
-        mine = self._table.delete().where(self._table.c.owner == self.owner)
+        delete_own = self._table.delete().where(self._table.c.owner == self.owner)
         for chunk in chunks(sorted(set(keys)), AT_ONCE):
-            self._change(mine.where(self._table.c.key.in_(chunk)))
+            self._change(delete_own.where(self._table.c.key.in_(chunk)))
 
     def owners(self) -> set[str]:
         """Return the owners of claims, expired ones too."""
@@ -97,15 +96,15 @@ class Claims:
             )
 
     def forget(self, owner: str) -> None:
-        """Give back all that an owner holds, who is known to be gone."""
+        """Release all claims of an owner that is known to have ended."""
         self._change(self._table.delete().where(self._table.c.owner == owner))
 
     def _ensure(self, keys: Sequence[str]) -> None:
-        """Make rows for keys that have none; where there is one, even ON CONFLICT would wait for who is changing it."""
+        """Insert missing rows; looked up first, since even ON CONFLICT would wait for a locked row."""
         column = self._table.c.key
         with self._database.transaction("statement") as connection:
-            there = set(connection.scalars(self._sa.select(column).where(column.in_(keys))))
-            rows = [(key, "", 0.0) for key in keys if key not in there]
+            existing = set(connection.scalars(self._sa.select(column).where(column.in_(keys))))
+            rows = [(key, "", 0.0) for key in keys if key not in existing]
             if rows:
                 dialect = self._database.engine.dialect
                 statement = self._insert(self._table, dialect, len(rows))

@@ -1,4 +1,4 @@
-"""One SQLite file or one PostgreSQL database: opened, brought up to date, and complaining in sentences."""
+"""One SQLite file or PostgreSQL database: opening, migration, and errors with remedies."""
 
 import logging
 import shutil
@@ -17,14 +17,14 @@ from curate.ledger.writer import Away
 from curate.system.extras import needed
 
 LOCK_WAIT_S = 60
-"""How long a writer waits for another process's transaction before it gives up."""
+"""Maximum seconds that a writer waits for another process's transaction."""
 CONNECT_WAIT_S = 30
 MIGRATING = 0x637572617465
-"""Number of the lock under which one PostgreSQL client at a time changes tables."""
+"""Number of the PostgreSQL advisory lock for migrations."""
 MANY = 100_000
-"""Ratings whose migration takes about a second, so that it is said."""
+"""Minimum ratings for a notice before a migration, which takes about a second for these."""
 ROOM = 1_200
-"""Bytes of disk that SQLite takes for the migration of a rating, most of them only meanwhile; 1,060 were measured."""
+"""Bytes of disk that SQLite needs per rating for a migration, mostly temporary; 1,060 were measured."""
 
 DAMAGED = (
     "it is damaged; put a copy of it back, or look with `PRAGMA integrity_check` of the program sqlite3, save what can "
@@ -54,14 +54,14 @@ _UNREACHED = "check that the server runs, and host, port, user, password and dat
 
 
 class Database:
-    """An engine, and the place as it may be shown: without password."""
+    """An engine, and its location without password, for messages."""
 
     def __init__(self, where: Path | str) -> None:
         url = _url(where)
         self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
         self.place = str(self.path or url.set(password=None, query={}).render_as_string())
         # A failed statement's parameters are replies and stay out of every message.
-        more: dict[str, object] = (
+        arguments: dict[str, object] = (
             {"connect_args": {"timeout": LOCK_WAIT_S}}
             if self.path
             else {
@@ -72,7 +72,7 @@ class Database:
         if self.path:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         with needed(f"{self.place}: a ledger on a server"):
-            self.engine = sa.create_engine(url, hide_parameters=True, **more)
+            self.engine = sa.create_engine(url, hide_parameters=True, **arguments)
         try:
             self._migrate()
         except DataError:
@@ -81,10 +81,10 @@ class Database:
 
     @contextmanager
     def transaction(self, kind: Literal["", "snapshot", "statement"] = "") -> Iterator[sa.Connection]:
-        """Give a connection, and commit at the end; what the database refuses becomes a sentence with a remedy.
+        """Yield a connection, and commit at the end; errors of the database get a remedy.
 
-        Everything that is read in a `snapshot` is of one moment, though others write meanwhile. Each `statement` is
-        committed by the database itself, so that nobody waits for a client that stops between the two.
+        `snapshot` reads a consistent state while others write. `statement` is autocommit, so that nobody waits for a
+        client that stops in between.
         """
         try:
             with self.engine.connect() as connection:
@@ -99,11 +99,11 @@ class Database:
         except sa.exc.DBAPIError as error:
             # PostgreSQL repeats the refused row, which may be a reply, in what it raises: so that is left out.
             kind_of = Away if isinstance(error, sa.exc.OperationalError) else DataError
-            raise kind_of(f"{self.place}: {_said(error.orig)}; {self._remedy(error.orig)}") from None
+            raise kind_of(f"{self.place}: {_message_of(error.orig)}; {self._remedy(error.orig)}") from None
 
     @contextmanager
     def alone(self, lock: int) -> Iterator[sa.Connection]:
-        """Give a connection for a transaction beside which no other one under the same number of a lock runs."""
+        """Yield a connection for a transaction that excludes others under the same lock number."""
         with self.transaction() as connection:
             # a reader that turns writer may find itself too late
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.path else f"SELECT pg_advisory_xact_lock({lock})")
@@ -124,14 +124,14 @@ class Database:
                 with self.transaction() as connection:
                     connection.exec_driver_sql("PRAGMA journal_mode=WAL")
             with self.alone(MIGRATING) as connection:
-                before, newest = version(connection), len(MIGRATIONS)
-                if before > newest:
+                current, newest = version(connection), len(MIGRATIONS)
+                if current > newest:
                     raise DataError(f"{self.place}: written by a newer version of curate; update curate")
-                if 0 < before < newest:
+                if 0 < current < newest:
                     self._prepare(connection)
-                migrate(connection, before)
+                migrate(connection, current)
                 sealed = seal(connection)
-            if (sealed or 0 < before < newest) and self.path:
+            if (sealed or 0 < current < newest) and self.path:
                 with self.transaction("statement") as connection:
                     if not sealed:  # then it only frees disk, and waits for no reader
                         connection.exec_driver_sql("PRAGMA busy_timeout = 0")
@@ -139,7 +139,7 @@ class Database:
                     connection.exec_driver_sql(f"PRAGMA busy_timeout = {LOCK_WAIT_S * 1000}")
 
     def _prepare(self, connection: sa.Connection) -> None:
-        """Say that something takes long, on standard error unless logging is set up; DataError if the disk is small."""
+        """Log that the migration takes long (standard error by default); DataError if the disk is too small."""
         rows = connection.execute(sa.select(sa.func.count()).select_from(ratings)).scalar_one()
         needed = rows * ROOM if self.path else 0
         if self.path and (free := shutil.disk_usage(self.path.parent).free) < needed:
@@ -156,7 +156,7 @@ class Database:
 
 
 def _url(where: Path | str) -> sa.URL:
-    """Return where a ledger is as a URL; ConfigError, without showing the text, if it is none."""
+    """Return the location of a ledger as a URL; ConfigError, without the text, if it is invalid."""
     if isinstance(where, Path) or "://" not in where:
         return sa.URL.create("sqlite", database=str(where))
     expected = "expected postgresql://USER:PASSWORD@HOST/DATABASE, with @ in a password written as %40"
@@ -171,7 +171,7 @@ def _url(where: Path | str) -> sa.URL:
     return url.set(drivername="postgresql+psycopg")
 
 
-def _said(error: BaseException | None) -> str:
-    """Return what the database said, in one line and without the row that it was about."""
-    told = getattr(getattr(error, "diag", None), "message_primary", None)
-    return str(told or " ".join(str(error).split()))
+def _message_of(error: BaseException | None) -> str:
+    """Return the database's message in one line, without the row."""
+    primary = getattr(getattr(error, "diag", None), "message_primary", None)
+    return str(primary or " ".join(str(error).split()))

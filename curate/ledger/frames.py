@@ -1,4 +1,4 @@
-"""Rows as the ledger keeps them, and as its readers want them."""
+"""Conversions of the ledger's rows for storage and for readers."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -15,7 +15,7 @@ _RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name 
 
 
 def standing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per pair; only what may be double is sorted, which is little and saves memory."""
+    """Return one row per pair; only possible duplicates are sorted, which saves memory."""
     query, passage = pl.col("query_digest"), pl.col("passage_digest")
     several = rows.select(query.hash(seed=1) ^ passage.hash(seed=2)).to_series().is_duplicated()
     doubtful = rows.filter(several)
@@ -26,8 +26,8 @@ def standing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def storable(call: Row) -> Row:
-    """Return a row of `calls` with the model's words as JSON would write what a database cannot hold."""
+    """Return a row of `calls` with characters of the model's text that a database cannot hold escaped as in JSON."""
     row = list(call)
-    for place in (_RAW, _MODEL):
-        row[place] = row[place].replace("\0", "\\u0000").encode(errors="backslashreplace").decode()
+    for index in (_RAW, _MODEL):
+        row[index] = row[index].replace("\0", "\\u0000").encode(errors="backslashreplace").decode()
     return tuple(row)

@@ -1,4 +1,4 @@
-"""Judges as an earlier version wrote them down: values of `extra_body` in plain, which are sealed where found."""
+"""Identities of judges by earlier versions, with plain values of `extra_body`, which are sealed when found."""
 
 import json
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from curate.ledger.tables import batches, calls, judges, ratings
 from curate.system import sealed_values
 
 RENAMED = "renamed"
-"""Key of an identity that is only the name of another one."""
+"""Key of an identity that only refers to another one."""
 
 
 def seal(connection: sa.Connection) -> int:
-    """Write the digests of such values in their place, and return how many judges were renamed with all their rows.
+    """Replace such values by their digests; return the number of judges renamed, with all their rows.
 
-    A judge's name is the digest of what it is, so what was paid for is found under the new one. The old one, by which
-    exports may name it, stays and says which that is.
+    A judge's name is the digest of its identity, so its rows move to the new one. The old name, which exports may hold,
+    stays as a reference to it.
     """
     plain = sa.select(judges).where(judges.c.identity.like(f'%"{sealed_values.KEY}":{{"%'))
     changed = 0
@@ -37,13 +37,13 @@ def seal(connection: sa.Connection) -> int:
 
 
 def current(connection: sa.Connection, name: str) -> str:
-    """Return the name that a judge has now; the same for one that was never renamed."""
+    """Return the current name of a judge; the same if it was never renamed."""
     text = connection.execute(sa.select(judges.c.identity).where(judges.c.judge_digest == name)).scalar()
     return str(json.loads(text).get(RENAMED, name)) if text and RENAMED in text else name
 
 
 def _sealed(text: str) -> dict[str, Json] | None:
-    """Return an identity with its values sealed; None if it is none that we wrote."""
+    """Return an identity with its values sealed; None if it is not ours."""
     try:
         identity = json.loads(text)
         model = identity["model"]

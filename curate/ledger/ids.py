@@ -1,11 +1,11 @@
-"""Ids made where the row is made, so that no writer waits for a database: ordered by time, different everywhere."""
+"""Time-ordered unique ids made by the writer, so that no writer waits for a database."""
 
 import secrets
 import threading
 import time
 
 PER_MS = 1 << 16
-"""Ids of one millisecond; after these the next millisecond begins early."""
+"""Maximum ids per millisecond; further ones use the next millisecond."""
 
 
 class TimeOrderedIds:
@@ -28,7 +28,7 @@ class TimeOrderedIds:
 
 
 def first_of(second: float) -> str:
-    """Return what sorts in front of every id made since a time, in seconds of the epoch."""
+    """Return a prefix that sorts before every id made since a time, in seconds of the epoch."""
     return f"{int(second * 1000) * PER_MS:016x}"
 
 

@@ -1,4 +1,4 @@
-"""The rows of the ledger as the rest of the program sees them."""
+"""Rows of the ledger as records."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,16 +6,16 @@ from typing import Literal
 from curate.core.records import Status
 
 Kept = Literal["judges", "rubrics", "calls", "passages", "ratings"]
-"""The tables that are only ever appended to."""
+"""The append-only tables."""
 
 
 LOST = "lost"
-"""Form of a call that was sent and whose outcome is unknown; it is written down as an error."""
+"""Form of a sent call with unknown outcome; stored as an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What one judge said of one (query, passage): a grade only if the status is `rated`."""
+    """Rating of one (query, passage) by one judge; a grade only if the status is `rated`."""
 
     query_digest: str
     passage_digest: str
@@ -32,7 +32,7 @@ class Rating:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to a model, as it was sent and answered. Tokens and cost are None where the vendor gave none."""
+    """One call to a model and its reply. Tokens and cost are None where the vendor reported none."""
 
     purpose: str
     run: str
@@ -44,8 +44,8 @@ class Call:
     finish: str
     """How the reply ended; `error` where there was none after the last try, or to a try whose form is `lost`."""
     raw: str
-    """The reply as it came, but offsets alone where the purpose is `mask`; for an error a JSON object with `error`, the
-    reason, and `too_long`; where the form is `lost` also `said`, the beginning of what came in place of a reply."""
+    """The raw reply, or only offsets where the purpose is `mask`; for an error a JSON object with `error`, the reason,
+    and `too_long`; where the form is `lost` also `said`, the beginning of what came instead of a reply."""
     latency_s: float
     """Seconds from the first try to the reply, pauses between tries included."""
     created: str
@@ -55,9 +55,9 @@ class Call:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost: float | None = None
-    """What was paid; where the form is `lost`, the most that may have been."""
+    """Cost; where the form is `lost`, its upper bound."""
     foreign_labels: int = 0
-    """Labels in the reply that the prompt did not hold."""
+    """Labels in the reply that are not in the prompt."""
     repeated_labels: int = 0
     rubric_digest: str = ""
     replicate: int = 0
@@ -67,14 +67,14 @@ class Call:
     slots: str = "[]"
     """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
     currency: str | None = None
-    """Of the cost; None where that is unknown, and in calls of version 0.1."""
+    """Currency of the cost; None where that is unknown, and in calls of version 0.1."""
     estimated_tokens: int | None = None
     """Of the prompt, by `llm.cost.estimate`; None in calls of before 0.3, and in a batch that another process sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassageRow:
-    """What was seen of a passage before it was shown to a judge."""
+    """Properties of a passage, recorded before it is shown to a judge."""
 
     passage_digest: str
     tokens: int
@@ -83,4 +83,4 @@ class PassageRow:
     """Whether that is less than the whole text."""
     whole_tokens: int
     flags: tuple[str, ...] = ()
-    """Names of what looks like an attempt to steer the judge."""
+    """Flags of possible prompt injection."""

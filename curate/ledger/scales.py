@@ -1,7 +1,7 @@
-"""Which scale each grade of the ledger is of: that of its rubric, or of the judge that reads none.
+"""Scales of the ledger's grades: that of the rubric, or of a judge that reads none.
 
-A rubric that is not noted is of the five grades, and so is a judge whose identity names no `scale`: so both were
-written before there were other scales, and so they still are.
+A rubric without a stored scale has the five grades, and so has a judge whose identity names no `scale`: older versions
+wrote both this way, and it still holds.
 """
 
 import json
@@ -21,10 +21,10 @@ Said = tuple[str, str, str | None]
 
 @dataclass(frozen=True)
 class Noted:
-    """The scales that a ledger names, beside the five grades."""
+    """The scales stored in a ledger; all others are the five grades."""
 
     rubrics: Mapping[str, Scale | None]
-    """Digest of a rubric -> its scale; None if what is written there is none."""
+    """Digest of a rubric -> its scale; None if unreadable."""
     judges: Mapping[str, Scale]
     """Digest of a judge that reads no rubric -> its scale."""
 
@@ -34,16 +34,16 @@ class Noted:
 
 
 def noted(connection: sa.Connection) -> Noted:
-    """Return all scales that a ledger names."""
-    named = ((name, _named(identity)) for name, identity in connection.execute(sa.select(judges)))
+    """Return all scales stored in a ledger."""
+    judge_scales = ((name, _named(identity)) for name, identity in connection.execute(sa.select(judges)))
     return Noted(
         {name: parsed(text) for name, text in connection.execute(sa.select(rubrics))},
-        {name: scale for name, scale in named if scale},
+        {name: scale for name, scale in judge_scales if scale},
     )
 
 
 def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
-    """Write down the scales of rubrics, by digest; DataError if one has another scale already."""
+    """Store the scales of rubrics, by digest; DataError if one has another scale already."""
     for rubric, scale in sorted(scales.items()):
         agree(connection, rubric, scale)
         if scale != FIVE:
@@ -53,9 +53,9 @@ def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
 
 
 def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | None = None) -> None:
-    """Raise DataError if a rubric is noted with another scale, or is not noted and rated on the five grades.
+    """Raise DataError if a rubric is stored with another scale, or has ratings on the five grades without one.
 
-    `unsaid` is what was noted of it and is not written down yet.
+    `unsaid` is its declared scale that is not stored yet.
     """
     text = connection.scalar(sa.select(rubrics.c.scale).where(rubrics.c.rubric_digest == rubric))
     if text is None and scale != FIVE:
@@ -72,17 +72,17 @@ def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | 
         )
 
 
-def check(connection: sa.Connection, said: Iterable[Said]) -> None:
-    """Raise DataError if a grade is none of its rubric's or judge's scale."""
-    known = noted(connection)
-    for judge, rubric, grade in said:
-        scale = known.of(judge, rubric)
+def check(connection: sa.Connection, grades: Iterable[Said]) -> None:
+    """Raise DataError if a grade is not on its rubric's or judge's scale."""
+    scales = noted(connection)
+    for judge, rubric, grade in grades:
+        scale = scales.of(judge, rubric)
         if grade is not None and (scale is None or grade not in scale.labels):
             under = f"under rubric {rubric[:12]}" if rubric else "without a rubric"
-            shown = "cannot be read" if scale is None else f"is {scale.described()}"
+            description = "cannot be read" if scale is None else f"is {scale.described()}"
             raise DataError(
-                f"the grade {grade!r} of judge {judge[:12]} {under}, whose scale {shown}; a rubric's scale is noted "
-                "before anything is asked, and a judge without a rubric names its `scale` in its identity"
+                f"the grade {grade!r} of judge {judge[:12]} {under}, whose scale {description}; a rubric's scale is "
+                "noted before anything is asked, and a judge without a rubric names its `scale` in its identity"
             )
 
 
@@ -95,7 +95,7 @@ def parsed(text: str) -> Scale | None:
 
 
 def _named(identity: str) -> Scale | None:
-    """Return the scale that an identity names; a plug-in may call something else so."""
+    """Return the scale in an identity; None if `scale` is something else, as a plug-in may have it."""
     try:
         return parsed(json.dumps(json.loads(identity)["scale"]))
     except (ValueError, TypeError, KeyError):

@@ -19,7 +19,7 @@ from curate.ledger.records import LOST, Call, Kept, PassageRow, Rating
 from curate.ledger.writer import Writer
 
 CHUNK = 20_000
-"""Rows that are taken from the database at a time."""
+"""Rows fetched from the database at a time."""
 
 _of_call: Callable[[Call], Row] = attrgetter(*(field.name for field in fields(Call)))
 _of_rating: Callable[[Rating], Row] = attrgetter(*(field.name for field in fields(Rating)))
@@ -60,21 +60,21 @@ class Ledger:
         return self.database.path
 
     def close(self) -> None:
-        """Write down what waits, and give the file or the connections back."""
+        """Write all pending rows, and close the file or the connections."""
         try:
             self._writer.close()
         finally:
             self.database.engine.dispose()
 
     def register(self, identity: Mapping[str, Json]) -> str:
-        """Return the digest that stands for a judge; what it stands for is kept with the first thing that it says."""
+        """Return the digest of a judge's identity, which is stored with the judge's first row."""
         return self._appending.register(identity)
 
     def note_scale(self, rubric_digest: str, scale: Scale) -> None:
-        """Say of which scale a rubric's grades are, before anything is written under it; kept with the first of that.
+        """Declare the scale of a rubric before anything is written under it; stored with the first row.
 
-        A rubric of which nothing is noted is of FIVE. DataError if its ratings are of another scale. Another grade is
-        not taken under it; one of a judge without rubric must be of the `scale` that its identity names, or of FIVE.
+        Without a declaration a rubric has FIVE. DataError if its ratings are on another scale. Grades off the scale are
+        refused; those of a judge without rubric must be on the `scale` of its identity, or on FIVE.
         """
         self._appending.note_scale(rubric_digest, scale)
 
@@ -90,16 +90,16 @@ class Ledger:
         return call_id
 
     async def write(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
-        """Do as `append`, in one transaction with all else that waits to be written; return when it is committed.
+        """Like `append`, in one transaction with all pending rows; return when it is committed.
 
-        What the database refuses of it is raised here, and keeps nothing else from being written.
+        An error of these rows is raised here and does not affect the others.
         """
         call_id, rows = self._rows(ratings, call)
         await self._writer.put(rows)
         return call_id
 
     def note(self, passages: Iterable[PassageRow]) -> None:
-        """Keep what was seen of passages; what is known of one already stays."""
+        """Store properties of passages; existing rows stay."""
         rows = [
             (passage.passage_digest, passage.tokens, passage.cut, passage.whole_tokens, canonical(passage.flags))
             for passage in passages
@@ -107,7 +107,7 @@ class Ledger:
         self.merge("passages", rows)
 
     def merge(self, table: Kept, rows: Sequence[Row]) -> None:
-        """Add whole rows, columns in the order of the table; a row whose key is there already is left as it is."""
+        """Add complete rows, columns in the order of the table; rows with existing keys are skipped."""
         self._appending.merge(table, rows)
 
     def ratings(
@@ -134,7 +134,7 @@ class Ledger:
         return standing(self._frame(query, schema)).drop("rating_id")
 
     def passages(self) -> list[PassageRow]:
-        """Return all that was noted of passages, sorted by digest."""
+        """Return the properties of all passages, sorted by digest."""
         passages = self._tables.passages
         query = self._sa.select(passages).order_by(passages.c.passage_digest)
         with self.database.transaction() as connection:
@@ -158,27 +158,27 @@ class Ledger:
         """Return what was paid for a run, a row per judge that answered and currency.
 
         Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
-        None if one of the replies does not know its own. A request that was refused is free; one of which nobody knows
-        whether it was answered is no call here, and costs the most that it may.
+        None if one of the replies lacks its own. A refused request is free; one with unknown outcome is no call here,
+        but costs its upper bound.
         """
         calls, func = self._tables.calls.c, self._sa.func
         figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
         replied = calls.finish != "error"
         replies = func.count(self._sa.case((replied, 1)))
-        known = [(calls[name], func.count(self._sa.case((replied, calls[name]))) == replies) for name in figures]
+        columns = [(calls[name], func.count(self._sa.case((replied, calls[name]))) == replies) for name in figures]
         query = (
             self._sa.select(
                 calls.judge_digest,
                 replies,
-                *(self._sa.case((every, func.coalesce(func.sum(column), 0))) for column, every in known),
+                *(self._sa.case((every, func.coalesce(func.sum(column), 0))) for column, every in columns),
                 calls.currency,
             )
             .where(calls.run == run, calls.judge_digest.in_(judge_digests), replied | calls.cost.is_not(None))
             .group_by(calls.judge_digest, calls.currency)
             .order_by(calls.judge_digest, calls.currency)
         )
-        whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
-        return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64, "currency": pl.String})
+        integers = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
+        return self._frame(query, {"judge_digest": pl.String, **integers, "cost": pl.Float64, "currency": pl.String})
 
     def forms(self, run: str, judge_digests: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> how many of a run's calls had it."""
@@ -189,11 +189,11 @@ class Ledger:
             .group_by(calls.judge_digest, calls.form)
             .order_by(calls.judge_digest, calls.form)
         )
-        found: dict[str, dict[str, int]] = {}
+        counts: dict[str, dict[str, int]] = {}
         with self.database.transaction() as connection:
             for judge, form, count in connection.execute(query):
-                found.setdefault(judge, {})[form] = count
-        return found
+                counts.setdefault(judge, {})[form] = count
+        return counts
 
     def last_form(self, judge_digest: str, purpose: str) -> str:
         """Return the form of a judge's newest reply of a purpose; empty without one."""
@@ -208,7 +208,7 @@ class Ledger:
             return connection.execute(query).scalar() or ""
 
     def refusals(self, run: str, judge_digests: Sequence[str]) -> dict[str, str]:
-        """Return judge -> what a vendor said most often in a run where it gave no reply."""
+        """Return judge -> most frequent error of its vendor in a run."""
         calls, func = self._tables.calls.c, self._sa.func
         query = (
             self._sa.select(calls.judge_digest, calls.raw)
@@ -217,8 +217,8 @@ class Ledger:
             .order_by(func.count(), calls.raw)  # the last one stays
         )
         with self.database.transaction() as connection:
-            found = {judge: json.loads(raw) for judge, raw in connection.execute(query)}
-        return {judge: str(reason.get("error", "")) for judge, reason in found.items()}
+            reasons = {judge: json.loads(raw) for judge, raw in connection.execute(query)}
+        return {judge: str(reason.get("error", "")) for judge, reason in reasons.items()}
 
     def replied(
         self, judge_digest: str, rubric_digest: str, replicate: int, since: str = "", after: str = ""
@@ -242,7 +242,7 @@ class Ledger:
     def generations(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> list[tuple[str, str, str, str]]:
         """Return request_digest, finish, raw and form of a model's calls about one prompt, oldest first; errors too.
 
-        What no rating is made of, a label or a text, is kept nowhere else: it is read from here again.
+        Labels and texts that are no ratings are stored only here.
         """
         calls = self._tables.calls.c
         query = (
@@ -279,7 +279,7 @@ class Ledger:
             return int(connection.execute(query).scalar_one())
 
     def _rows(self, ratings: Sequence[Rating], call: Call | None) -> tuple[str | None, Rows]:
-        """Return the call's id and the rows to insert, with ids of their own."""
+        """Return the call's id and the rows to insert, with new ids."""
         name = self._ids.next()
         call_id = None if call is None else name
         calls = [] if call is None else [storable((name, *_of_call(call)))]
@@ -292,14 +292,14 @@ class Ledger:
         self._appending.commit(group)
 
     def _frame(self, query: Any, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:  # noqa: ANN401 - any select
-        """Return what a query finds; the rows never stand in memory as Python objects all at once."""
-        parts = [pl.DataFrame(schema=schema)]
+        """Return the result of a query, in chunks, so that not all rows are Python objects at the same time."""
+        frames = [pl.DataFrame(schema=schema)]
         with self.database.transaction() as connection:
-            found = connection.execution_options(yield_per=CHUNK).execute(query)
-            parts.extend(pl.DataFrame(list(zip(*rows, strict=True)), schema) for rows in found.partitions())
-        return pl.concat(parts)
+            cursor = connection.execution_options(yield_per=CHUNK).execute(query)
+            frames.extend(pl.DataFrame(list(zip(*rows, strict=True)), schema) for rows in cursor.partitions())
+        return pl.concat(frames)
 
 
 def default_path(home: Path) -> Path:
-    """Return where the ledger is kept if no URL says otherwise."""
+    """Return the default path of the ledger."""
     return home / "ledger.db"

@@ -1,4 +1,4 @@
-"""The tables of the ledger, and how they came to be: the same statements for SQLite and PostgreSQL, but for one."""
+"""The tables of the ledger and their migrations: the same statements for SQLite and PostgreSQL, except one."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -35,7 +35,7 @@ KEPT: Mapping[Kept, sa.TableClause] = {
     "passages": passages,
     "ratings": ratings,
 }
-"""What is only appended to, in the order in which it is copied: a rating never comes before its call or its scale."""
+"""The append-only tables in the order of copying: a rating never comes before its call or its scale."""
 
 _ANY_LABEL = """CONSTRAINT grade_means_rated CHECK (
     CASE status WHEN 'rated' THEN grade IS NOT NULL AND length(grade) BETWEEN 1 AND 40
@@ -113,15 +113,15 @@ ADDED = {"currency": 2, "rubrics": 4, "estimated_tokens": 5}
 
 
 def version(connection: sa.Connection) -> int:
-    """Return which of the migrations a store has had, 0 for a new one."""
+    """Return the number of migrations applied to a store, 0 for a new one."""
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS versions (version INTEGER PRIMARY KEY)")
     return int(connection.exec_driver_sql("SELECT coalesce(max(version), 0) FROM versions").scalar_one())
 
 
-def migrate(connection: sa.Connection, before: int) -> None:
+def migrate(connection: sa.Connection, applied: int) -> None:
     """Bring a store of a version up to date inside one transaction."""
     text = 'TEXT COLLATE "C"' if connection.dialect.name == "postgresql" else "TEXT"
-    for number, steps in enumerate(MIGRATIONS[before:], start=before + 1):
+    for number, steps in enumerate(MIGRATIONS[applied:], start=applied + 1):
         for step in steps:
             for statement in (step,) if isinstance(step, str) else step[connection.dialect.name]:
                 connection.exec_driver_sql(statement.format(text=text))

@@ -1,4 +1,4 @@
-"""Group commit: everything that waits to be written goes into one transaction, from one thread."""
+"""Group commit: all pending items are written in one transaction, by one thread."""
 
 import asyncio
 import threading
@@ -13,19 +13,19 @@ from curate.core.sampling import halves
 
 Item = TypeVar("Item")
 MOST = 1_000
-"""Items in one transaction; beyond it they wait for the next."""
+"""Maximum items in one transaction."""
 PAUSES_S = (0.0, 5.0)
-"""Before a group is tried again while the store is away: at once, for only the connection may be gone, then later."""
+"""Seconds before retries while the store is unreachable: at once, since only the connection may be lost, then later."""
 
 
 class Away(DataError):
-    """The store can be neither read nor written just now, for reasons outside the rows."""
+    """The store is unreachable, for reasons unrelated to the rows."""
 
 
 class Writer(Generic[Item]):
-    """Give items to `commit`, together with all others that wait; each giver goes on when its own are committed.
+    """Pass items to `commit` in groups; every caller continues when its own are committed.
 
-    `commit` writes all of a group or nothing, and may be given again what it has written before.
+    `commit` writes all of a group or nothing, and may get items again that it has written before.
     """
 
     def __init__(self, commit: Callable[[Sequence[Item]], None]) -> None:
@@ -35,9 +35,9 @@ class Writer(Generic[Item]):
         self._unheard: BaseException | None = None
 
     async def put(self, item: Item) -> None:
-        """Return when the item is committed; raise why it cannot be.
+        """Return when the item is committed; raise the error if it cannot be.
 
-        An item is written even if its giver is cancelled meanwhile.
+        An item is written even if its caller is cancelled meanwhile.
         """
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="ledger writer", daemon=True)
@@ -47,7 +47,7 @@ class Writer(Generic[Item]):
         await settled
 
     def close(self) -> None:
-        """Write what waits, and end the thread; raise what went wrong where nobody waited for it any more."""
+        """Write all pending items, and end the thread; raise errors that no caller was waiting for."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
@@ -58,18 +58,18 @@ class Writer(Generic[Item]):
 
     def _work(self) -> None:
         while group := self._group():
-            errors = self._errors([item for item, _ in group])
+            errors = self._errors([pending_item for pending_item, _ in group])
             waiting = defaultdict(list)
             for (_, settled), error in zip(group, errors, strict=True):
                 waiting[settled.get_loop()].append((settled, error))
-            for loop, told in waiting.items():
+            for loop, outcomes in waiting.items():
                 try:
-                    loop.call_soon_threadsafe(self._settle, told)
+                    loop.call_soon_threadsafe(self._settle, outcomes)
                 except RuntimeError:  # that loop is closed
-                    self._unheard = self._unheard or next((error for _, error in told if error), None)
+                    self._unheard = self._unheard or next((error for _, error in outcomes if error), None)
 
     def _errors(self, items: Sequence[Item]) -> list[BaseException | None]:
-        """Commit items together, in halves if something is wrong with one of them; return what was wrong with each."""
+        """Commit items together, in halves if one of them fails; return the error of each."""
         error = self._error(items)
         for pause in PAUSES_S:
             if isinstance(error, Away):
@@ -87,7 +87,7 @@ class Writer(Generic[Item]):
         return None
 
     def _group(self) -> list[tuple[Item, "asyncio.Future[None]"]]:
-        """Wait for an item, and return it with all others that are there; an empty list at the end."""
+        """Wait for an item, and return it with all other pending ones; [] at the end."""
         group = []
         try:
             entry = self._queue.get()
@@ -102,8 +102,8 @@ class Writer(Generic[Item]):
             self._queue.put(None)
         return group
 
-    def _settle(self, told: Sequence[tuple["asyncio.Future[None]", BaseException | None]]) -> None:
-        for settled, error in told:
+    def _settle(self, outcomes: Sequence[tuple["asyncio.Future[None]", BaseException | None]]) -> None:
+        for settled, error in outcomes:
             if settled.done():  # its giver was cancelled
                 self._unheard = self._unheard or error
             elif error is None:

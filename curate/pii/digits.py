@@ -1,4 +1,4 @@
-"""Digits in every form, what may stand between them, and the triggers of all that is made of them."""
+"""Digits in every form, the separators between them, and the triggers of recognisers of numbers."""
 
 from functools import lru_cache
 
@@ -10,32 +10,32 @@ _ZEROS = (0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x660, 0x6F0, 0x966)
 _ONES = (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5)
 """Ones of runs of circled digits."""
 VALUES = {
-    **{character: str(value) for value, same in enumerate(_NUMERALS) for character in same},
-    **{chr(zero + value): str(value) for zero in _ZEROS for value in range(10)},
-    **{chr(one + value): str(value + 1) for one in _ONES for value in range(9)},
+    **{character: str(digit) for digit, same in enumerate(_NUMERALS) for character in same},
+    **{chr(zero + digit): str(digit) for zero in _ZEROS for digit in range(10)},
+    **{chr(one + offset): str(offset + 1) for one in _ONES for offset in range(9)},
     **dict.fromkeys("⓪⓿", "0"),
 }
 _TABLE = str.maketrans(VALUES)
 
 SPACE = " \t\u2000-\u200d\u2060\ufeff"
-"""Spaces that `narrow` leaves, those without width among them; inside a character class, as what follows."""
+"""Spaces that `narrow` leaves, including zero-width ones; content of a character class, as are the next constants."""
 DASH = "\u2500\u2501\u30fc\ufe58\ufe63\\-"
 DOT = "·•・‧∙⋅_"
 _BETWEEN = f"{SPACE}{DASH}{DOT}./,，、*|~()（）【】．\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212＿－\ufe0f\u20e3"
 _GAP = f"[{_BETWEEN}]{{0,6}}"
-"""All that any pattern has between digits: triggers share it, so that many together stay one small automaton."""
+"""Any separator between digits in any pattern; triggers share it, so that their union stays one small automaton."""
 DIGIT = f"[0-9０-９{''.join(VALUES)}]"
 DECIMAL = f"[0-9０-９{''.join(filter(str.isdecimal, VALUES))}]"
 """Without numerals, and circled digits."""
 _HIDDEN = "＊●×ΧХXxＸｘ"
-"""Stands for a digit in a number that is partly hidden, or is its check digit."""
+"""Characters for a hidden digit, or for the check digit X."""
 THREE_DIGITS = f"{DIGIT}[{_BETWEEN}{_HIDDEN}]*{DIGIT}[{_BETWEEN}{_HIDDEN}]*{DIGIT}"
-"""What numbers need: three digits of any form, with any sign between them."""
+"""Trigger of numbers: three digits of any form, with any sign between them."""
 _SIGN = "A-Za-z0-9Ａ-Ｚａ-ｚ０-９"
 TWO_SIGNS = f"[{_SIGN}][{_SIGN}_.*/＿．／＊＼\u2010-\u2015\u2212－-]"
-"""What codes, ids and names in Latin letters need: a letter or digit and one more sign. One text in five has it."""
+"""Trigger of codes, ids and names in Latin letters: a letter or digit and one more sign. One text in five has it."""
 NINE = f"{DIGIT}(?:{_GAP}{DIGIT}){{8}}"
-"""The trigger of numbers that no word announces: none has less than nine digits."""
+"""Trigger of numbers without a word in front, which have at least nine digits."""
 
 
 @lru_cache(maxsize=4)

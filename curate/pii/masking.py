@@ -1,4 +1,4 @@
-"""Kinds of personal data, and the placeholders that stand in their place."""
+"""Mask personal data: kinds, placeholders, pseudonyms, and the masker."""
 
 import hashlib
 import hmac
@@ -17,34 +17,34 @@ from curate.pii.text import narrow, script
 from curate.system.resources import data_file
 
 FILLER = "＊"
-"""Fills a placeholder up to the length of what it stands for."""
+"""Fills a placeholder up to the length of the text that it replaces."""
 GONE = "■"
-"""Stands for a character where there is no room for a word; like a bracket, it is part of no recogniser's pattern."""
+"""Replaces a character where a word does not fit; like a bracket, it is in no recogniser's pattern."""
 
 
 @cache
 def kinds() -> Mapping[str, Mapping[str, str]]:
     """Return kind -> language -> its word."""
-    found = parse_yaml(data_file("pii/kinds.yaml").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    words_of = parse_yaml(data_file("pii/kinds.yaml").read_text(encoding="utf-8"))
+    assert isinstance(words_of, dict)
+    return words_of
 
 
 def placeholder(kind: str, language: str) -> str:
-    """Return what stands in the place of a kind, such as `[电话]`; a kind of a user's own is its own word."""
+    """Return the placeholder of a kind, such as `[电话]`; a user-defined kind is its own word."""
     words = kinds().get(kind)
     return f"[{kind if words is None else words['zh' if language.startswith('zh') else 'en']}]"
 
 
 def tag(kind: str, language: str, length: int) -> str:
-    """Return a placeholder of exactly that length, such as `[电话＊＊＊＊＊＊＊]`; `■` where its word has no room."""
-    whole = placeholder(kind, language)
-    return GONE * length if length < len(whole) else f"{whole[:-1]}{FILLER * (length - len(whole))}]"
+    """Return a placeholder of exactly `length`, such as `[电话＊＊＊＊＊＊＊]`; `■` if its word does not fit."""
+    complete = placeholder(kind, language)
+    return GONE * length if length < len(complete) else f"{complete[:-1]}{FILLER * (length - len(complete))}]"
 
 
-def placeholders(own: Iterable[str] = ()) -> re.Pattern[str]:
-    """Return the pattern of all placeholders and tags in every language, those of a user's own kinds included."""
-    words = {word for kind in kinds().values() for word in kind.values()} | set(own)
+def placeholders(custom: Iterable[str] = ()) -> re.Pattern[str]:
+    """Return the pattern of all placeholders and tags in every language, including user-defined kinds."""
+    words = {word for kind in kinds().values() for word in kind.values()} | set(custom)
     listed = "|".join(sorted(map(re.escape, words), key=lambda word: (-len(word), word)))
     return re.compile(rf"\[(?:{listed}){FILLER}*\]|{GONE}+")
 
@@ -52,31 +52,31 @@ def placeholders(own: Iterable[str] = ()) -> re.Pattern[str]:
 # Mask a text: what recognisers find gives way to something else, until they find nothing more.
 
 Writer = Callable[[str, str], str]
-"""(kind, value) -> what is written in its place."""
+"""(kind, original) -> replacement."""
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Masked:
-    """A masked text, and where in the raw text something was found, first one first, never overlapping."""
+    """A masked text, and the masked spans of the raw text, in order and without overlap."""
 
     text: str
     spans: tuple[Span, ...] = ()
     written: tuple[Interval, ...] = field(default=(), compare=False)
-    """Where in the masked text each span's replacement stands."""
+    """(start, end) of each span's replacement in the masked text."""
 
     def raw(self, start: int, end: int) -> Interval:
-        """Return a stretch of the masked text as one of the raw text; one that cuts a replacement takes it whole."""
+        """Map a stretch of the masked text to the raw text; a replacement that is cut is included completely."""
         return _raw(start, end, self.spans, self.written)
 
     def restored(self, raw: str, recogniser: str) -> str:
-        """Return the masked text with what one recogniser found as it stood in the raw text."""
-        parts, done = [], 0
+        """Return the masked text with the spans of one recogniser unmasked."""
+        pieces, copied = [], 0
         for span, (start, end) in zip(self.spans, self.written, strict=True):
             if span.recogniser == recogniser:
-                parts += [self.text[done:start], raw[span.start : span.end]]
-                done = end
-        return "".join([*parts, self.text[done:]])
+                pieces += [self.text[copied:start], raw[span.start : span.end]]
+                copied = end
+        return "".join([*pieces, self.text[copied:]])
 
 
 Work = Generator[str, Sequence[Span], Masked]
@@ -84,20 +84,20 @@ Work = Generator[str, Sequence[Span], Masked]
 
 @dataclass(frozen=True)
 class Masker:
-    """What is looked for, and what is written in its place.
+    """Recognisers, and the writers of replacements.
 
-    A masked text is not changed again, with any recognisers: they look at what was written until they find
-    nothing. `a@b.com010@c.com` shows its second address only once the first one is gone.
+    Masking is idempotent: recognisers run on the masked text again until they find nothing. The second address in
+    `a@b.com010@c.com` is found only after the first one is masked.
     """
 
     recognisers: Sequence[Recogniser]
     write: Writer
     placeholder: Writer
-    """What is written where `write` gave something that is found again, as a made-up number may be in its context."""
+    """Fallback if the output of `write` is found again, as an invented number may be in its context."""
     untouched: re.Pattern[str]
-    """What is known for a placeholder: no span reaches into it."""
+    """Pattern of placeholders, into which no span may reach."""
     by_script: Mapping[str | None, tuple[Writer, Writer]] = field(default_factory=dict)
-    """Script of what is not masked of a text -> what is used in it instead of `write` and `placeholder`."""
+    """Script of the unmasked part of a text -> writers used instead of `write` and `placeholder`."""
 
     def mask(self, text: str, known: Sequence[Span] = ()) -> Masked:
         """Return the masked text; `known` are spans found in it by other means, such as a model."""
@@ -110,7 +110,7 @@ class Masker:
                 return cast("Masked", done.value)
 
     def work(self, text: str, known: Sequence[Span] = ()) -> Work:
-        """Mask a text: yield it and then what is written, take what is found there each time; return it masked."""
+        """Mask a text as a coroutine: yield the text to scan, receive the spans found, return the masked text."""
         draft, write = _Draft(text, (), self.untouched), (self.write, self.placeholder)
         spans = draft.raw(resolve([*known, *(yield text)]))
         if spans:
@@ -124,48 +124,44 @@ class Masker:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A stretch of the raw text, and what is written in its place; nothing yet if it was only found."""
+    """A stretch of the raw text and its replacement, empty if it was only found."""
 
     span: Span
     written: str = ""
     final: bool = False
-    """No recogniser looks into it any more."""
+    """Whether recognisers ignore it from now on."""
 
 
 def _piece(raw: str, group: Sequence[_Piece], write: Writer, placeholder: Writer) -> _Piece:
     if len(group) == 1 and group[0].written:
         return group[0]
     span = _joined([piece.span for piece in group])
-    value = raw[span.start : span.end]
-    last = placeholder(span.kind, value)
-    written = last if any(piece.written for piece in group) else write(span.kind, value)
-    return _Piece(span, written, final=written == last)
+    original = raw[span.start : span.end]
+    fallback = placeholder(span.kind, original)
+    written = fallback if any(piece.written for piece in group) else write(span.kind, original)
+    return _Piece(span, written, final=written == fallback)
 
 
 class _Draft:
-    """A raw text with pieces of it replaced, and the way back from its offsets to those of the raw text."""
+    """A raw text with replaced pieces, and the mapping of its offsets to the raw text."""
 
     def __init__(self, raw: str, pieces: Sequence[_Piece], untouched: re.Pattern[str]) -> None:
         self.pieces = pieces
         self.spans = tuple(piece.span for piece in pieces)
         self.written: list[Interval] = []
-        parts, done, length = [], 0, 0
+        texts, copied, length = [], 0, 0
         for piece in pieces:
-            parts += [raw[done : piece.span.start], piece.written]
-            start = length + piece.span.start - done
+            texts += [raw[copied : piece.span.start], piece.written]
+            start = length + piece.span.start - copied
             length = start + len(piece.written)
             self.written.append((start, length))
-            done = piece.span.end
-        self.text = "".join([*parts, raw[done:]])
-        self._closed = self._intervals(untouched)
-
-    def _intervals(self, untouched: re.Pattern[str]) -> list[Interval]:
-        """Return the stretches of the text that no span may reach into, first one first."""
-        final = [place for place, piece in zip(self.written, self.pieces, strict=True) if piece.final]
-        return sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
+            copied = piece.span.end
+        self.text = "".join([*texts, raw[copied:]])
+        final = [extent for extent, piece in zip(self.written, pieces, strict=True) if piece.final]
+        self._closed = sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
 
     def raw(self, spans: Iterable[Span]) -> list[Span]:
-        """Return spans of this text as spans of the raw one, less what is closed to them."""
+        """Map spans of this text to the raw text, without the parts in closed stretches."""
         return [
             Span(*_raw(start, end, self.spans, self.written), span.kind, span.recogniser)
             for span in spans
@@ -174,19 +170,19 @@ class _Draft:
 
 
 def _raw(start: int, end: int, spans: Sequence[Span], written: Sequence[Interval]) -> Interval:
-    """Return a stretch of a text with replacements as one of the raw text."""
+    """Map a stretch of a text with replacements to the raw text."""
     return _back(start, 0, spans, written), _back(end, 1, spans, written)
 
 
-def _back(place: int, edge: int, spans: Sequence[Span], written: Sequence[Interval]) -> int:
-    """Return the offset in the raw text; inside a replacement that of its span's start (edge 0) or end (edge 1)."""
-    last = bisect_right(written, place, key=itemgetter(0)) - 1
+def _back(position: int, edge: int, spans: Sequence[Span], written: Sequence[Interval]) -> int:
+    """Map an offset to the raw text; inside a replacement, to its span's start (edge 0) or end (edge 1)."""
+    last = bisect_right(written, position, key=itemgetter(0)) - 1
     if last < 0:
-        return place
+        return position
     (start, end), span = written[last], spans[last]
-    if place >= end:
-        return span.end + place - end
-    return span.end if edge and place > start else span.start
+    if position >= end:
+        return span.end + position - end
+    return span.end if edge and position > start else span.start
 
 
 def _without(text: str, spans: Sequence[Span]) -> str:
@@ -195,21 +191,21 @@ def _without(text: str, spans: Sequence[Span]) -> str:
 
 
 def found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
-    """Return what recognisers find in a text; each is asked once."""
+    """Return the spans that recognisers find in a text, each called once."""
     return [span for recogniser in recognisers for span in recogniser(text)]
 
 
-def resolve(found: Iterable[Span]) -> list[Span]:
-    """Return spans that do not overlap, covering everything that was found.
+def resolve(spans: Iterable[Span]) -> list[Span]:
+    """Merge overlapping spans into spans that cover everything found.
 
-    Overlapping spans become one, with the kind and recogniser of the longest; of equally long ones the first, then the
-    one whose recogniser's name comes first.
+    A merged span has the kind and recogniser of the longest one; of equally long ones the first, then the one with the
+    alphabetically first recogniser.
     """
-    return [_joined([piece.span for piece in group]) for group in _groups(map(_Piece, found))]
+    return [_joined([piece.span for piece in group]) for group in _groups(map(_Piece, spans))]
 
 
 def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield pieces that overlap together; those that only touch stay apart, empty ones are left out."""
+    """Yield groups of overlapping pieces; adjacent ones stay separate, empty ones are left out."""
     group: list[_Piece] = []
     end = -1
     for piece in sorted(pieces, key=lambda piece: (piece.span.start, piece.span.end)):
@@ -230,7 +226,7 @@ def _joined(group: Sequence[Span]) -> Span:
 
 
 def _outside(span: Interval, closed: Sequence[Interval]) -> Iterator[Interval]:
-    """Yield what is left of a span outside of the closed intervals."""
+    """Yield the parts of a span outside the closed intervals."""
     start, end = span
     for low, high in closed[max(bisect_right(closed, (start, start)) - 1, 0) :]:
         if low >= end:
@@ -255,35 +251,35 @@ _STEMS = "甲乙丙丁戊己庚辛壬癸"
 
 
 def writer(mode: Mode, language: str, key: bytes) -> Writer:
-    """Return what writes in that mode; pseudonyms are drawn by `key`, kinds without any get placeholders."""
+    """Return the writer of a mode; pseudonyms are drawn by `key`, kinds without pseudonyms get placeholders."""
     if mode == "tag":
-        return lambda kind, value: tag(kind, language, len(value))
+        return lambda kind, original: tag(kind, language, len(original))
     return partial(_pseudonym, language, key) if mode == "pseudonym" else last_resort(language)
 
 
 def last_resort(language: str) -> Writer:
-    """Return what writes placeholders."""
+    """Return the writer of placeholders."""
     return lambda kind, _value: placeholder(kind, language)
 
 
-def link(key: bytes, kind: str, value: str) -> str:
-    """Return 16 hexadecimal digits that are equal for equal values, however written; without the key they say nothing.
+def link(key: bytes, kind: str, original: str) -> str:
+    """Return 16 hexadecimal digits, equal for equal values in any notation, that reveal nothing without the key.
 
-    HMAC-SHA-256, cut to 64 bits.
+    HMAC-SHA-256, truncated to 64 bits.
     """
-    return _draw(key, kind, value)[:16]
+    return _draw(key, kind, original)[:16]
 
 
-def _pseudonym(language: str, key: bytes, kind: str, value: str) -> str:
+def _pseudonym(language: str, key: bytes, kind: str, original: str) -> str:
     make = PSEUDONYMS.get(kind)
-    return placeholder(kind, language) if make is None else make(int(_draw(key, kind, value), 16))
+    return placeholder(kind, language) if make is None else make(int(_draw(key, kind, original), 16))
 
 
-def _draw(key: bytes, kind: str, value: str) -> str:
-    same = narrow(value).casefold()
-    if _NUMBER.fullmatch(same):
-        same = _COUNTRY.sub("", _SEPARATORS.sub("", same))
-    return hmac.new(key, f"{kind}\0{same}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+def _draw(key: bytes, kind: str, original: str) -> str:
+    normalised = narrow(original).casefold()
+    if _NUMBER.fullmatch(normalised):
+        normalised = _COUNTRY.sub("", _SEPARATORS.sub("", normalised))
+    return hmac.new(key, f"{kind}\0{normalised}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def _phone(number: int) -> str:
@@ -317,6 +313,6 @@ PSEUDONYMS: dict[str, Callable[[int], str]] = {
     "plate": _plate,
     "name": _name,
 }
-"""Kind -> what makes a value that nobody has, and that no recogniser takes for one: numbers from 12 on are no mobile's
-(recommendation of the numbering plan of China), `.invalid` is reserved (RFC 2606), no region is called 000000, plates
-have no letter I, and 某 says that a name is none. Other kinds have no such range and get placeholders."""
+"""Kind -> generator of a value that nobody has and no recogniser matches: numbers from 12 on are not mobiles (numbering
+plan of China), `.invalid` is reserved (RFC 2606), there is no region 000000, plates have no letter I, and 某 marks an
+anonymous name. Other kinds have no such range and get placeholders."""

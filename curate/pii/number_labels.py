@@ -1,4 +1,4 @@
-"""Numbers that a word in front of them gives away: `住院号：00123`, `Passport No. E12345678`."""
+"""Numbers identified by a word in front of them: `住院号：00123`, `Passport No. E12345678`."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +30,11 @@ _TRADITIONAL = dict(
 )
 
 SPACE = " \t\u2000-\u200d\u2060\ufeff"
-"""Spaces in a narrowed text, those without width among them."""
+"""Spaces in a narrowed text, including zero-width ones."""
 _SPOKEN_RUN = re.compile(f"[{NUMERALS}](?:[{SPACE}._/·-]{{0,3}}[{NUMERALS}]){{4,}}")
 RAW_SPACE = f"{SPACE}\u00a0\u202f\u3000"
 GAP = f"[{SPACE}._/·-]{{0,3}}"
-"""What stands between the groups of a long number."""
+"""Separator between the groups of a long number."""
 RAW_DASH = "－‐-―−-"
 RAW_GAP = f"[{RAW_SPACE}.．_＿/·{RAW_DASH}]{{0,3}}"
 LINKS = (
@@ -42,7 +42,7 @@ LINKS = (
     r"|[Nn][Oo]\.?|[Nn]umber|[Ii][Ss](?![A-Za-z])"
 )
 LINK = f"(?:{LINKS}){{0,8}}"
-"""What stands between a word and its number: not the bracket that closes a placeholder."""
+"""Pattern between a word and its number; it excludes the bracket that closes a placeholder."""
 CODE = r"(?:[A-Za-z]{1,6}-?)?[0-9][A-Za-z0-9]{0,29}(?:-[A-Za-z0-9]{1,12}){0,3}(?![A-Za-z0-9])"
 """A number of a person in a register, with the letters and dashes it has."""
 _PERHAPS_SPACE = f"[{RAW_SPACE}]?"
@@ -55,7 +55,7 @@ _ANOTHER = re.compile(
 
 
 def loosely(entries: Iterable[str]) -> str:
-    """Return a pattern for any of the words, for triggers too: capital, full-width, traditional, apart by spaces."""
+    """Return a pattern for any of the words, also for triggers: in capitals, full-width, traditional or with spaces."""
     return "|".join(map(_word, longest_first(entries)))
 
 
@@ -63,7 +63,7 @@ def labelled(entries: Iterable[str], value: str, link: str = LINK) -> re.Pattern
     """Return a pattern for one of the words and the value after it; words of letters do not start inside a word."""
     either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in longest_first(entries)]
     first = "".join(sorted({variant for word in entries for variant in _variants(word[0])}))
-    # one look at a character instead of one per word
+    # the lookahead tests a position once instead of once per word
     return re.compile(f"(?=[{first}])(?:{'|'.join(either)}){link}(?P<value>{value})")
 
 
@@ -80,7 +80,7 @@ def _sign(character: str) -> str:
 
 
 def _variants(character: str) -> str:
-    """Return a character with the other forms in which it is written."""
+    """Return a character with its variants."""
     if character.isascii() and character.isalpha():
         small, capital = character.lower(), character.upper()
         return f"{small}{capital}{chr(ord(small) + 0xFEE0)}{chr(ord(capital) + 0xFEE0)}"
@@ -103,5 +103,5 @@ def matches(patterns: Sequence[re.Pattern[str]], text: str) -> Iterator[re.Match
 
 
 def another(text: str, start: int) -> bool:
-    """Say whether a word for another number stands right before an offset: 订单号, 批号, 型号, No., SN."""
+    """Return whether a word for another number precedes an offset: 订单号, 批号, 型号, No., SN."""
     return _ANOTHER.search(text[max(0, start - 10) : start]) is not None

@@ -1,4 +1,4 @@
-"""The key of pseudonyms and links: it lies beside the ledger, never in a run."""
+"""The key of pseudonyms and links, stored beside the ledger and never in a run; and the pseudonyms of ids."""
 
 import hashlib
 import hmac
@@ -19,16 +19,18 @@ _FEWEST = 16
 
 
 def secret(home: Path) -> bytes:
-    """Return the key in $CURATE_PII_KEY, else that in the file `pii.key` of `home`, which is drawn at the first need.
+    """Return the key in $CURATE_PII_KEY, else that in the file `pii.key` of `home`, which is created when first needed.
 
-    A holder of the key can find out by trying which telephone number a pseudonym or a link stands for: so it is in no
-    table, log or manifest, and the file can be read by its owner only.
+    Whoever has the key can test which telephone number a pseudonym or a link stands for: so it is in no table, log or
+    manifest, and the file is readable only by its owner.
     """
-    given = os.environ.get(VARIABLE)
-    if given is not None:
-        if len(given) < _FEWEST:
-            raise ConfigError(f"{VARIABLE}: found {len(given)} characters, expected at least {_FEWEST} that are random")
-        return given.encode()
+    configured = os.environ.get(VARIABLE)
+    if configured is not None:
+        if len(configured) < _FEWEST:
+            raise ConfigError(
+                f"{VARIABLE}: found {len(configured)} characters, expected at least {_FEWEST} that are random"
+            )
+        return configured.encode()
     path = home / "pii.key"
     if not path.exists():
         _draw(path)
@@ -52,46 +54,46 @@ def _draw(path: Path) -> None:
 
 PREFIX = "masked-"
 FIELD = "id"
-"""What the id of a row is called among the fields of its table."""
+"""Field name of a row's id in the tables of spans."""
 COLUMNS = {"queries": ("query_id",), "corpus": ("doc_id",), "aliases": ("old_id",), "dropped": ("id",)}
-"""Tables of `mask` in which a renamed id can stand, and where."""
+"""Table of `mask` -> columns that may contain renamed ids."""
 MARK = "ids_key"
-"""Fact of `mask` that tells one key from another, where something was renamed."""
+"""Fact of `mask` with the mark of the key, present if ids were renamed."""
 _LETTERS = 24
 _SPELLED = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
-"""A name has neither digits, of which some would make a telephone number, nor vowels, which make words."""
+"""Letters of names: without digits, which could form a telephone number, and vowels, which form words."""
 
 
 def name(key: bytes, raw: str) -> str:
-    """Return what an id is called instead; ids that differ in anything have different names.
+    """Return the pseudonym of an id; different ids have different ones.
 
-    HMAC-SHA-256, cut to 96 bits: among ten million ids two names are equal with a probability of 1e-15.
+    HMAC-SHA-256, truncated to 96 bits: among ten million ids the probability of a collision is 1e-15.
     """
     drawn = hmac.new(key, f"{FIELD}\0{raw}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
     return PREFIX + drawn[:_LETTERS].translate(_SPELLED)
 
 
 def mark(key: bytes) -> str:
-    """Return what tells one key from another."""
+    """Return a mark that identifies the key without revealing it."""
     return link(key, FIELD, "")
 
 
 class IdNames:
-    """What ids of a source are called in a run: the name of one that was renamed, every other as it is."""
+    """Maps source ids to the ids of a run: the pseudonym of a renamed id, every other one unchanged."""
 
     def __init__(self, folder: Path, home: Path) -> None:
-        """`folder` is that of the stage `mask`, `home` that of the key; neither is looked at before an id is asked."""
+        """`folder` is that of the stage `mask`, `home` that of the key; both are read only when an id is looked up."""
         self._folder, self._home = folder, home
 
     def __call__(self, raw: str) -> str:
-        """Return what an id is called; DataError if ids were renamed by another key."""
+        """Return the id of the run; DataError if ids were renamed by another key."""
         if not self.known:
             return raw
-        named = name(self._key, raw)
-        return named if named in self.known else raw
+        pseudonym = name(self._key, raw)
+        return pseudonym if pseudonym in self.known else raw
 
     def follow(self, frame: pl.DataFrame, columns: Iterable[str] = ("query_id", "doc_id")) -> pl.DataFrame:
-        """Return a table from outside with its ids as the run calls them."""
+        """Return an external table with the ids of the run."""
         if not self.known:
             return frame
         return frame.with_columns(
@@ -100,20 +102,20 @@ class IdNames:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Return the names that were given in place of ids."""
-        found: set[str] = set()
+        """Return the pseudonyms that were given to ids."""
+        names: set[str] = set()
         for table, columns in COLUMNS.items():
             path = self._folder / f"{table}.parquet"
             if path.is_file():
                 for column in columns:
                     rows = pl.scan_parquet(path).select(pl.col(column)).filter(pl.col(column).str.contains(PREFIX))
-                    found.update(part for each in rows.collect()[column] for part in each.split(" "))
-        return frozenset(each for each in found if each.startswith(PREFIX))
+                    names.update(single_id for ids in rows.collect()[column] for single_id in ids.split(" "))
+        return frozenset(pseudonym for pseudonym in names if pseudonym.startswith(PREFIX))
 
     @cached_property
     def _key(self) -> bytes:
-        key, made = secret(self._home), self._folder / "stage.json"
-        by = read_json(made)["report"]["facts"].get(MARK) if made.is_file() else None
+        key, record_path = secret(self._home), self._folder / "stage.json"
+        by = read_json(record_path)["report"]["facts"].get(MARK) if record_path.is_file() else None
         if by not in (None, mark(key)):
             raise DataError(
                 f"{self._folder}: ids were renamed by another key than that of {self._home / 'pii.key'}, so no id of "

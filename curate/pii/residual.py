@@ -1,4 +1,4 @@
-"""A place in a text with what stands around it, to be shown in a terminal."""
+"""Scan masked texts for what still looks like personal data."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from curate.pii.text import narrow, script
 from curate.system.resources import data_file
 
 AROUND = 30
-"""Code points that are shown on each side."""
+"""Code points shown on each side of a place."""
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What stands before, at and behind a place, on one line."""
+    """A place with the text before and after it, on one line."""
 
     before: str
     place: str
@@ -29,24 +29,24 @@ class Excerpt:
 
 
 def excerpt(text: str, start: int, end: int) -> Excerpt:
-    """Return a place with `AROUND` code points on each side; … stands where the text goes on."""
-    before, behind = max(start - AROUND, 0), end + AROUND
+    """Return a place with `AROUND` code points on each side; … marks where the text continues."""
+    low, high = max(start - AROUND, 0), end + AROUND
     return Excerpt(
-        "…" * (before > 0) + _line(text[before:start]),
+        "…" * (low > 0) + _line(text[low:start]),
         _line(text[start:end]),
-        _line(text[end:behind]) + "…" * (behind < len(text)),
+        _line(text[end:high]) + "…" * (high < len(text)),
     )
 
 
 def _line(text: str) -> str:
-    """Return a text as one line that gives no orders to a terminal."""
+    """Return a text as one line without terminal control characters."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
 # Look over masked texts for what may have been missed: long runs of digits, and values beside words such as 电话.
 
 FEWEST = 7
-"""Digits of a run that is suspicious by itself."""
+"""Minimum digits of a run that is suspicious by itself."""
 _NUMERALS = str.maketrans(
     "〇零○幺一二三四五六七八九壹贰貳叁參肆伍陆陸柒捌玖", "0001" + "123456789" + "12233456" + "6789"
 )
@@ -55,41 +55,41 @@ _GAP = (
     r"[\s\-_.·•*/|~+(),:、\uff08-\uff0f\uff1a\uff3f\uff5c\uff5e"
     r"\u2010-\u2015\u2212\ufe0f\u20e3\u200b-\u200f\u2060\ufeff]"
 )
-"""What may stand between digits of one number, in both widths, with what makes keycaps of them or is not seen."""
+"""Separators between digits of one number, in both widths, with keycap and invisible characters."""
 _RUN = rf"{_DIGIT}(?:{_GAP}{{0,3}}{_DIGIT}){{{FEWEST - 1},}}"
 _DAY = (
     r"(?:(?:1[89]|20)\d\d\D{0,3}(?:0?[1-9]|1[0-2])(?:\D{0,3}(?:[0-2]?\d|3[01]))?"
     r"|(?:(?:0?[1-9]|1[0-2])[-./]\s?(?:[0-2]?\d|3[01])|(?:[0-2]?\d|3[01])[-./]\s?(?:0?[1-9]|1[0-2]))[-./]\s?(?:1[89]|20)\d\d)"
 )
-"""The year first, or last behind day and month in either order."""
+"""A date with the year first, or last after day and month in either order."""
 _DATE = re.compile(rf"{_DAY}(?:\D{{1,3}}\d\d?){{0,3}}(?:\D{{1,3}}{_DAY})?")
 _YEARS = re.compile(r"(?:1[89]|20)\d\d(?:\D{1,3}(?:1[89]|20)\d\d)+")
 _RANGE = re.compile(r"\d{1,3}0\s?[-~/]+\s?\d{1,3}0")
-"""Of round numbers; 90-140/60-90 is blood pressure."""
+"""Range of round numbers; 90-140/60-90 is blood pressure."""
 _PRESSURE = re.compile(r"\d{2,3}[-~]\d{2,3}/\d{2,3}[-~]\d{2,3}")
 _NUMBER = re.compile(r"\d+\.\d+|\d{1,6}")
 _POWER = re.compile(r"\*\s?10")
 _WRITTEN = re.compile(
     r"(?<!\d)(?:12\d{9}|000000\d{12})(?!\d)|user\d{9}@mail\.invalid|[\u4e00-\u9fff]某[甲乙丙丁戊己庚辛壬癸]|[\u4e00-\u9fff][A-H]I\d{4}"
 )
-"""Pseudonyms: see `writing.PSEUDONYMS`."""
+"""Pseudonyms, see `masking.PSEUDONYMS`."""
 _ROUND = re.compile(r"(?!\d{11}\Z)\d+0{5}")
-"""A count, as of viruses; eleven digits may be a mobile number."""
+"""A round count, as of viruses; eleven digits may be a mobile number."""
 _FREE_OF_CHARGE = re.compile(r"1?\D?8(?:00|33|44|55|66|77|88)(?:\D?\d{3})?\D?")
-"""The digits of 1-800-273-TALK."""
+"""The digits of a toll-free number with letters, such as 1-800-273-TALK."""
 _COUNTED = "".join(map(str, range(200)))
 """Numbers of a list: 1, 2, 3 ..."""
 _LINK = r"[\s:=是为為号號码碼加我的同(\"“'「【,/]{0,6}[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼]?"
-"""What stands between a word and its value; a plate begins with a province."""
+"""Pattern between a word and its value; a plate begins with a province."""
 _VALUE = r"[a-z0-9][a-z0-9_.@-]{4,}"
 _SAID = r"(?:[\s:#=.(\"'-]|(?<![a-z])(?:number|no|nr|num|nummer|id|is|was)(?![a-z])){0,8}"
 _NUMBER_LIKE = r"[a-z]{0,6}[ .-]?\d[a-z\d]*(?:[ ./-]{1,2}\d[a-z\d]*){0,6}(?:[ -][a-z](?![a-z]))?"
-"""Beside a word for a number of the West: digits with letters and groups."""
+"""Digits with letters and groups, next to a word for a Western number."""
 _EMAIL = re.compile(r"[a-z0-9]\s?@\s?[a-z0-9-]{1,63}\.[a-z]{2,}")
 _NEAR = 20
-"""Code points around a number that are looked at."""
+"""Code points around a number that are examined."""
 _PLAIN = str.maketrans(
-    {place: chr(place - 0xFEE0).lower() for place in range(0xFF01, 0xFF5F)}
+    {code: chr(code - 0xFEE0).lower() for code in range(0xFF01, 0xFF5F)}
     | {letter: letter.lower() for letter in ascii_uppercase}
 )
 
@@ -101,14 +101,14 @@ class Residue:
     start: int
     end: int
     reason: str
-    """digits, or the kind of word beside it: account, record, national, name, address."""
+    """`digits`, or the kind of word next to it: account, record, national, name, address."""
 
 
 @cache
 def _words() -> Mapping[str, Sequence[str]]:
-    found = parse_yaml(data_file("pii/residual.yaml").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    lists = parse_yaml(data_file("pii/residual.yaml").read_text(encoding="utf-8"))
+    assert isinstance(lists, dict)
+    return lists
 
 
 @cache
@@ -124,16 +124,16 @@ def _any(name: str, after: str = "") -> re.Pattern[str]:
 
 
 def trigger() -> str:
-    """Return a pattern that occurs in every text in which anything is found, for Rust's `regex`."""
+    """Return a pattern that occurs in every text with a residue, for Rust's `regex`."""
     words = [word for name in ("accounts", "records", "national", "names", "addresses") for word in _words()[name]]
     alone = (rf"(?-u:\b){word}(?-u:\b)" if word.isascii() else word for word in words)
     return rf"{_RUN}|(?i:{'|'.join(alone)})|[@\uff20-\uff5a]"
 
 
 def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, Residue]]:
-    """Yield row and stretch of everything suspicious in many texts, in order.
+    """Yield (row, residue) of everything suspicious in many texts, in order.
 
-    One automaton finds the few texts that are looked at.
+    One automaton selects the few texts that are scanned.
     """
     try:
         rows = pl.Series(texts, dtype=pl.String).str.contains(trigger()).arg_true().to_list()
@@ -145,7 +145,7 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 
 
 def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
-    """Return what is suspicious in a masked text, first one first; `closed` matches what masking wrote."""
+    """Return the suspicious stretches of a masked text in order; `closed` matches the placeholders."""
     from curate.pii.recognisers import phone_western
 
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
@@ -153,26 +153,26 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     seen = phone_western.ALONE.sub(
         lambda match: _blank(match) if phone_western.for_everybody(match) else match[0], seen
     )
-    found = [*_digits(seen), *_beside(seen)]
-    kept: list[Residue] = []
-    for each in sorted(found, key=lambda residue: (residue.start, -residue.end)):
-        if not kept or each.start >= kept[-1].end:
-            kept.append(each)
-        elif each.end > kept[-1].end:
-            kept[-1] = replace(kept[-1], end=each.end)  # one place, so that to mask it leaves nothing of the other
-    return kept
+    candidates = [*_digits(seen), *_beside(seen)]
+    merged: list[Residue] = []
+    for residue in sorted(candidates, key=lambda residue: (residue.start, -residue.end)):
+        if not merged or residue.start >= merged[-1].end:
+            merged.append(residue)
+        elif residue.end > merged[-1].end:
+            merged[-1] = replace(merged[-1], end=residue.end)  # merged, so that masking one leaves no rest of the other
+    return merged
 
 
 def is_measure(number: str, after: str = "") -> bool:
-    """Say whether a text is a number with its unit, or one whose unit stands behind it: a dose, a value, an age."""
+    """Return whether a text is a number with a unit, in it or in `after`: a dose, a value, an age."""
     seen = narrow(number)
-    found = re.match(r"[\d.,/~^*×+ -]*\d", seen)
-    if found is None:
+    number_match = re.match(r"[\d.,/~^*×+ -]*\d", seen)
+    if number_match is None:
         return False
-    unit = _units("large" if re.fullmatch(rf"\d{{{FEWEST},}}", found[0]) else "units")
-    if found.end() == len(seen):
+    unit = _units("large" if re.fullmatch(rf"\d{{{FEWEST},}}", number_match[0]) else "units")
+    if number_match.end() == len(seen):
         return unit.match(narrow(after[:20])) is not None
-    return unit.fullmatch(seen, found.end()) is not None
+    return unit.fullmatch(seen, number_match.end()) is not None
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -188,13 +188,13 @@ def _digits(text: str) -> Iterator[Residue]:
 
 
 def _pieces(run: str) -> Iterator[re.Match[str]]:
-    """Yield what stands between commas and colons; digits one by one are one number however they are separated."""
+    """Yield the pieces between commas and colons; single separated digits are one number."""
     pattern = r"\d[^,、:]*\d" if re.search(r"\d\d", run) else r"(?s:.+)"
     return (piece for piece in re.finditer(pattern, run) if sum(map(str.isdecimal, piece[0])) >= FEWEST)
 
 
 def _suspicious(run: str, before: str, after: str) -> bool:
-    """Say whether digits are anything but a date, a measure, a range, decimal numbers, a count or a public code."""
+    """Return whether digits are not a date, a measure, a range, decimal numbers, a count or a public code."""
     digits = re.sub(r"\D", "", run)
     if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run) or _free_line(run, before, after):
         return False
@@ -203,15 +203,15 @@ def _suspicious(run: str, before: str, after: str) -> bool:
     plain = (_YEARS, _RANGE, _PRESSURE)
     if any(pattern.fullmatch(run) for pattern in plain) or _POWER.search(run) or is_measure(run, after):
         return False
-    if "." in run and all(_NUMBER.fullmatch(each) for each in re.split(r"[\s/~*()+-]+", run) if each):
+    if "." in run and all(_NUMBER.fullmatch(number) for number in re.split(r"[\s/~*()+-]+", run) if number):
         return False
     return _any("codes", r"\s?\Z").search(before) is None
 
 
 def _free_line(number: str, before: str, after: str) -> bool:
-    """Say whether a number is a line that is free of charge, of a public body or for everybody, or one in letters.
+    """Return whether a number is a public line, or a toll-free one in letters.
 
-    Among Latin words alone, for China has mobile numbers and parts of numbers that look the same.
+    Only among Latin words, because Chinese mobile numbers and parts of numbers look the same.
     """
     if script(before + after) != "en":
         return False
@@ -221,17 +221,21 @@ def _free_line(number: str, before: str, after: str) -> bool:
 
 
 def _beside(text: str) -> Iterator[Residue]:
-    for reason, value, fewest in (("account", _VALUE, 5), ("record", "[a-z0-9-]+", 3)):
-        for word in _any(f"{reason}s", rf"(?=(?P<link>{_LINK})(?P<value>{value}))").finditer(text):
-            found, start = word["value"].rstrip(".-"), word.start("value")
-            after = text[start + len(found) : start + len(found) + _NEAR]
-            free = _free_line(found, text[max(start - _NEAR, 0) : start], after)
-            if _alone(word, text) and _telling(found, word["link"], fewest) and not (is_measure(found, after) or free):
-                yield Residue(start, start + len(found), reason)
+    for reason, pattern, fewest in (("account", _VALUE, 5), ("record", "[a-z0-9-]+", 3)):
+        for word in _any(f"{reason}s", rf"(?=(?P<link>{_LINK})(?P<value>{pattern}))").finditer(text):
+            number, start = word["value"].rstrip(".-"), word.start("value")
+            after = text[start + len(number) : start + len(number) + _NEAR]
+            free = _free_line(number, text[max(start - _NEAR, 0) : start], after)
+            if (
+                _alone(word, text)
+                and _telling(number, word["link"], fewest)
+                and not (is_measure(number, after) or free)
+            ):
+                yield Residue(start, start + len(number), reason)
     for word in _any("national", rf"(?=(?P<link>{_SAID})(?P<value>{_NUMBER_LIKE}))").finditer(text):
-        found, start = word["value"], word.start("value")
-        if _alone(word, text) and sum(map(str.isdecimal, found)) >= 5 and not _public(found):
-            yield Residue(start, start + len(found), "national")
+        number, start = word["value"], word.start("value")
+        if _alone(word, text) and sum(map(str.isdecimal, number)) >= 5 and not _public(number):
+            yield Residue(start, start + len(number), "national")
     for match in _any("names", r"\s?:\s?(?P<value>[\u4e00-\u9fff]{2,4}|[a-z]+ [a-z]+)").finditer(text):
         if not _any("no_names").match(match["value"]):
             yield Residue(*match.span("value"), "name")
@@ -242,23 +246,23 @@ def _beside(text: str) -> Iterator[Residue]:
 
 
 def _alone(word: re.Match[str], text: str) -> bool:
-    """Say whether a word stands for itself: one of letters is none within a longer one."""
+    """Return whether a word is not part of a longer one; only Latin words are checked."""
     around = text[max(word.start() - 1, 0) : word.start()] + text[word.end() : word.end() + 1]
-    return not word[0].isascii() or not any(each.isascii() and each.isalpha() for each in around)
+    return not word[0].isascii() or not any(character.isascii() and character.isalpha() for character in around)
 
 
-def _telling(value: str, link: str, fewest: int) -> bool:
-    """Say whether a value beside a word is a person's: enough digits, or letters that are no plain word."""
-    if _public(value):
+def _telling(text: str, link: str, fewest: int) -> bool:
+    """Return whether a value next to a word may be a person's: enough digits, or more than a plain word."""
+    if _public(text):
         return False
-    named = not value.isdecimal() and (re.search("[:=是为為号號]", link) or re.search(r"[\d_-]", value))
-    return sum(map(str.isdecimal, value)) >= fewest or bool(named)
+    is_code = not text.isdecimal() and (re.search("[:=是为為号號]", link) or re.search(r"[\d_-]", text))
+    return sum(map(str.isdecimal, text)) >= fewest or bool(is_code)
 
 
 def _public(number: str) -> bool:
-    """Say whether everybody may call a number, as it is written or by its digits alone."""
+    """Return whether a number is a public line, as written or by its digits alone."""
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
     from curate.pii.recognisers import phone_western
 
-    known = any(_any("helplines").fullmatch(each) for each in (number, spoken))
-    return known or phone_western.is_hotline(spoken)
+    is_helpline = any(_any("helplines").fullmatch(form) for form in (number, spoken))
+    return is_helpline or phone_western.is_hotline(spoken)

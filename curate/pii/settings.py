@@ -1,4 +1,4 @@
-"""Recognisers that a user defines: a regular expression, or a list of words such as the names of a hospital's staff."""
+"""Masking settings, and user-defined recognisers: regular expressions, or word lists such as staff names."""
 
 import inspect
 import re
@@ -36,18 +36,18 @@ class CustomWords(Section):
 
 def from_pattern(name: str, config: Pattern) -> Recogniser:
     """Return a recogniser for a regular expression; ConfigError if it is none, or matches the empty text."""
-    place = f"mask.patterns.{name}.pattern"
+    setting = f"mask.patterns.{name}.pattern"
     try:
         pattern = re.compile(config.pattern)
     except re.error as error:
-        raise ConfigError(f"{place}: no regular expression ({error})") from error
+        raise ConfigError(f"{setting}: no regular expression ({error})") from error
     if pattern.fullmatch(""):
-        raise ConfigError(f"{place}: it matches the empty text; ask for at least one character")
+        raise ConfigError(f"{setting}: it matches the empty text; ask for at least one character")
     group = "value" if "value" in pattern.groupindex else 0
 
     def found(text: str) -> list[Span]:
-        places = (match.span(group) for match in pattern.finditer(narrow(text)))
-        return [Span(start, end, config.kind, name) for start, end in places if end > start >= 0]
+        extents = (match.span(group) for match in pattern.finditer(narrow(text)))
+        return [Span(start, end, config.kind, name) for start, end in extents if end > start >= 0]
 
     return found
 
@@ -75,9 +75,9 @@ def _lines(name: str, path: Path | None) -> list[str]:
 
 
 def _trie(words: Iterable[str]) -> str:
-    """Return a pattern of all words that share their beginnings, so that 10,000 words cost no more than ten.
+    """Return a pattern of all words as a prefix tree, so that 10,000 words cost no more than ten.
 
-    `re` tries alternatives one by one; in a tree each place of the text sees only those that still fit.
+    `re` tries alternatives one by one; in a tree it tries at each position only those that still fit.
     """
     root: dict[str, Any] = {}
     for word in words:
@@ -88,13 +88,13 @@ def _trie(words: Iterable[str]) -> str:
     return _pattern(root, "")
 
 
-def _pattern(branch: Mapping[str, Any], before: str) -> str:
-    ends = [r"(?![A-Za-z0-9])" if _latin(before) else ""] if "" in branch else []
+def _pattern(branch: Mapping[str, Any], preceding: str) -> str:
+    ends = [r"(?![A-Za-z0-9])" if _latin(preceding) else ""] if "" in branch else []
     longer = [
-        (r"(?<![A-Za-z0-9])" if not before and _latin(character) else "")
+        (r"(?<![A-Za-z0-9])" if not preceding and _latin(character) else "")
         + re.escape(character)
-        + _pattern(rest, character)
-        for character, rest in sorted(branch.items())
+        + _pattern(subtree, character)
+        for character, subtree in sorted(branch.items())
         if character
     ]
     choices = [*longer, *ends]
@@ -109,10 +109,10 @@ def _latin(character: str) -> bool:
 
 
 def examples() -> list[str]:
-    """Return invented texts that hold personal data of every kind."""
-    found = parse_yaml(data_file("pii/examples.yaml").read_text(encoding="utf-8"))
-    assert isinstance(found, list)
-    return found
+    """Return invented texts with personal data of every kind."""
+    texts = parse_yaml(data_file("pii/examples.yaml").read_text(encoding="utf-8"))
+    assert isinstance(texts, list)
+    return texts
 
 
 def listing() -> list[dict[str, str]]:
@@ -144,11 +144,13 @@ class Masking(Section):
     @property
     def names(self) -> list[str]:
         """Return the names of the recognisers that are on; ConfigError for a name nobody knows."""
-        known = RECOGNISERS.names()
+        available = RECOGNISERS.names()
         for name in [*(self.recognisers or ()), *self.without]:
-            if name not in known:
-                raise ConfigError(f"unknown recogniser {name!r}: {suggestion(name, known)}")
-        return [name for name in (known if self.recognisers is None else self.recognisers) if name not in self.without]
+            if name not in available:
+                raise ConfigError(f"unknown recogniser {name!r}: {suggestion(name, available)}")
+        return [
+            name for name in (available if self.recognisers is None else self.recognisers) if name not in self.without
+        ]
 
 
 def recognisers(config: Masking) -> Sequence[Recogniser]:
@@ -176,7 +178,7 @@ def masker(config: Masking, language: str, key: bytes) -> Masker:
     """
     spoken = config.placeholders or language
     by_script: dict[str | None, tuple[Writer, Writer]] = {
-        each: (writer(config.mode, each, key), last_resort(each)) for each in ("zh", "en") if not config.placeholders
+        code: (writer(config.mode, code, key), last_resort(code)) for code in ("zh", "en") if not config.placeholders
     }
     write, placeholder = writer(config.mode, spoken, key), last_resort(spoken)
     return Masker(recognisers(config), write, placeholder, untouched(config), by_script)
@@ -184,5 +186,5 @@ def masker(config: Masking, language: str, key: bytes) -> Masker:
 
 def untouched(config: Masking) -> re.Pattern[str]:
     """Return the pattern of all placeholders, those of the user's own kinds included."""
-    own: list[Pattern | CustomWords] = [*config.patterns.values(), *config.words.values()]
-    return placeholders(each.kind for each in own)
+    custom: list[Pattern | CustomWords] = [*config.patterns.values(), *config.words.values()]
+    return placeholders(entry.kind for entry in custom)

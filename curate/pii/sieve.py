@@ -1,4 +1,4 @@
-"""Mask many texts: scans find the few that can hold anything, and Python looks only at those."""
+"""Mask many texts: scans select the few that may contain personal data, and recognisers run only on those."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.masking import Masked, Masker, Work, found
 
 _KEPT = 32
-"""So many patterns polars keeps compiled, in each thread; to compile ours takes 60 ms."""
+"""Number of compiled patterns that polars caches per thread; compiling ours takes 60 ms."""
 _UNION = 4
-"""So many patterns of letters and digits together are one automaton that is as fast as that of each."""
+"""Number of patterns of letters and digits that one automaton scans as fast as a single one."""
 _FEW = 1_000
-"""Characters at which all recognisers look in the time in which the scans begin."""
+"""Number of characters that all recognisers process in the time that starting the scans takes."""
 
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -35,76 +35,76 @@ class _Rows(NamedTuple):
 
 
 _Chain = tuple[str, ...]
-_Asked = tuple[Recogniser, Sequence[_Chain]]
+_Chained = tuple[Recogniser, Sequence[_Chain]]
 _Scans = dict[_Chain, _Rows]
-"""What was scanned: the patterns of a chain -> the rows in which all of them occur."""
+"""Scan results: patterns of a chain -> rows in which all of them occur."""
 
 
 def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, list[Recogniser]]:
-    """Return row -> the recognisers that may find something there, for rows where any may.
+    """Return row -> recognisers that may find something there, for rows with any.
 
-    Every pattern of a trigger is one scan by an automaton, for all recognisers that share it, of the rows that have
-    what it needs.
+    Every pattern of a trigger is scanned once by an automaton, for all recognisers that share it, over the rows that
+    match the patterns it needs.
     """
     scans: _Scans = {(): _Rows(np.arange(len(texts)), texts)}
     likely: dict[int, list[Recogniser]] = {}
-    for lane, asked in enumerate(_lanes(recognisers)):
-        for recogniser, rows in _thread(lane).submit(_asked, asked, scans).result():
+    for number, group in enumerate(_groups(recognisers)):
+        for recogniser, rows in _thread(number).submit(_rows_by_recogniser, group, scans).result():
             for row in rows:
                 likely.setdefault(row, []).append(recogniser)
     return likely
 
 
-def _lanes(recognisers: Sequence[Recogniser]) -> list[list[_Asked]]:
-    """Return recognisers with their chains, in order, in groups with no more patterns than a thread keeps."""
+def _groups(recognisers: Sequence[Recogniser]) -> list[list[_Chained]]:
+    """Return recognisers with their chains, in order, in groups with at most as many patterns as a thread caches."""
     triggers = [getattr(recogniser, "triggers", ((),)) for recogniser in recognisers]
     together = _together(dict.fromkeys(chain for chains in triggers for chain in chains))
-    lanes, patterns = list[list[_Asked]](), set[str]()
+    groups, patterns = list[list[_Chained]](), set[str]()
     for recogniser, chains in zip(recognisers, triggers, strict=True):
-        asked = [together.get(chain, chain) for chain in chains]
-        own = {pattern for chain in asked for pattern in chain}
-        if not lanes or len(patterns | own) > _KEPT:
-            lanes.append([])
+        chains_joined = [together.get(chain, chain) for chain in chains]
+        needed = {pattern for chain in chains_joined for pattern in chain}
+        if not groups or len(patterns | needed) > _KEPT:
+            groups.append([])
             patterns = set()
-        lanes[-1].append((recogniser, asked))
-        patterns |= own
-    return lanes
+        groups[-1].append((recogniser, chains_joined))
+        patterns |= needed
+    return groups
 
 
 def _together(chains: Iterable[_Chain]) -> dict[_Chain, _Chain]:
-    """Return chains that end in one of several patterns as those that ask for all of these first, in one scan."""
+    """Return chain -> chain with an additional first scan for the union of several patterns."""
     ends: dict[_Chain, list[str]] = {(TWO_SIGNS,): [], (THREE_DIGITS,): []}
     for chain in chains:
         if chain[:-1] in ends:
             ends[chain[:-1]].append(chain[-1])
     return {
-        (*before, pattern): (*before, "|".join(some), pattern)
-        for before, patterns in ends.items()
+        (*prefix, pattern): (*prefix, "|".join(union), pattern)
+        for prefix, patterns in ends.items()
         for start in range(0, len(patterns), _UNION)
-        for some in [patterns[start : start + _UNION]]
-        for pattern in some
+        for union in [patterns[start : start + _UNION]]
+        for pattern in union
     }
 
 
 @cache
-def _thread(_lane: int) -> ThreadPoolExecutor:
-    """Return the thread of a lane, the same for every batch."""
+def _thread(_group: int) -> ThreadPoolExecutor:
+    """Return the thread of a group, the same for every batch, since polars caches compiled patterns per thread."""
     return ThreadPoolExecutor(1)
 
 
 os.register_at_fork(after_in_child=_thread.cache_clear)  # a fork has no threads
 
 
-def _asked(asked: Sequence[_Asked], scans: _Scans) -> list[tuple[Recogniser, list[int]]]:
+def _rows_by_recogniser(group: Sequence[_Chained], scans: _Scans) -> list[tuple[Recogniser, list[int]]]:
     """Return each recogniser with the rows in which it may find something."""
     return [
         (recogniser, np.unique(np.concatenate([_scan(chain, scans).numbers for chain in chains])).tolist())
-        for recogniser, chains in asked
+        for recogniser, chains in group
     ]
 
 
 def _scan(chain: _Chain, scans: _Scans) -> _Rows:
-    """Return the rows in which every pattern of a chain occurs; what was scanned before is looked up."""
+    """Return the rows in which every pattern of a chain occurs, cached in `scans`."""
     if chain not in scans:
         rows = _scan(chain[:-1], scans)
         if not len(rows.numbers):
@@ -115,14 +115,14 @@ def _scan(chain: _Chain, scans: _Scans) -> _Rows:
 
 
 def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[Span]] | None = None) -> list[Masked]:
-    """Return every text masked, in order; the same as `masker.mask` of each, with the spans that are known by row.
+    """Mask all texts, in order; equal to `masker.mask` of each, with the spans in `known` by row.
 
-    What was written is looked at in rounds, all texts of a round together.
+    Masked texts are scanned again in rounds, all texts of a round together.
     """
     known, works = known or {}, dict[int, Work]()
     masked, seen = [Masked(text) for text in texts], dict(enumerate(texts))
     while seen:
-        likely, again = _likely(masker.recognisers, seen), dict[int, str]()
+        likely, next_round = _likely(masker.recognisers, seen), dict[int, str]()
         for row in list(seen) if works else sorted(likely.keys() | known.keys()):
             text, spans = seen[row], found(likely.get(row, ()), seen[row])
             if row not in works:
@@ -131,10 +131,10 @@ def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[
                 works[row] = masker.work(text, known.get(row, ()))
                 next(works[row])
             try:
-                again[row] = works[row].send(spans)
+                next_round[row] = works[row].send(spans)
             except StopIteration as done:
                 masked[row] = done.value
-        seen = again
+        seen = next_round
     return masked
 
 
@@ -144,8 +144,8 @@ def _likely(recognisers: Sequence[Recogniser], seen: Mapping[int, str]) -> Mappi
         return dict.fromkeys(seen, recognisers)
     try:
         rows, texts = list(seen), pl.Series(list(seen.values()), dtype=pl.String)
-    except UnicodeEncodeError:  # half a surrogate pair is no text in UTF-8
+    except UnicodeEncodeError:  # a lone surrogate cannot be encoded in UTF-8
         halves = [row for row, text in seen.items() if _HALF.search(text)]
-        rest = {row: seen[row] for row in seen.keys() - set(halves)}
-        return {**_likely(recognisers, rest), **dict.fromkeys(halves, recognisers)}
-    return {rows[place]: suspect for place, suspect in suspects(recognisers, texts).items()}
+        valid = {row: seen[row] for row in seen.keys() - set(halves)}
+        return {**_likely(recognisers, valid), **dict.fromkeys(halves, recognisers)}
+    return {rows[index]: suspect for index, suspect in suspects(recognisers, texts).items()}

@@ -1,4 +1,4 @@
-"""Spans as a recogniser returns them: in order, never overlapping."""
+"""Spans as a recogniser returns them: in order, without overlap."""
 
 import re
 from collections.abc import Iterable
@@ -6,29 +6,29 @@ from collections.abc import Iterable
 from curate.core.records import Span
 
 
-def apart(found: Iterable[Span]) -> list[Span]:
-    """Return spans in their order; of overlapping ones the first, and of those that start together the longest."""
-    kept: list[Span] = []
-    for span in sorted(found, key=lambda span: (span.start, -span.end)):
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return kept
+def apart(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order; of overlapping ones only the first, and of those with the same start the longest."""
+    chosen: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if not chosen or span.start >= chosen[-1].end:
+            chosen.append(span)
+    return chosen
 
 
-def in_order(places: Iterable[tuple[int, int]], kind: str, recogniser: str) -> list[Span]:
-    """Return the places (start, end) as spans, apart."""
-    return apart(Span(start, end, kind, recogniser) for start, end in places)
+def in_order(extents: Iterable[tuple[int, int]], kind: str, recogniser: str) -> list[Span]:
+    """Return the extents (start, end) as spans without overlap."""
+    return apart(Span(start, end, kind, recogniser) for start, end in extents)
 
 
-def value_spans(found: Iterable[re.Match[str]], kind: str, recogniser: str) -> list[Span]:
-    """Return the places of the groups `value` of matches, apart."""
-    return in_order((match.span("value") for match in found), kind, recogniser)
+def value_spans(matches: Iterable[re.Match[str]], kind: str, recogniser: str) -> list[Span]:
+    """Return the groups `value` of matches as spans without overlap."""
+    return in_order((match.span("value") for match in matches), kind, recogniser)
 
 
-def behind_found(text: str, place: int) -> tuple[str, int]:
-    """Return what follows a place at which something found ends, behind a boundary, and by how much offsets shrink.
+def behind_found(text: str, position: int) -> tuple[str, int]:
+    """Return the text after the end of a match, with a boundary before it, and the decrease of its offsets.
 
-    What is found right behind something found is so found at once: else it would be when that is masked, one by one,
-    and a line of nothing but names would take the square of its length.
+    So adjacent matches are found in one pass. Otherwise each would be found only after the previous one is masked,
+    which is quadratic for a line of names.
     """
-    return f"]{text[place : place + 80]}", place - 1
+    return f"]{text[position : position + 80]}", position - 1

@@ -1,4 +1,4 @@
-"""What the patterns of all recognisers share."""
+"""Common patterns and helpers of all recognisers."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ from curate.core.records import Span
 Found = TypeVar("Found", bound=Callable[[str], list[Span]])
 
 ALONE = r"(?<![0-9])(?<!(?<![0-9])0\.)"
-"""No digit in front, nor the start of a decimal number below 1. Letters may stand there: `tel138...`, `wx138...`."""
+"""Lookbehind: neither a digit nor the start of a decimal below 1. Letters are permitted: `tel138...`, `wx138...`."""
 ENDED = r"(?![0-9])"
 
 CHINESE = "[\u3400-\u9fff\U00020000-\U0003ffff]"
-"""What the triggers of Chinese names, places and words need; most texts of other languages are done with it."""
+"""Needed by the triggers of Chinese names, places and words; it rules out most texts of other languages."""
 RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
-"""A dash in a text as it was written; a trigger."""
+"""A dash in a raw text, for triggers."""
 _WIDE = re.compile(
     "[\u00a0\u2007\u202f\u2010-\u2015\u2212\u3000\uff05\uff08\uff09\uff0b\uff0d\uff0e\uff10-\uff19\uff20-\uff3f\uff41-\uff5a]"
 )
@@ -38,8 +38,8 @@ def trigger(*patterns: str, needs: str | Sequence[str] = ()) -> Callable[[Found]
     What makes a scan fast, in this order: a dozen words or less, which are found by their bytes (1-4 GB/s); one
     automaton of few states (400 MB/s). Many words at the front or counted gaps in one pattern make it slow.
     """
-    before = (needs,) if isinstance(needs, str) else tuple(needs)
-    chains = tuple((*before, pattern) for pattern in patterns)
+    prefix = (needs,) if isinstance(needs, str) else tuple(needs)
+    chains = tuple((*prefix, pattern) for pattern in patterns)
 
     def mark(recogniser: Found) -> Found:
         recogniser.triggers = (*chains, *getattr(recogniser, "triggers", ()))  # type: ignore[attr-defined]

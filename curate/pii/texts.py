@@ -13,11 +13,11 @@ from curate.system.processes import cores
 
 ROWS = 2_000
 MANY = 20_000_000
-"""Characters from which on texts are masked on all cores: to start them takes seconds."""
+"""Number of characters from which texts are masked on all cores, since starting processes takes seconds."""
 
 
 class MaskedText(NamedTuple):
-    """A masked text, and where in it something still looks like personal data."""
+    """A masked text, and the places in it that still look like personal data."""
 
     masked: Masked
     left: Sequence[Residue]
@@ -32,12 +32,12 @@ def mask_texts(
         for start in range(0, len(texts), ROWS):
             yield None, (texts[start : start + ROWS], {})
 
-    closed, done = untouched(config), 0
+    closed, finished = untouched(config), 0
     used = processes or (cores() if sum(map(len, texts)) > MANY else 1)
     for _, masked in mask_batches(config, "zh", key, batches(), used):
-        left: list[list[Residue]] = [[] for _ in masked]
-        for row, found in residual.scan([each.text for each in masked], closed):
-            left[row].append(found)
-        yield from map(MaskedText, masked, left)
-        done += len(masked)
-        progress("anonymise", len(texts), done)
+        residues_of: list[list[Residue]] = [[] for _ in masked]
+        for row, residue in residual.scan([result.text for result in masked], closed):
+            residues_of[row].append(residue)
+        yield from map(MaskedText, masked, residues_of)
+        finished += len(masked)
+        progress("anonymise", len(texts), finished)

@@ -1,4 +1,4 @@
-"""Word lists of the data files beside the recognisers, and patterns of them."""
+"""Word lists of the data files, and patterns made of them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,43 +9,43 @@ from curate.core.config import parse_yaml
 from curate.system.resources import data_file
 
 _FOLDERS = ("pii", "pii/recognisers", "pii/person_names")
-"""Where word lists lie: each beside the recognisers that read it."""
+"""Folders of the word lists, beside the recognisers that read them."""
 
 
 @cache
 def words(name: str) -> dict[str, list[str]]:
-    """Return the word lists in `NAME.yaml` in the file's order, those inside others under both keys, with a dot.
+    """Return the word lists in `NAME.yaml` in file order; nested lists get keys joined by a dot.
 
-    A text is a list whose words stand apart in it, and so is a number, of one.
+    A text is split into its words, and a number is a list of one.
     """
     paths = [data_file(f"{folder}/{name}.yaml") for folder in _FOLDERS]
     path = next((path for path in paths if path.is_file()), paths[0])
     lists = parse_yaml(path.read_text(encoding="utf-8"))
     if not isinstance(lists, dict):
         raise TypeError(f"{path} holds no lists by name")
-    return {key: list(dict.fromkeys(each)) for key, each in _flat(lists)}
+    return {key: list(dict.fromkeys(entries)) for key, entries in _flat(lists)}
 
 
 def _flat(lists: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
-    for key, each in lists.items():
-        if isinstance(each, dict):
-            yield from _flat(each, f"{above}{key}.")
+    for key, entries in lists.items():
+        if isinstance(entries, dict):
+            yield from _flat(entries, f"{above}{key}.")
         else:
-            yield f"{above}{key}", each if isinstance(each, list) else str(each).split()
+            yield f"{above}{key}", entries if isinstance(entries, list) else str(entries).split()
 
 
 def compiled(source: Callable[[], str]) -> Callable[[], re.Pattern[str]]:
-    """Return a function that compiles a pattern once it is asked for: large ones take long, and few are needed."""
+    """Return a function that compiles a pattern on first use, since large ones are slow and few are needed."""
     return cache(lambda: re.compile(source()))
 
 
 def longest_first(*lists: Iterable[str]) -> list[str]:
-    """Return all words in the order in which a pattern must try them."""
-    return sorted({word for each in lists for word in each}, key=lambda word: (-len(word), word))
+    """Return all words, longest first, the order in which a pattern must try them."""
+    return sorted({word for group in lists for word in group}, key=lambda word: (-len(word), word))
 
 
 def either(*lists: Iterable[str]) -> str:
-    """Return a pattern for any of the words, for triggers too."""
+    """Return a pattern for any of the words, also for triggers."""
     return f"(?:{'|'.join(map(re.escape, longest_first(*lists)))})"
 
 
@@ -58,11 +58,11 @@ def one_of(*lists: Iterable[str]) -> str:
 
 
 _ALTERNATIVES = 64
-"""So many cost a search no more than a question whose half it is, and are compiled in a third of the time."""
+"""Number of alternatives below which halving makes a search no faster, but compiling three times slower."""
 
 
 def _halved(groups: list[tuple[str, list[str]]]) -> str:
-    """Return a pattern that asks for the first character in few steps; `re` tries alternatives one by one."""
+    """Return a pattern that selects the first character by bisection, since `re` tries alternatives one by one."""
     if len(groups) <= _ALTERNATIVES:
         return f"(?:{'|'.join(word for _, group in groups for word in group)})"
     left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
@@ -74,7 +74,7 @@ def _halved(groups: list[tuple[str, list[str]]]) -> str:
 
 
 def any_of(*lists: Iterable[str]) -> str:
-    """Return a pattern for any of the words in a narrowed text; Latin letters in front make it another word."""
+    """Return a pattern for any of the words in a narrowed text, not preceded by Latin letters."""
     every = longest_first(*lists)
     fronted = (("(?<![A-Za-z])" if word[0].isascii() else "") + re.escape(word) for word in every)
     first = "".join(sorted({re.escape(word[0]) for word in every}))
@@ -83,7 +83,7 @@ def any_of(*lists: Iterable[str]) -> str:
 
 
 def raw(*lists: Iterable[str]) -> str:
-    """Return a pattern for any of the words in a text as it was written, for a trigger: full-width or not, any case."""
+    """Return a pattern for any of the words in a raw text, for triggers: full-width or not, in any case."""
     return "(?i:" + "|".join("".join(map(_raw, word)) for word in longest_first(*lists)) + ")"
 
 

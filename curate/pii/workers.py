@@ -12,24 +12,24 @@ from curate.pii.sieve import mask_all
 from curate.system.processes import spread
 
 Batch = tuple[Sequence[str], Mapping[int, Sequence[Span]]]
-"""Texts, and the spans that are known of some, by row."""
+"""Texts, and row -> known spans."""
 Thing = TypeVar("Thing")
 
 
 _CHARACTERS = 1 << 20
-"""So many are masked together: to begin the scans takes as long as to scan half a megabyte."""
+"""Number of characters masked together: starting the scans takes as long as scanning half a megabyte."""
 
 
 def mask_batches(
     config: Masking, language: str, key: bytes, batches: Iterable[tuple[Thing, Batch]], processes: int
 ) -> Iterator[tuple[Thing, list[Masked]]]:
-    """Yield every batch masked, in order, with what came with it; one process means this one."""
+    """Yield (thing, masked texts) of every batch, in order; with one process, in this one."""
     for things, masked in spread(partial(_masking, config, language, key), _joined(batches), processes):
         yield from zip(things, masked, strict=True)
 
 
 def _joined(batches: Iterable[tuple[Thing, Batch]]) -> Iterator[tuple[list[Thing], list[Batch]]]:
-    """Yield batches together until their texts are long enough."""
+    """Yield groups of batches with about `_CHARACTERS` characters."""
     things, joined, size = list[Thing](), list[Batch](), 0
     for thing, batch in batches:
         things.append(thing)
@@ -46,10 +46,12 @@ def _masking(config: Masking, language: str, key: bytes) -> Callable[[Sequence[B
     return partial(_mask_joined, masker(config, language, key))
 
 
-def _mask_joined(own: Masker, batches: Sequence[Batch]) -> list[list[Masked]]:
+def _mask_joined(masker: Masker, batches: Sequence[Batch]) -> list[list[Masked]]:
     starts = [0, *accumulate(len(texts) for texts, _ in batches)]
-    known = {
-        start + row: spans for start, (_, each) in zip(starts, batches, strict=False) for row, spans in each.items()
+    known_spans = {
+        start + row: spans
+        for start, (_, spans_of) in zip(starts, batches, strict=False)
+        for row, spans in spans_of.items()
     }
-    masked = mask_all(own, [text for texts, _ in batches for text in texts], known)
+    masked = mask_all(masker, [text for texts, _ in batches for text in texts], known_spans)
     return [masked[start:end] for start, end in pairwise(starts)]

@@ -1,4 +1,4 @@
-"""Circularity of a run's judges: what `curate check circular` wrote, as long as it is of today's grades and rule."""
+"""Circularity of a run's judges, as written by `curate check circular`, while grades and rule are unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,16 @@ from curate.pipeline.stage import Context
 from curate.system.files import read_json
 
 PLACE = Path("checks", "circular.json")
-"""In the run folder."""
+"""Path below the run folder."""
 
 
 def made_from(judged: Path, policy: Policy | ConsensusRule) -> str:
-    """Return what identifies the grades in a folder of the stage `judge`, and the rule that makes labels of them."""
+    """Return the digest of the grades in a folder of the stage `judge` and of the consensus rule."""
     return digest([read_json(judged / "stage.json")["outputs"], voting.dumped(policy)])
 
 
 def checked(context: Context) -> dict[str, Any] | None:
-    """Return the figures of the check; None where it was not run, or its grades or rule have changed since."""
+    """Return the figures of the check; None if it was not run, or grades or rule have changed since."""
     path = context.run / PLACE
     if not path.is_file():
         return None
@@ -30,15 +30,15 @@ def checked(context: Context) -> dict[str, Any] | None:
 
 
 def of_judges(context: Context) -> dict[str, dict[str, Json]]:
-    """Return judge -> `family`, and `favour`: what it gains by judging itself, None where that was not measured."""
-    known = favours(context)
+    """Return judge -> `family`, and `favour`: its self-preference, None where not measured."""
+    favour_by_judge = favours(context)
     panel = read_json(context.folder("judge") / "panel.json")
     kin = presets.families(panel, context.definitions.get("judges", {}))
-    return {judge: {"family": kin[judge], "favour": known.get(judge)} for judge in panel}
+    return {judge: {"family": kin[judge], "favour": favour_by_judge.get(judge)} for judge in panel}
 
 
 def favours(context: Context) -> dict[str, Json]:
-    """Return judge -> what it gains by judging itself; empty where that was not measured."""
+    """Return judge -> its self-preference; empty where not measured."""
     figures = checked(context)
-    told = ("effect", "ranks", "queries", "replaced_by", "warned")
-    return {each["judge"]: {name: each[name] for name in told} for each in figures["judges"]} if figures else {}
+    keys = ("effect", "ranks", "queries", "replaced_by", "warned")
+    return {figure["judge"]: {name: figure[name] for name in keys} for figure in figures["judges"]} if figures else {}

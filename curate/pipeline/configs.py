@@ -1,6 +1,6 @@
 """Settings of the stages that are one module each; the others have a `config` of their own.
 
-They stand apart from the work, so that a pipeline file is checked without importing what its stages need.
+Separate from the stages' work, so that a pipeline file is checked without importing their dependencies.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from curate.retrieval.fusion import Method
 
 
 class PoolConfig(Section):
-    """Which retrievers, how deep, and how their rankings become one pool."""
+    """Settings of the pool: retrievers, depth, and fusion of their rankings."""
 
     retrievers: tuple[str, ...] = Field(default=("bm25", "e5", "use"), min_length=1, description="their order is free")
     depth: int = Field(default=500, ge=1, description="documents that each retriever gives a query")
@@ -43,12 +43,12 @@ class PoolConfig(Section):
 
 
 def _form(policy: object) -> str:
-    """Return which form of a policy a value is meant to be, so that a mistake is named in that form alone."""
+    """Return the intended form of a policy, so that error messages name only that form."""
     return "dict[rule]" if isinstance(policy, Mapping | ConsensusRule) else "literal[name]"
 
 
 class AcceptConfig(Section):
-    """A threshold on the sum of grades that people prove, in the place of the policy's positives."""
+    """Settings of a reviewed threshold on the sum of grades, which replaces the policy's positives."""
 
     wrong: float = Field(gt=0, lt=1, description="share of the accepted pairs that people call wrong, at most")
     confidence: float = Field(default=0.9, gt=0.5, lt=1, description="of that bound, one-sided")

@@ -1,4 +1,4 @@
-"""Settings written into the text of a commented pipeline file, whose other lines stay as they are."""
+"""Edit settings in the text of a commented pipeline file; all other lines stay."""
 
 import json
 import re
@@ -9,14 +9,14 @@ from curate.core.config import Json, Settings, parse_yaml, put
 _BLOCK = re.compile(r"(?P<key>[^\s#:][^:]*):(?:\s|$)")
 
 
-def assigned(text: str, keys: tuple[str, ...], value: Json) -> str:
+def assigned(text: str, keys: tuple[str, ...], setting: Json) -> str:
     """Return a YAML text in which the setting at a path of keys has a value.
 
     A setting of a section has its line replaced, or gets one at the end of the section. What lies deeper is written on
     the line of the setting that holds it.
     """
     settings: Settings = parse_yaml(text)
-    put(settings, list(keys), value)
+    put(settings, list(keys), setting)
     section = settings[keys[0]]
     lines = text.splitlines()
     begin, end = _place(lines, keys[0], 0, (0, len(lines)))
@@ -27,9 +27,9 @@ def assigned(text: str, keys: tuple[str, ...], value: Json) -> str:
     return _joined([*lines[: inside[0]], f"  {keys[1]}: {flow(section[keys[1]])}", *lines[inside[1] :]])
 
 
-def flow(value: Json) -> str:
+def flow(content: Json) -> str:
     """Return a value as YAML in one line, which any reader of YAML 1.1 or 1.2 takes for the same value."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(content, ensure_ascii=False)
     return "".join(sign if sign.isprintable() else _escaped(ord(sign)) for sign in text)
 
 
@@ -40,12 +40,12 @@ def _escaped(code: int) -> str:
 def _place(lines: list[str], key: str, indent: int, within: tuple[int, int]) -> tuple[int, int]:
     """Return first line and end of a key's block among lines of one indent.
 
-    Without the key, both are where its block would begin: behind the last line of content.
+    Without the key, both are where its block would begin: after the last line of content.
     """
     begin, end = within
     for number in range(begin, end):
-        found = _BLOCK.match(lines[number][indent:]) if lines[number].startswith(" " * indent) else None
-        if found and found["key"].strip("\"'") == key:
+        match = _BLOCK.match(lines[number][indent:]) if lines[number].startswith(" " * indent) else None
+        if match and match["key"].strip("\"'") == key:
             below = number + 1
             while below < end and _deeper(lines, below, end, indent):
                 below += 1
@@ -55,7 +55,7 @@ def _place(lines: list[str], key: str, indent: int, within: tuple[int, int]) -> 
 
 
 def _deeper(lines: list[str], number: int, end: int, indent: int) -> bool:
-    """Say whether a line belongs to a block above: it is deeper, or blank with a deeper one next."""
+    """Return whether a line belongs to a block above: it is indented deeper, or blank before a deeper one."""
     line = lines[number]
     if line.strip():
         return len(line) - len(line.lstrip()) > indent

@@ -1,4 +1,4 @@
-"""Where the tables of a run lie, and which run is the newest; nothing is imported but what `curate show` needs."""
+"""Paths of a run's tables, and the newest run; imports only what `curate show` needs."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from curate.pipeline.foreign_files import is_run
 from curate.system.files import read_json
 
 SETTINGS = "pipeline.yaml"
-"""The settings that the run folder stands under; the newest run is the one whose settings were written last."""
+"""File of a run folder's settings; the newest run is the one whose settings were written last."""
 SHOWN = (".parquet", ".json")
 """Endings of what `curate show` shows."""
 
@@ -28,14 +28,14 @@ def newest(parent: Path = Path("runs")) -> Path:
 
 @contextmanager
 def newest_when_done(run: Path) -> Iterator[None]:
-    """Leave the newest run what it was, if what begins this one is refused or fails; what was made of it is kept."""
+    """Keep the former newest run as the newest if the block fails in a new run; the new run's files stay."""
     settings, others = run / SETTINGS, [*run.parent.glob(f"*/{SETTINGS}")]
     try:
         yield
     except BaseException:
         if others and settings not in others and settings.is_file():
-            before = max(path.stat().st_mtime_ns for path in others) - 1_000_000
-            os.utime(settings, ns=(before, before))
+            earlier_ns = max(path.stat().st_mtime_ns for path in others) - 1_000_000
+            os.utime(settings, ns=(earlier_ns, earlier_ns))
         raise
 
 
@@ -43,7 +43,7 @@ def table_paths(run: Path) -> list[Path]:
     """Return the files of all tables and figures of a run, in the order of its stages; UserError if it is none."""
     if not run.is_dir():
         raise NotFound(f"{run}: no such run folder; give one with --run")
-    files = [path for each in stages.KNOWN for path in (run / each).glob("*.*") if path.suffix in SHOWN]
+    files = [path for stage in stages.KNOWN for path in (run / stage).glob("*.*") if path.suffix in SHOWN]
     return [path for path in files if path.name != "stage.json"]
 
 
@@ -54,10 +54,10 @@ def table_path(run: Path, table: str) -> Path:
     """
     stage, _, name = table.rpartition("/")
     tables = table_paths(run)
-    found = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
-    if not found:
+    paths = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
+    if not paths:
         raise NotFound(f"{run}: no table {table!r}; {suggestion(name, {path.stem for path in tables})}")
-    return found[-1]
+    return paths[-1]
 
 
 def readable(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Foreign files in a run folder: never replaced, and named in a sentence."""
+"""Foreign files in a run folder: never replaced; errors name them."""
 
 import re
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ from curate.pipeline import stages
 from curate.system.files import digests, read_json
 
 ID = ".id"
-"""What was drawn for a run folder when it was first worked in."""
+"""File with the random id of a run folder, drawn by its first command."""
 _OTHERS = re.compile(r"\.DS_Store|\.nfs\w+|\._.*|Thumbs\.db|desktop\.ini|.*\.pyc|\..+\.\d+")
-"""Names of files that a system or a program leaves by itself; the last is of a writer of ours that was killed."""
+"""Names of files left by systems and programs; the last pattern is of curate's own interrupted writes."""
 _SHOWN = 3
 
 
 def run_id(run: Path) -> str:
-    """Return what was drawn for a run folder; empty where nothing was, or where a file of that name is not ours."""
+    """Return the random id of a run folder; empty without one, or if the file is not ours."""
     path = run / ID
-    found = path.read_text("ascii", "replace") if path.is_file() else ""
-    return found if re.fullmatch("[0-9a-f]{32}", found) else ""
+    content = path.read_text("ascii", "replace") if path.is_file() else ""
+    return content if re.fullmatch("[0-9a-f]{32}", content) else ""
 
 
 def is_run(folder: Path) -> bool:
-    """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
+    """Return whether a folder is a run; a copy without hidden files is recognised by a stage's mark."""
     if run_id(folder):
         return True
     from curate.pipeline.mark import Mark  # of the stages' side, which takes as long as the rest of `curate models`
@@ -34,9 +34,9 @@ def is_run(folder: Path) -> bool:
 def need_run(folder: Path) -> None:
     """Raise UserError unless a folder is a run, or can become one because no foreign file is in it."""
     if folder.is_dir() and not is_run(folder):
-        found = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".") or path.name == ID)
-        if found:
-            raise UserError(f"{folder}: no run folder, and not empty ({_some(found)}); give a new folder with --run")
+        foreign = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".") or path.name == ID)
+        if foreign:
+            raise UserError(f"{folder}: no run folder, and not empty ({_some(foreign)}); give a new folder with --run")
     for name in stages.KNOWN:
         if (folder / name).is_symlink():
             raise UserError(
@@ -56,14 +56,15 @@ def need_ours(run: Path, name: str) -> None:
             f"{folder}: no folder of the stage, for it has no stage.json of ours, and {name} would replace it; "
             "move it elsewhere, or give another folder with --run"
         )
-    if found := sorted(_files(folder) - {"stage.json", *(written or ())}):
+    present = {path.relative_to(folder).as_posix() for path in _below(folder) if not _OTHERS.fullmatch(path.name)}
+    if foreign := sorted(present - {"stage.json", *(written or ())}):
         raise UserError(
-            f"{folder}: holds what the stage did not write ({_some(found)}) and would replace; move it elsewhere"
+            f"{folder}: holds what the stage did not write ({_some(foreign)}) and would replace; move it elsewhere"
         )
 
 
 def _written(run: Path, name: str) -> set[str] | None:
-    """Return the files that a stage wrote: by its mark, or if that is damaged those that are as in the manifest."""
+    """Return the files that a stage wrote, by its mark, or if that is damaged by the manifest."""
     from curate.pipeline.mark import Mark
 
     folder, mark = run / name, Mark.read(run / name)
@@ -76,11 +77,6 @@ def _written(run: Path, name: str) -> set[str] | None:
         return {path for path, digest in digests(folder).items() if outputs.get(path) == digest}
     except (DataError, OSError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _files(folder: Path) -> set[str]:
-    """Return the relative paths of all files below a folder but for those that no person put there."""
-    return {path.relative_to(folder).as_posix() for path in _below(folder) if not _OTHERS.fullmatch(path.name)}
 
 
 def _below(folder: Path) -> Iterator[Path]:

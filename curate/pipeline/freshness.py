@@ -1,4 +1,4 @@
-"""What a check was made from: its figures count as current only as long as those tables are the run's."""
+"""Freshness of checks: figures are current only while the tables that they were made from are unchanged."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,11 +9,11 @@ from curate.pipeline.stage import Context
 from curate.system.files import read_json
 
 MADE_FROM = "made_from"
-"""Key under which a check's file names the tables that it saw."""
+"""Key of the input tables in a check's file."""
 
 
 def made_from(context: Context, *stages: str) -> str | None:
-    """Return what identifies the tables of these stages; None unless all of them are finished."""
+    """Return the digest of the tables of these stages; None unless all of them are finished."""
     marks = [context.folder(stage) / "stage.json" for stage in dict.fromkeys(stages)]
     if not all(mark.is_file() for mark in marks):
         return None
@@ -22,21 +22,21 @@ def made_from(context: Context, *stages: str) -> str | None:
 
 
 def rated(context: Context) -> tuple[str, ...]:
-    """Return the stages whose tables hold what judges said and, once it ran on their answers, what people said."""
+    """Return the stages whose tables hold the judges' grades and, once `resolve` ran on experts' answers, these."""
     return ("judge",) if context.report("resolve") is None else ("judge", "resolve")
 
 
 def current(context: Context, figures: Mapping[str, Any], *stages: str) -> bool:
-    """Say whether figures are of today's tables of these stages; not where a version before 0.2 wrote them."""
+    """Return whether figures are of the current tables of these stages; False if written by a version before 0.2."""
     seen = figures.get(MADE_FROM)
     return seen is not None and seen == made_from(context, *stages)
 
 
 def label_stage(run: Path) -> str:
-    """Return the stage whose labels are final: `resolve` if it was made from today's `consensus`, else that."""
+    """Return the stage with the final labels: `resolve` if made from the current `consensus`, else `consensus`."""
     try:
-        before = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
-        now = read_json(run / "consensus" / "stage.json")["outputs"]
+        resolved_from = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
+        current_outputs = read_json(run / "consensus" / "stage.json")["outputs"]
     except (OSError, KeyError):
         return "consensus"
-    return "resolve" if before == now else "consensus"
+    return "resolve" if resolved_from == current_outputs else "consensus"

@@ -11,7 +11,7 @@ from curate.panel.sanity import Sanity
 
 
 class Gate(Section):
-    """By which controls judges are measured, and how good they must be."""
+    """Settings of controls, and the minimum accuracy of judges."""
 
     positives: Path | None = Field(
         default=None, description="table of pairs that people graded: query_id, doc_id, grade; without it no gate"
@@ -25,11 +25,11 @@ class Gate(Section):
 
 
 CONTROL_SHARE = 0.1
-"""Prompts of controls that need no people, at most, as a share of those of the pool."""
+"""Maximum prompts of controls that need no people, as a share of those of the pool."""
 
 
 class Config(Section):
-    """The panel and what it is asked."""
+    """Settings of the panel and its prompts."""
 
     models: tuple[str, ...] = ("lexical", "e5", "use")
     rubric: str | None = Field(default=None, description="name of a rubric in prompts/; by default rubric-LANGUAGE")

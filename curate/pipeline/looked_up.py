@@ -1,4 +1,4 @@
-"""What a card says of retrievers that looked documents up in an index which may miss some."""
+"""Sentences of a card on retrievers with an approximate index."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -14,14 +14,14 @@ def on_card(context: Context) -> dict[str, Json]:
     report = context.report("pool")
     indexes: Any = report.facts.get("indexes") if report else None
     return {
-        f"documents that {name} looked at": _said(index)
+        f"documents that {name} looked at": _index_sentence(index)
         for name, index in (indexes or {}).items()
         if index.get("recall") is not None
     }
 
 
-def _said(index: Mapping[str, Any]) -> str:
-    numbers = ", ".join(f"{name} {value}" for name, value in index["parameters"].items())
+def _index_sentence(index: Mapping[str, Any]) -> str:
+    numbers = ", ".join(f"{name} {parameter}" for name, parameter in index["parameters"].items())
     return (
         f"those that an approximate index finds ({index['engine']} {index['index']}: {numbers}); recall@"
         f"{index['recall_at']} against exact search is {index['recall']} on {index['recall_queries']} queries, "
@@ -30,8 +30,8 @@ def _said(index: Mapping[str, Any]) -> str:
 
 
 def heuristic(context: Context) -> bool:
-    """Say whether heuristics alone judged, so that the figures show the machinery and prove nothing."""
+    """Return whether only heuristics judged, whose figures are no evidence."""
     report = context.report("judge")
     panel = read_json(context.folder("judge") / "panel.json") if report else {}
-    named = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
-    return bool(panel) and only_heuristics(list(panel), named)
+    heuristics = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
+    return bool(panel) and only_heuristics(list(panel), heuristics)

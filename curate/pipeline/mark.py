@@ -14,30 +14,30 @@ ID_TABLES = ("aliases.parquet", "classes.parquet", "dropped.parquet", "qrels.par
 
 @dataclass(frozen=True)
 class Mark:
-    """The done-mark of a stage: what it was made from, what it made, and how long that took."""
+    """The done-mark of a stage: inputs, outputs, report and duration."""
 
     made_from: dict[str, Json]
-    """Stage and version, head, digest of the settings, what lies outside the run, and the input files' digests."""
+    """Stage and version, head, digest of the settings, fingerprint of outside inputs, digests of input files."""
     report: Report
     seconds: float
     outputs: dict[str, str]
     released: bool = False
-    """True once what is raw in the tables of `ingest` was deleted, because `mask` has read them."""
+    """True once the raw tables of `ingest` were deleted after `mask`."""
 
     @classmethod
     def read(cls, folder: Path) -> "Mark | None":
-        """Return the mark in the folder of a stage, None if there is none that can be read."""
+        """Return the mark in the folder of a stage; None if missing or unreadable."""
         path = folder / "stage.json"
         if not path.is_file():
             return None
         try:
-            data = files.read_json(path)
-            return cls(**{**data, "report": Report(**data["report"])})
+            content = files.read_json(path)
+            return cls(**{**content, "report": Report(**content["report"])})
         except (DataError, TypeError, KeyError):
             return None  # damaged, or of another version: the stage is made again, which costs no second call
 
     def whole(self, folder: Path) -> bool:
         """Return whether the folder holds every file as the stage wrote it."""
-        found = files.digests(folder)
+        current = files.digests(folder)
         gone = (*TEXT_TABLES, *ID_TABLES) if self.released else ()
-        return all(found.get(path) == digest for path, digest in self.outputs.items() if path not in gone)
+        return all(current.get(path) == digest for path, digest in self.outputs.items() if path not in gone)

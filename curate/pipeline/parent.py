@@ -1,4 +1,4 @@
-"""Earlier version of a run: what `curate extend` put into the folder `parent`, and what the pool grew by."""
+"""Parent of a run: the earlier version that `curate extend` stored in the folder `parent`, and the added systems."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,20 +19,20 @@ CHANGES = "CHANGES.md"
 
 @dataclass(frozen=True)
 class ParentVersion:
-    """What a run was grown from, and by which systems."""
+    """The parent of a run, and the systems added to it."""
 
     version: int
-    """Of the run itself, 2 or more; a run without a parent is version 1."""
+    """Version of the run itself, 2 or more; a run without a parent is version 1."""
     parent: Mapping[str, Json]
     """`folder`, `id` and `version` of the earlier run."""
     added: Mapping[str, Json]
-    """System that came later -> what it is."""
+    """Added system -> its identity."""
     depth: int
     """Documents of each added system that join the pool."""
 
     @classmethod
     def load(cls, run: Path) -> "ParentVersion | None":
-        """Return what a run was grown from; None for a run that begins with itself."""
+        """Return the parent of a run; None for a first version."""
         path = run / PARENT / FILE
         if not path.is_file():
             return None
@@ -50,7 +50,7 @@ class ParentVersion:
 
 
 def identity(run: Path) -> dict[str, Json]:
-    """Return the digests of all that a run keeps of its parent, under `parent`; empty for a run without one."""
+    """Return the digests of the files of a run's parent, under `parent`; empty without one."""
     folder = run / PARENT
     return {PARENT: {**digests(folder)}} if (folder / FILE).is_file() else {}
 
@@ -61,11 +61,11 @@ def table(run: Path, name: str) -> pl.DataFrame:
 
 
 def panel(run: Path) -> dict[str, Any]:
-    """Return the panel that judged the parent: judge -> what identifies it."""
+    """Return the panel of the parent: judge -> identity."""
     return read_json(run / PARENT / "panel.json")
 
 
 def earlier_changes(run: Path) -> str:
-    """Return what the parent's own CHANGES.md says below its title; empty if it was a first version."""
+    """Return the parent's CHANGES.md without its title; empty for a first version."""
     path = run / PARENT / CHANGES
     return path.read_text(encoding="utf-8").partition("\n\n")[2] if path.is_file() else ""

@@ -34,7 +34,7 @@ class AssumedTexts(Section):
 
 
 class Head(Section):
-    """The part of a pipeline file that is no stage."""
+    """Settings of a pipeline file outside of stages."""
 
     version: Literal[1] = Field(description="version of the file format")
     name: str = Field(
@@ -97,9 +97,11 @@ class Pipeline:
 
     @cached_property
     def frozen(self) -> Settings:
-        """Return the settings as they are written down, with the version of their defaults."""
-        named = {"defaults": self.head.defaults} if self.head.defaults != "0.2" else {}  # 0.2 wrote none
-        return sealed_values.frozen({key: value for key, value in self.settings.items() if key != "defaults"} | named)
+        """Return the settings as stored, with the version of their defaults."""
+        version = {"defaults": self.head.defaults} if self.head.defaults != "0.2" else {}  # 0.2 wrote none
+        return sealed_values.frozen(
+            {key: section for key, section in self.settings.items() if key != "defaults"} | version
+        )
 
     @classmethod
     def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":
@@ -114,9 +116,9 @@ class Pipeline:
 
     @classmethod
     def check(cls, settings: Settings, where: str) -> "Pipeline":
-        """Return checked settings; `where` stands in front of every complaint."""
-        known = (*stages.KNOWN, *Head.model_fields)
-        problems = [f"{where}: {key}: unknown key; {suggestion(key, known)}" for key in settings if key not in known]
+        """Return checked settings; `where` begins every error message."""
+        keys = (*stages.KNOWN, *Head.model_fields)
+        problems = [f"{where}: {key}: unknown key; {suggestion(key, keys)}" for key in settings if key not in keys]
         head, sections = None, {}
         try:
             head = _head(settings, where)
@@ -124,8 +126,8 @@ class Pipeline:
             problems.append(str(error))
         defaults = _changed_defaults(head.defaults) if head else {}
         for name in stages.KNOWN:
-            given = settings.get(name) or {}
-            section = config.merged(defaults.get(name, {}), given) if isinstance(given, Mapping) else given
+            declared = settings.get(name) or {}
+            section = config.merged(defaults.get(name, {}), declared) if isinstance(declared, Mapping) else declared
             try:
                 sections[name] = config.check(stages.config(name), section, f"{where}: {name}")
             except ConfigError as error:
@@ -136,7 +138,7 @@ class Pipeline:
 
 
 def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:
-    """Return a pipeline under the defaults that the run in a folder was made with, unless it names its own."""
+    """Return a pipeline with the defaults of the run in a folder, unless it names its own."""
     if "defaults" in pipeline.settings or not (folder / SETTINGS).is_file() or not is_run(folder):
         return pipeline
     try:
@@ -147,13 +149,13 @@ def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:
 
 
 def _changed_defaults(version: str) -> Mapping[str, Settings]:
-    """Return section -> the defaults of a version that are others today."""
+    """Return section -> defaults of a version that have changed since."""
     changed = config.read_yaml(Path(__file__).with_name("defaults.yaml"))
     return cast("Mapping[str, Settings]", changed.get(version, {}))
 
 
 def head(path: Path) -> Head:
-    """Read what is no stage of a pipeline file, whatever its stages say; ConfigError lists its mistakes."""
+    """Return the settings outside of stages, without checking the stages; ConfigError lists mistakes."""
     return _head(config.read_yaml(path), path.name)
 
 
@@ -162,27 +164,27 @@ def _head(settings: Settings, where: str) -> Head:
 
 
 def in_language(pipeline: Pipeline, where: str, *, said: bool, frozen: bool) -> tuple[Pipeline, str]:
-    """Return a pipeline with the language of its texts, and a line that says which; one that was given stays.
+    """Return a pipeline with the detected language of its texts, and a notice; a declared one stays.
 
-    What a user `said` on the command line is right even where the texts look otherwise, for the rubric too. A `frozen`
-    one, of a run folder, goes on without its source.
+    A language that the user `said` on the command line overrides detection, for the rubric too. A `frozen` pipeline, of
+    a run folder, needs no source.
     """
     if not said and (frozen or "language" in pipeline.settings):
         return pipeline, ""
     try:
-        found = spoken(cast("Input", pipeline.sections["ingest"]))
+        detected = spoken(cast("Input", pipeline.sections["ingest"]))
     except (CurateError, OSError):
         if not frozen:
             raise
-        found = None
-    if found is not None and not said:
-        line = f"language: {found}, detected in the texts{_OTHERS if found.language == OTHER else ''}"
-        return _changed(pipeline, where, f"language={found.language}"), line
+        detected = None
+    if detected is not None and not said:
+        line = f"language: {detected}, detected in the texts{_OTHERS if detected.language == OTHER else ''}"
+        return _changed(pipeline, where, f"language={detected.language}"), line
     line = f"language: {pipeline.head.language}"
-    fits = found is not None and found.fits(pipeline.head.language)
-    taken = "null" if fits else pipeline.head.language
-    line += "" if fits or found is None else f", as you say; the texts look {found}"
-    return _changed(pipeline, where, f"judge.language={taken}"), line
+    fits = detected is not None and detected.fits(pipeline.head.language)
+    judge_language = "null" if fits else pipeline.head.language
+    line += "" if fits or detected is None else f", as you say; the texts look {detected}"
+    return _changed(pipeline, where, f"judge.language={judge_language}"), line
 
 
 def _changed(pipeline: Pipeline, where: str, assignment: str) -> Pipeline:

@@ -1,7 +1,6 @@
-"""Settings put into a pipeline file in place: every other character of it, comments too, stays as it was.
+"""Edit settings of a pipeline file in place: every other character, including comments, stays.
 
-The new text is read again before it is written, and nothing is written unless it means the old settings with exactly
-these changes.
+The new text is parsed before it is written, and refused unless it means the old settings with exactly these changes.
 """
 
 import shutil
@@ -22,85 +21,87 @@ Changes = Mapping[tuple[str, str], Json]
 
 
 class _Unclear(Exception):
-    """Why a setting cannot be put into a text."""
+    """A setting cannot be edited safely; the message is the reason."""
 
 
 def lines(changes: Changes) -> str:
     """Return settings as the lines of a pipeline file."""
     sections: dict[str, list[str]] = {}
-    for (section, key), value in changes.items():
-        sections.setdefault(section, []).append(f"  {key}: {flow(value)}")
-    return "\n".join(line for section, own in sections.items() for line in (f"{section}:", *own))
+    for (section, key), setting in changes.items():
+        sections.setdefault(section, []).append(f"  {key}: {flow(setting)}")
+    return "\n".join(line for section, section_lines in sections.items() for line in (f"{section}:", *section_lines))
 
 
 def rewrite(path: Path, changes: Changes) -> bool:
-    """Put settings into a pipeline file and say whether that changed it; ConfigError, with what to type, if it cannot.
+    """Edit settings of a pipeline file; return whether it changed. ConfigError, with the lines to type, if unsafe.
 
     A value that holds a comment, an anchor or an alias is left to its author.
     """
-    before = read_yaml(path)
+    old_settings = read_yaml(path)
     text = path.read_bytes().decode("utf-8")
-    wanted: Settings = parse_yaml(text)
-    for keys, value in changes.items():
-        wanted[keys[0]] = wanted.get(keys[0]) or {}  # a section without settings is written as nothing at all
-        put(wanted, keys, value)
-    Pipeline.check(wanted, path.name)
-    if wanted == before:
+    new_settings: Settings = parse_yaml(text)
+    for keys, setting in changes.items():
+        new_settings[keys[0]] = (
+            new_settings.get(keys[0]) or {}
+        )  # a section without settings is written as nothing at all
+        put(new_settings, keys, setting)
+    Pipeline.check(new_settings, path.name)
+    if new_settings == old_settings:
         return False
     try:
-        text = _changed(text, changes, wanted)
+        text = _changed(text, changes, new_settings)
     except (_Unclear, yaml.YAMLError) as error:
         why = error if isinstance(error, _Unclear) else "it would not be YAML any more"
         raise ConfigError(
             f"{path}: left as it is, for the settings cannot be put into it safely ({why}); "
             f"put these lines into it by hand:\n{lines(changes)}"
         ) from error
-    whole = path.resolve()  # a link stays one
-    with replacing(whole) as beside:
-        beside.write_bytes(text.encode("utf-8"))
-        shutil.copymode(whole, beside)
+    target = path.resolve()  # a link stays one
+    with replacing(target) as new_path:
+        new_path.write_bytes(text.encode("utf-8"))
+        shutil.copymode(target, new_path)
     return True
 
 
-def _changed(text: str, changes: Changes, wanted: Settings) -> str:
-    for (section, key), value in changes.items():
-        text = _assigned(text, section, key, value)
-    if parse_yaml(text) != wanted:
+def _changed(text: str, changes: Changes, new_settings: Settings) -> str:
+    for (section, key), setting in changes.items():
+        text = _assigned(text, section, key, setting)
+    if parse_yaml(text) != new_settings:
         raise _Unclear("something else would change")
     return text
 
 
-def _assigned(text: str, section: str, key: str, value: Json) -> str:
+def _assigned(text: str, section: str, key: str, setting: Json) -> str:
     """Return a YAML text in which a setting of a section has a value."""
     root = safe_yaml.nodes(text)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         raise _Unclear("the file is one mapping in braces")
     end = "\r\n" if "\r\n" in text else "\n"
-    setting = f"{key}: {flow(value)}"
-    found = _pair(root, section)
-    if found is None:
-        return f"{text.rstrip()}{end}{end}{section}:{end}  {setting}{end}"
-    name, body = found
+    new_line = f"{key}: {flow(setting)}"
+    section_nodes = _pair(root, section)
+    if section_nodes is None:
+        return f"{text.rstrip()}{end}{end}{section}:{end}  {new_line}{end}"
+    name, body = section_nodes
     if isinstance(body, yaml.ScalarNode):  # `consensus:`, or `consensus: null`
-        return _replaced(text, name.end_mark.index, body.end_mark.index, f": {{{setting}}}")
+        return _replaced(text, name.end_mark.index, body.end_mark.index, f": {{{new_line}}}")
     if not isinstance(body, yaml.MappingNode) or body.start_mark.index < name.end_mark.index:
         raise _Unclear(f"{section} is no section of its own")
     old = _pair(body, key)
     if old is not None:
-        return _replaced(text, old[0].end_mark.index, _end(old[1]), f": {flow(value)}")
+        return _replaced(text, old[0].end_mark.index, _end(old[1]), f": {flow(setting)}")
     if body.flow_style:
         start = body.start_mark.index + 1
-        return _replaced(text, start, start, setting + (", " if body.value else ""))
+        return _replaced(text, start, start, new_line + (", " if body.value else ""))
     first = body.value[0][0].start_mark
-    return _replaced(text, first.index, first.index, f"{setting}{end}{' ' * first.column}")
+    return _replaced(text, first.index, first.index, f"{new_line}{end}{' ' * first.column}")
 
 
 def _pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    return next(((name, value) for name, value in node.value if name.value == key), None)
+    return next(((name, child) for name, child in node.value if name.value == key), None)
 
 
 def _end(node: yaml.Node) -> int:
-    """Return where the text of a value ends; a block's own mark stands behind the comments that follow it."""
+    """Return the end of a value's text; the mark of a block comes after the comments that follow it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

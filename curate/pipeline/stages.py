@@ -55,16 +55,16 @@ names it; its module `stage` has `planned` for `--plan`, which returns what woul
 def config(name: str) -> "type[Section]":
     """Return the settings of a stage; its work is not imported."""
     home, attribute = _CONFIGS.get(name, (f"commands.{name}", "Config"))
-    found: type[Section] = getattr(import_module(f"curate.{home}"), attribute)
-    return found
+    section: type[Section] = getattr(import_module(f"curate.{home}"), attribute)
+    return section
 
 
 def stage(name: str) -> "Stage[Any]":
     """Return the stage of that name; ConfigError names the nearest known one."""
     if name not in KNOWN:
         raise ConfigError(f"unknown stage {name!r}: {suggestion(name, KNOWN)}")
-    found: Stage[Any] = module(name).STAGE
-    return found
+    loaded: Stage[Any] = module(name).STAGE
+    return loaded
 
 
 def module(name: str) -> Any:  # noqa: ANN401 - a module, which has STAGE and perhaps `planned`

@@ -1,4 +1,4 @@
-"""Synthetic queries of a run: who wrote them, and who of the writer's family retrieved or judged."""
+"""Synthetic queries of a run: their writers, and retrievers and judges of a writer's family."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from curate.core.model_family import begins_as, family
 from curate.system.files import write_table
 
 TABLE = "sources"
-"""Beside the files of an export: query and mark, for each query that a model wrote."""
+"""Table next to the files of an export: query and mark of every query that a model wrote."""
 
 
 def marked(queries: pl.DataFrame) -> pl.DataFrame:
@@ -23,18 +23,18 @@ def marked(queries: pl.DataFrame) -> pl.DataFrame:
 
 def write(folder: Path, queries: pl.DataFrame) -> None:
     """Write the table `sources` into a folder; nothing where no model wrote a query."""
-    if not (found := marked(queries)).is_empty():
-        write_table(folder, TABLE, found)
+    if not (synthetic_queries := marked(queries)).is_empty():
+        write_table(folder, TABLE, synthetic_queries)
 
 
 def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str, Any]) -> list[dict[str, Json]]:
     """Return a row per writer: `queries` of `of` are its own, `kin` are retrievers and judges of its family.
 
-    `parts` is role -> names, `judges` judge -> family, which may be None. The document that a query was written from
-    is relevant in its writer's eyes, and in those of models of its family more often than in others'.
+    `parts` is role -> names, `judges` judge -> family, which may be None. A writer, and models of its family more often
+    than others, find the source document of a query relevant.
     """
     rows: list[dict[str, Json]] = []
-    for (source,), some in sorted(marked(queries).group_by("source"), key=lambda each: str(each[0])):
+    for (source,), written in sorted(marked(queries).group_by("source"), key=lambda group: str(group[0])):
         who = synthetic.writer(source)
         assert who is not None
         kin = {name for name, of in judges.items() if who.family and _of_judge(name, of) == who.family}
@@ -43,7 +43,7 @@ def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str
             {
                 "writer": who.model,
                 "family": who.family,
-                "queries": some.height,
+                "queries": written.height,
                 "of": queries.height,
                 "kin": sorted(kin),
             }

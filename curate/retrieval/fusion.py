@@ -1,7 +1,7 @@
-"""Rank fusion: the lists of several retrievers become one order per query, of which a pool is chosen.
+"""Rank fusion: the lists of several retrievers become one order per query, from which a pool is chosen.
 
-Everything is numbers: a query, a retriever and a document are their places among all names in order, so that order by
-number is order by name. A million hits take half a second and 400 MB; of more, callers fuse some queries at a time.
+Queries, retrievers and documents are numbers, their indexes among the sorted names, so that order by number is order by
+name. A million hits take half a second and 400 MB; of more, callers fuse some queries at a time.
 """
 
 from collections.abc import Sequence
@@ -36,17 +36,17 @@ class RankedLists:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Retrieved pairs in columns of one length; each query's pairs stand together, best first by fusion."""
+    """Retrieved pairs in columns of one length, grouped by query, best first by fusion."""
 
     queries: Numbers
     docs: Numbers
     best: Numbers
     """The pair's best rank."""
     first: Numbers
-    """Of the retrievers that gave it this rank, the first by name."""
+    """The first retriever by name that gave it this rank."""
     starts: Numbers
     counts: Numbers
-    """Where a pair's hits begin in `order`, and how many they are."""
+    """Start of a pair's hits in `order`, and their number."""
     order: Numbers
     """Rows of the lists by query, document and retriever."""
 
@@ -64,22 +64,22 @@ def fuse(lists: RankedLists) -> Pairs:
     ranks = lists.ranks[order]
     sums = np.rint(np.add.reduceat(1.0 / (RRF_K + ranks), starts) * SCALE).astype(np.int64)
     earliest = np.minimum.reduceat(ranks * retrievers + lists.retrievers[order], starts)
-    queries, found = np.divmod(pairs[starts], docs)
+    queries, pair_docs = np.divmod(pairs[starts], docs)
     top = _past(sums)
     by_sum = np.argsort(queries * top + (top - 1 - sums), kind="stable")  # ties stay by document
     best, first = np.divmod(earliest[by_sum], retrievers)
     counts = np.diff(starts, append=len(order))
-    return Pairs(queries[by_sum], found[by_sum], best, first, starts[by_sum], counts[by_sum], order)
+    return Pairs(queries[by_sum], pair_docs[by_sum], best, first, starts[by_sum], counts[by_sum], order)
 
 
 def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
     """Return the rows of `pairs` that form each query's pool, in the pool's order.
 
     `equal-depth`: the documents within the top d of any retriever, for the largest d at which they are at most
-    `size`; what is left of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC
+    `size`; the rest of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC
     pooling. `rrf`: the first `size` of the fusion. `union`: everything. These three are in the order of the fusion.
     `round-robin`: the retrievers take turns in the order of their names, and each gives its next document, at the
-    n-th turn that of rank n; one that is there already is passed over. It ends at `size` documents, and its order is
+    n-th turn that of rank n; one already in the pool is skipped. It ends at `size` documents, and its order is
     the order in which they came: by best rank, then by the first retriever that gave the document this rank.
     """
     rows = np.arange(len(pairs.queries))
@@ -105,13 +105,13 @@ def lists(queries: Numbers, retriever: int, docs: Numbers, scores: Scores) -> Ra
 
 def together(parts: Sequence[RankedLists]) -> RankedLists:
     """Return the lists of several retrievers by query, retriever and rank; each part is one retriever's, in order."""
-    columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(RankedLists)]
+    columns = [np.concatenate([getattr(ranked, field.name) for ranked in parts]) for field in fields(RankedLists)]
     order = np.argsort(columns[0], kind="stable")
     return RankedLists(*(column[order] for column in columns))
 
 
 def runs(starts: Numbers, counts: Numbers) -> Numbers:
-    """Return the numbers from each start on, as many as counted there, one run behind the other."""
+    """Return the concatenated runs of consecutive numbers with these starts and counts."""
     ends = np.cumsum(counts)
     numbers: Numbers = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
     return numbers
@@ -121,16 +121,20 @@ def hits(pairs: Pairs, rows: Numbers, lists: RankedLists, names: pl.Series) -> p
     """Return the hits of the pairs in `rows` as a list<struct> column: every retriever's rank and score, by name."""
     import pyarrow as pa
 
-    each = pairs.order[runs(pairs.starts[rows], pairs.counts[rows])]
-    columns = [names.gather(lists.retrievers[each]), pl.Series(lists.ranks[each], dtype=pl.Int32), lists.scores[each]]
-    found = pl.DataFrame(dict(zip(("retriever", "rank", "score"), columns, strict=True)))
+    list_rows = pairs.order[runs(pairs.starts[rows], pairs.counts[rows])]
+    columns = [
+        names.gather(lists.retrievers[list_rows]),
+        pl.Series(lists.ranks[list_rows], dtype=pl.Int32),
+        lists.scores[list_rows],
+    ]
+    structs = pl.DataFrame(dict(zip(("retriever", "rank", "score"), columns, strict=True)))
     offsets = pa.array(np.concatenate([[0], np.cumsum(pairs.counts[rows])]))
-    return pl.Series("hits", pa.LargeListArray.from_arrays(offsets, found.to_struct().to_arrow()))
+    return pl.Series("hits", pa.LargeListArray.from_arrays(offsets, structs.to_struct().to_arrow()))
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the numbers in lists stand for: names in order."""
+    """Sorted names that the numbers in lists index."""
 
     queries: pl.Series
     retrievers: pl.Series
@@ -138,16 +142,16 @@ class Names:
 
     def rankings(self, lists: RankedLists) -> pl.DataFrame:
         """Return lists as a frame of the table `rankings`, row by row."""
-        asked, docs = self.queries.gather(lists.queries), self.docs.gather(lists.docs)
-        return _table("rankings", asked, self.retrievers.gather(lists.retrievers), docs, lists.ranks, lists.scores)
+        queries, docs = self.queries.gather(lists.queries), self.docs.gather(lists.docs)
+        return _table("rankings", queries, self.retrievers.gather(lists.retrievers), docs, lists.ranks, lists.scores)
 
     def chosen(self, lists: RankedLists, size: int, method: Method) -> tuple[pl.DataFrame, int]:
         """Return the pools of some queries as a frame of the table `pool`, and how many pairs were retrieved."""
         pairs = fuse(lists)
         rows = choose(pairs, size, method)
-        asked, docs = self.queries.gather(pairs.queries[rows]), self.docs.gather(pairs.docs[rows])
+        queries, docs = self.queries.gather(pairs.queries[rows]), self.docs.gather(pairs.docs[rows])
         positions = places(pairs.queries[rows]) + 1
-        return _table("pool", asked, docs, positions, hits(pairs, rows, lists, self.retrievers)), len(pairs.queries)
+        return _table("pool", queries, docs, positions, hits(pairs, rows, lists, self.retrievers)), len(pairs.queries)
 
 
 def _table(name: str, *columns: pl.Series | Numbers | Scores) -> pl.DataFrame:
@@ -155,13 +159,13 @@ def _table(name: str, *columns: pl.Series | Numbers | Scores) -> pl.DataFrame:
 
 
 def _past(numbers: Numbers) -> int:
-    """Return a number above all of them."""
+    """Return 1 + the maximum; 1 for no numbers."""
     return int(numbers.max(initial=0)) + 1
 
 
 def _within(pairs: Pairs) -> Numbers:
-    """Return for each pair how many pairs of its query have its best rank or a better one."""
+    """Return for every pair the number of pairs of its query with the same or a better best rank."""
     keys = pairs.queries * _past(pairs.best) + pairs.best
     starts = starts_of(pairs.queries)
-    before = np.repeat(starts, np.diff(starts, append=len(keys)))
-    return np.searchsorted(np.sort(keys), keys, side="right") - before
+    earlier_pairs = np.repeat(starts, np.diff(starts, append=len(keys)))
+    return np.searchsorted(np.sort(keys), keys, side="right") - earlier_pairs

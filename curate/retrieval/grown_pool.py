@@ -1,6 +1,6 @@
-"""Growth of a pool, from which no pair leaves or moves: by systems that came later, and by known positives.
+"""Growth of a pool by later systems and by known positives; existing pairs keep their positions.
 
-A pair that joined as a known positive has no hits: it lies outside of every depth and every figure on retrievers.
+A pair added as a known positive has no hits: it is outside of every depth and of all figures on retrievers.
 """
 
 from collections.abc import Iterable
@@ -18,12 +18,14 @@ def holes(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], dept
     Sorted by query, then by best rank, then by document.
     """
     new = rankings.filter(pl.col("retriever").is_in(list(added)) & (pl.col("rank") <= depth))
-    found = new.join(pool, on=_KEY, how="anti").group_by(_KEY)
-    return found.agg(best=pl.col("rank").min(), systems=pl.col("retriever").sort()).sort("query_id", "best", "doc_id")
+    unjudged = new.join(pool, on=_KEY, how="anti").group_by(_KEY)
+    return unjudged.agg(best=pl.col("rank").min(), systems=pl.col("retriever").sort()).sort(
+        "query_id", "best", "doc_id"
+    )
 
 
 def grown(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], depth: int) -> pl.DataFrame:
-    """Return the `pool` table with the holes of the added systems behind its own pairs.
+    """Return the `pool` table with the holes of the added systems appended per query.
 
     `rankings` are those of the pool's own retrievers and of the added ones; every pair's hits are taken from them.
     """
@@ -46,15 +48,15 @@ def with_positives(pool: pl.DataFrame, positives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _behind(pool: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Return pair and position of a pool's pairs and, behind those of their query, of new ones in their order."""
+    """Return pair and position of a pool's pairs, with new ones appended per query in their order."""
     last = pool.group_by("query_id").agg(last=pl.col("position").max())
-    place = pl.col("last").fill_null(0) + pl.int_range(1, pl.len() + 1).over("query_id")
-    behind = new.join(last, on="query_id", how="left", maintain_order="left").with_columns(position=place)
-    return pl.concat([part.select(*_KEY, pl.col("position").cast(pl.Int32)) for part in (pool, behind)])
+    position = pl.col("last").fill_null(0) + pl.int_range(1, pl.len() + 1).over("query_id")
+    behind = new.join(last, on="query_id", how="left", maintain_order="left").with_columns(position=position)
+    return pl.concat([frame.select(*_KEY, pl.col("position").cast(pl.Int32)) for frame in (pool, behind)])
 
 
 def _with_hits(rows: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
     none = pl.lit([], TABLES["pool"]["hits"])
-    whole = rows.join(hits, on=_KEY, how="left").with_columns(pl.col("hits").fill_null(none))
+    complete = rows.join(hits, on=_KEY, how="left").with_columns(pl.col("hits").fill_null(none))
     columns = [pl.col(name).cast(kind) for name, kind in TABLES["pool"].items()]
-    return whole.sort("query_id", "position").select(columns)
+    return complete.sort("query_id", "position").select(columns)

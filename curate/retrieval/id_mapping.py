@@ -1,4 +1,4 @@
-"""Retrieved ids mapped to the ids that are left after texts were merged and dropped."""
+"""Mapping of retrieved ids to the surviving ids after texts were merged and dropped."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from curate.retrieval.fusion import Names, lists
 from curate.retrieval.ranking import Numbers, Scores
 
 GONE, UNKNOWN = -1, -2
-"""Instead of a document's number: its text was dropped; it never was in the corpus."""
+"""Values in place of a document's number: its text was dropped; it was never in the corpus."""
 
 
 @dataclass(frozen=True)
 class MappedHits:
-    """The hits of some queries under today's ids, each query's best first: a document is its number in `Ids.names`."""
+    """The hits of some queries under surviving ids, best first; a document is its number in `Ids.names`."""
 
     docs: Numbers
     scores: Scores
@@ -28,10 +28,10 @@ class MappedHits:
 
 
 class IdMapping:
-    """What became of every document, and how often a ranking met one that is merged or dropped."""
+    """Surviving id of every document; counts hits that were merged or dropped."""
 
     def __init__(self, now: pl.DataFrame) -> None:
-        """`now` has one row per `id` that ever was, and the id that stands for it `now`, null if it was dropped."""
+        """`now` has a row per original `id`, with its surviving id `now`, null if dropped."""
         self.names = now["now"].drop_nulls().unique().sort()
         self.merged = self.left_out = 0
         numbers = pl.DataFrame({"now": self.names}).with_row_index("number")
@@ -43,32 +43,32 @@ class IdMapping:
     def follow(
         self, retriever: str, queries: Sequence[Query], hits: Hits, depth: int, *, as_given: bool = False
     ) -> MappedHits:
-        """Return each query's best `depth` hits, ties by document or, if so wanted, as they are given.
+        """Return each query's best `depth` hits, ties by document or, with `as_given`, in the given order.
 
-        DataError if a document never was in the corpus.
+        DataError if a document was never in the corpus.
         """
         numbers, moved = self._look_up(hits.ids)
-        docs, asked = numbers[hits.rows], np.repeat(np.arange(len(hits.counts)), hits.counts)
+        docs, query_numbers = numbers[hits.rows], np.repeat(np.arange(len(hits.counts)), hits.counts)
         if (strange := np.flatnonzero(docs == UNKNOWN)).size:
             raise DataError(
                 f"retrievers.{retriever}: found the document {hits.ids[hits.rows[strange[0]]]!r} in the ranking of "
-                f"query {queries[asked[strange[0]]].query_id!r}, expected one of the corpus; give a run over the "
-                "corpus that `ingest` read"
+                f"query {queries[query_numbers[strange[0]]].query_id!r}, expected one of the corpus; give a run over "
+                "the corpus that `ingest` read"
             )
-        here = docs != GONE
-        self.left_out += int((~here).sum())
+        survives = docs != GONE
+        self.left_out += int((~survives).sum())
         self.merged += int(moved[hits.rows].sum())
-        docs, asked, scores = docs[here], asked[here], hits.scores[here]
-        rows, _ = ranking.ordered(asked, docs, scores, depth, np.arange(len(docs)) if as_given else docs)
-        return MappedHits(docs[rows], scores[rows], np.bincount(asked[rows], minlength=len(hits.counts)))
+        docs, query_numbers, scores = docs[survives], query_numbers[survives], hits.scores[survives]
+        rows, _ = ranking.ordered(query_numbers, docs, scores, depth, np.arange(len(docs)) if as_given else docs)
+        return MappedHits(docs[rows], scores[rows], np.bincount(query_numbers[rows], minlength=len(hits.counts)))
 
     def _look_up(self, ids: Sequence[str]) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-        """Return each id's number, and whether it is another document's by now."""
+        """Return each id's number, and whether it was merged into another document."""
         if self._last is None or self._last[0] is not ids:
-            found = pl.DataFrame({"id": ids}, {"id": pl.String}).join(
+            joined = pl.DataFrame({"id": ids}, {"id": pl.String}).join(
                 self._known, on="id", how="left", maintain_order="left"
             )
-            number, moved = found["number"].fill_null(UNKNOWN), found["moved"].fill_null(value=False)
+            number, moved = joined["number"].fill_null(UNKNOWN), joined["moved"].fill_null(value=False)
             self._last = ids, number.to_numpy(), moved.to_numpy()
         return self._last[1:]
 
@@ -76,9 +76,9 @@ class IdMapping:
 def followed(
     retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: IdMapping, progress: Progress
 ) -> Iterator[MappedHits]:
-    """Yield what one retriever found, some queries at once, under today's ids."""
-    for asked, hits in ranking.ask(retriever, corpus, queries, depth, progress):
-        yield ids.follow(retriever.name, asked, hits, depth, as_given=getattr(retriever, "orders_ties", False))
+    """Yield the hits of one retriever under surviving ids, in blocks of queries."""
+    for block, hits in ranking.ask(retriever, corpus, queries, depth, progress):
+        yield ids.follow(retriever.name, block, hits, depth, as_given=getattr(retriever, "orders_ties", False))
 
 
 def ranked(
@@ -86,8 +86,8 @@ def ranked(
 ) -> Iterator[pl.DataFrame]:
     """Yield one retriever's rankings as frames of the table `rankings`, some queries each."""
     names = Names(pl.Series([query.query_id for query in queries]), pl.Series([retriever.name]), ids.names)
-    done = 0
-    for found in followed(retriever, corpus, queries, depth, ids, progress):
-        asked = np.repeat(np.arange(done, done + len(found.counts)), found.counts)
-        yield names.rankings(lists(asked, 0, found.docs, found.scores))
-        done += len(found.counts)
+    first = 0
+    for mapped in followed(retriever, corpus, queries, depth, ids, progress):
+        query_numbers = np.repeat(np.arange(first, first + len(mapped.counts)), mapped.counts)
+        yield names.rankings(lists(query_numbers, 0, mapped.docs, mapped.scores))
+        first += len(mapped.counts)

@@ -20,13 +20,13 @@ Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 
-def best_first(places: Numbers, scores: Scores, depth: int) -> Numbers:
-    """Return the rows of the best `depth` scores above 0, best first, ties by `places`."""
+def best_first(tie_order: Numbers, scores: Scores, depth: int) -> Numbers:
+    """Return the rows of the best `depth` scores above 0, best first, ties by `tie_order`."""
     rows = np.flatnonzero(scores > 0)
     if len(rows) > depth:
         kth = np.partition(scores[rows], len(rows) - depth)[len(rows) - depth]
         rows = rows[scores[rows] >= kth]
-    best: Numbers = rows[np.lexsort((places[rows], -scores[rows]))[:depth]]
+    best: Numbers = rows[np.lexsort((tie_order[rows], -scores[rows]))[:depth]]
     return best
 
 

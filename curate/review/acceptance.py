@@ -1,7 +1,7 @@
-"""What an answered acceptance review proves: the threshold, or that none holds, and all that would make it void.
+"""Threshold that an answered acceptance review proves, if any.
 
-Refused is what breaks the promise: another sample, another promise than the sample was drawn for, pairs that were not
-in the pool at drawing, answers by whole queries, a sum without answers.
+Refused are inputs that would invalidate the guarantee: another sample, another guarantee than the sample was drawn for,
+pairs that were not in the pool at drawing, answers missing by complete queries, a sum without answers.
 """
 
 from collections import Counter
@@ -32,75 +32,75 @@ from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
 
 SILENT = 0.05
-"""Share of the drawn pairs without an answer from which on it is warned of."""
+"""Share of drawn pairs without an answer above which there is a warning."""
 DRAW = "draw another one: `curate review export --target accept --size N --sample NAME`, and name it in accept.sample"
 
 
 class HalfAnsweredError(DataError):
-    """So few or such pairs of a review were answered that it proves nothing yet."""
+    """Too few pairs of a review were answered, or not at random, so that it proves nothing yet."""
 
 
 @dataclass(frozen=True)
 class ProvedThreshold:
-    """What a review says of thresholds."""
+    """Threshold proved by a review, with its facts."""
 
     least: int | None
-    """All pairs whose grades add up to so much or more are relevant; None if no threshold is announced."""
+    """Minimum sum of grades of pairs accepted as relevant; None if no threshold is announced."""
     facts: Mapping[str, Json]
 
 
 def judged(
-    desk: Desk,
+    review: Desk,
     frame: pl.DataFrame,
     wrong: float,
     confidence: float,
     scale: Scale,
     outdated: frozenset[tuple[str, str]] = frozenset(),
 ) -> ProvedThreshold:
-    """Return what the answers of a review prove for `frame`, the pairs and sums of the pool as they are now.
+    """Return the threshold that the answers prove for `frame`, the current pairs and sums of the pool.
 
-    `outdated` are pairs whose texts are others than people read: they count as not answered. ConfigError or DataError
-    where nothing can be promised.
+    `outdated` are pairs whose texts changed since people read them: they count as unanswered. ConfigError or DataError
+    if no guarantee is possible.
     """
-    planned = _planned(desk, wrong, confidence, scale)
-    _refuse_others(desk, frame)
-    drawn = checked(desk)
+    planned = _planned(review, wrong, confidence, scale)
+    _refuse_others(review, frame)
+    drawn = checked(review)
     read = [row for row in drawn if row.settled and (row.ids[0], row.ids[1]) not in outdated]
-    _refuse_whole_queries(desk, drawn, read)
+    _refuse_whole_queries(review, drawn, read)
     sums = sorted((int(name) for name in planned["rates"]), reverse=True)
-    counts = _counts(desk, sums, read)
+    counts = _counts(review, sums, read)
     if lacking := [f"{total}" for total, count in counts.items() if count.size and not count.answered]:
         raise HalfAnsweredError(
             f"consensus.accept: nobody answered a pair whose grades add up to {', '.join(lacking)}; expected answers "
-            f"in every stratum of {desk.sample.design.name!r}; have the other rows read, then `curate resolve`"
+            f"in every stratum of {review.sample.design.name!r}; have the other rows read, then `curate resolve`"
         )
-    found = acceptance.accept([(float(total), counts[total]) for total in sums], wrong, confidence)
+    acceptance_result = acceptance.accept([(float(total), counts[total]) for total in sums], wrong, confidence)
     rates = [float(planned["rates"][str(total)]) for total in sums]
-    before = _odds(counts, rates, wrong, confidence)
+    planned_odds = _odds(counts, rates, wrong, confidence)
     learned = [
         sampling_design.learned(rate, counts[total].answered, int(counts[total].hits))
         for total, rate in zip(sums, rates, strict=True)
     ]
-    after = _odds(counts, learned, wrong, confidence)
-    held = found.threshold if before.enough else None
+    learned_odds = _odds(counts, learned, wrong, confidence)
+    held = acceptance_result.threshold if planned_odds.enough else None
     facts: dict[str, Json] = {
-        "sample": desk.sample.design.name,
+        "sample": review.sample.design.name,
         "wrong": wrong,
         "confidence": confidence,
         "drawn": len(drawn),
         "answered": len(read),
-        "threshold": _shown(held),
-        "best": _shown(found.best),
-        "planned": before.to_json(),
-        "odds": after.to_json(),
+        "threshold": _threshold_facts(held),
+        "best": _threshold_facts(acceptance_result.best),
+        "planned": planned_odds.to_json(),
+        "odds": learned_odds.to_json(),
         "silent": _silent(drawn, read, counts, wrong, confidence),
     }
     return ProvedThreshold(int(held.least) if held else None, facts)
 
 
-def _planned(desk: Desk, wrong: float, confidence: float, scale: Scale) -> Mapping[str, Any]:
-    """Return the plan that a sample was drawn by; ConfigError unless it is one for this promise and scale."""
-    sample = desk.sample
+def _planned(review: Desk, wrong: float, confidence: float, scale: Scale) -> Mapping[str, Any]:
+    """Return the plan of a sample; ConfigError unless it is for this guarantee and scale."""
+    sample = review.sample
     facts: Any = sample.design.facts
     if facts.get("of") != OF:
         raise ConfigError(
@@ -119,28 +119,28 @@ def _planned(desk: Desk, wrong: float, confidence: float, scale: Scale) -> Mappi
     return planned
 
 
-def _refuse_others(desk: Desk, frame: pl.DataFrame) -> None:
-    """Raise DataError if the pool holds pairs, or sums, that were not there when the sample was drawn."""
-    was = read_table(desk.sample.folder, "frame", FRAME)
+def _refuse_others(review: Desk, frame: pl.DataFrame) -> None:
+    """Raise DataError if the pool has other pairs or sums than when the sample was drawn."""
+    was = read_table(review.sample.folder, "frame", FRAME)
     if was.equals(frame.sort(PAIR)):
         return
     new = frame.join(was, on=PAIR, how="anti")
     queries = new.join(was, on="query_id", how="anti")["query_id"].n_unique()
     same = frame.join(was, on=PAIR, suffix="_was")
-    other = int((same["sum"] != same["sum_was"]).sum())
+    regraded = int((same["sum"] != same["sum_was"]).sum())
     gone = was.join(frame, on=PAIR, how="anti").height
     raise DataError(
-        f"consensus.accept: since {desk.sample.design.name!r} was drawn {new.height:,} pairs came into its frame "
-        f"({queries:,} queries are new), {gone:,} went and {other:,} have another sum; a threshold holds for the pairs "
-        f"that could be drawn, not for new queries or grades; {DRAW}"
+        f"consensus.accept: since {review.sample.design.name!r} was drawn {new.height:,} pairs came into its frame "
+        f"({queries:,} queries are new), {gone:,} went and {regraded:,} have another sum; a threshold holds for the "
+        f"pairs that could be drawn, not for new queries or grades; {DRAW}"
     )
 
 
-def _refuse_whole_queries(desk: Desk, drawn: Sequence[CheckedRow], read: Sequence[CheckedRow]) -> None:
-    """Raise DataError if answers lack query by query: more whole queries than chance would leave unread.
+def _refuse_whole_queries(review: Desk, drawn: Sequence[CheckedRow], read: Sequence[CheckedRow]) -> None:
+    """Raise DataError if more queries have no answer at all than chance would leave.
 
-    With a share u of pairs unread at random, a query of m drawn pairs has none read with a chance of u^m. Allowed are
-    three standard deviations of a Poisson count over that.
+    With a share u of pairs unread at random, a query with m drawn pairs is unread with probability u^m. The limit is
+    three standard deviations of a Poisson count above the expected number.
     """
     rows, answered = Counter(row.ids[0] for row in drawn), Counter(row.ids[0] for row in read)
     unread = 1 - len(read) / len(drawn)
@@ -150,13 +150,13 @@ def _refuse_whole_queries(desk: Desk, drawn: Sequence[CheckedRow], read: Sequenc
     if none > chance + 3 * chance**0.5 + 1 and read:
         raise HalfAnsweredError(
             f"consensus.accept: of {len(several):,} queries with several drawn pairs {none:,} have no answer at all, "
-            f"and {chance:.1f} would by chance: {desk.sample.design.name!r} was read by whole queries, by which the "
+            f"and {chance:.1f} would by chance: {review.sample.design.name!r} was read by whole queries, by which the "
             "promise was broken in a quarter of reviews; have the other rows read, then `curate resolve`"
         )
 
 
-def _counts(desk: Desk, sums: Sequence[int], read: Sequence[CheckedRow]) -> dict[int, StratumCounts]:
-    sizes = {each.name: each.size for each in desk.sample.design.strata}
+def _counts(review: Desk, sums: Sequence[int], read: Sequence[CheckedRow]) -> dict[int, StratumCounts]:
+    sizes = {entry.name: entry.size for entry in review.sample.design.strata}
     answered = Counter(row.stratum for row in read)
     wrong = Counter(row.stratum for row in read if not row.relevant)
     return {
@@ -167,19 +167,21 @@ def _counts(desk: Desk, sums: Sequence[int], read: Sequence[CheckedRow]) -> dict
 def _odds(
     counts: Mapping[int, StratumCounts], rates: Sequence[float], wrong: float, confidence: float
 ) -> AcceptanceOdds:
-    each = list(counts.values())
-    return acceptance_plan.odds([one.size for one in each], rates, [one.answered for one in each], wrong, confidence)
+    strata = list(counts.values())
+    return acceptance_plan.odds(
+        [entry.size for entry in strata], rates, [entry.answered for entry in strata], wrong, confidence
+    )
 
 
-def _shown(found: AcceptedSum | None) -> dict[str, Json] | None:
-    if found is None:
+def _threshold_facts(accepted: AcceptedSum | None) -> dict[str, Json] | None:
+    if accepted is None:
         return None
     return {
-        "least": int(found.least),
-        "pairs": found.pairs,
-        "answered": found.answered,
-        "wrong": round(found.wrong, 4),
-        "bound": round(found.bound, 4),
+        "least": int(accepted.least),
+        "pairs": accepted.pairs,
+        "answered": accepted.answered,
+        "wrong": round(accepted.wrong, 4),
+        "bound": round(accepted.bound, 4),
     }
 
 
@@ -190,16 +192,18 @@ def _silent(
     wrong: float,
     confidence: float,
 ) -> dict[str, Json] | None:
-    """Return where many drawn pairs have no answer, and the threshold if all of those were wrong; None if few have."""
+    """Return the answers by sum and the threshold if all unanswered pairs were wrong; None if few are unanswered."""
     if len(drawn) - len(read) <= SILENT * len(drawn):
         return None
-    asked = Counter(row.stratum for row in drawn)
+    drawn_by_stratum = Counter(row.stratum for row in drawn)
     worst = {
-        total: StratumCounts(each.size, count, each.hits + count - each.answered)
-        for total, each in counts.items()
-        for count in [asked[stratum(total)]]
+        total: StratumCounts(count_of_sum.size, count, count_of_sum.hits + count - count_of_sum.answered)
+        for total, count_of_sum in counts.items()
+        for count in [drawn_by_stratum[stratum(total)]]
     }
-    held = acceptance.accept([(float(total), each) for total, each in worst.items()], wrong, confidence).threshold
+    held = acceptance.accept(
+        [(float(total), count_of_sum) for total, count_of_sum in worst.items()], wrong, confidence
+    ).threshold
     sums: list[Json] = [
         {"sum": total, "drawn": worst[total].answered, "answered": count.answered} for total, count in counts.items()
     ]
@@ -213,12 +217,12 @@ PLACE = "consensus.accept"
 
 
 def sentences(facts: Facts) -> list[str]:
-    """Return the threshold, or why there is none, with what to do, and a warning where answers lack."""
+    """Return the threshold, or why there is none and what to do, with a warning if answers are missing."""
     if facts["answered"] == 0:
-        said = (
+        warning = (
             f"WARNING: {PLACE}: nobody has answered the sample {facts['sample']!r} yet, so the labels are the policy's"
         )
-        return [f"{said}; `curate review export --target accept --size N` draws it"]
+        return [f"{warning}; `curate review export --target accept --size N` draws it"]
     if unproved := facts.get("unproved"):
         return [f"WARNING: {unproved}. Until then the labels are the policy's"]
     return [*_proved(facts), *_silent_sentences(facts)]
@@ -278,10 +282,10 @@ def _errors(odds: Facts) -> str:
 
 
 def _silent_sentences(facts: Facts) -> Iterator[str]:
-    """Yield a warning where many drawn pairs have no answer, with the answers by sum."""
+    """Yield a warning, with the answers by sum, if many drawn pairs have no answer."""
     if (silent := facts["silent"]) is None:
         return
-    rates = ", ".join(f"{each['sum']}: {each['answered']}/{each['drawn']}" for each in silent["sums"])
+    rates = ", ".join(f"{entry['sum']}: {entry['answered']}/{entry['drawn']}" for entry in silent["sums"])
     worst = silent["worst"]
     most = "no threshold would hold" if worst is None else f"the threshold would be {worst}"
     yield (
@@ -295,17 +299,17 @@ def _silent_sentences(facts: Facts) -> Iterator[str]:
 
 
 def wanted(context: Context) -> AcceptConfig | None:
-    """Return what `consensus.accept` asks for; None if it is not set."""
+    """Return the setting `consensus.accept`; None if it is not set."""
     return check(ConsensusConfig, context.settings.get("consensus") or {}, "consensus").accept
 
 
-def desk_of(context: Context, asked: AcceptConfig) -> Desk | None:
-    """Return the sample that is to prove it; None before one is drawn, ConfigError if others were."""
+def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
+    """Return the sample of the threshold; None before one is drawn, ConfigError if only others were."""
     folder = context.run / "reviews"
-    if (folder / asked.sample / "design.json").is_file():
-        return Desk(Sample.load(folder / asked.sample))
+    if (folder / config.sample / "design.json").is_file():
+        return Desk(Sample.load(folder / config.sample))
     if drawn := _drawn(folder):
-        raise ConfigError(f"consensus.accept.sample: no sample {asked.sample!r} in {folder}; {suggestion('', drawn)}")
+        raise ConfigError(f"consensus.accept.sample: no sample {config.sample!r} in {folder}; {suggestion('', drawn)}")
     return None
 
 
@@ -316,22 +320,22 @@ def _drawn(folder: Path) -> list[str]:
 
 
 def proved(context: Context) -> ProvedThreshold | None:
-    """Return what the review proves for the pool as it is now; None if nothing is asked for.
+    """Return the threshold that the review proves for the current pool; None if `consensus.accept` is not set.
 
-    ConfigError or DataError where nothing can be promised. Before the first answer there is no threshold, and none
-    while the review is half answered: other samples may be whole, so that is a sentence and stops nothing.
+    ConfigError or DataError if no guarantee is possible. Before the first answer, and while the review is incomplete,
+    there is no threshold; an incomplete review is only reported, since other samples may be complete.
     """
-    asked = wanted(context)
-    if asked is None:
+    config = wanted(context)
+    if config is None:
         return None
-    desk = desk_of(context, asked)
-    facts: dict[str, Json] = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
-    if desk is None or not any(answer for _, _, answer in desk.answered()):
+    review = desk_of(context, config)
+    facts: dict[str, Json] = {"sample": config.sample, "wrong": config.wrong, "confidence": config.confidence}
+    if review is None or not any(answer for _, _, answer in review.answered()):
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
     frame = frame_of(context.folder("judge"), context.folder("consensus"))
-    old = frozenset(outdated(desk.sample, context.folder("diversify")))
+    old = frozenset(outdated(review.sample, context.folder("diversify")))
     try:
-        return judged(desk, frame, asked.wrong, asked.confidence, context.scale, old)
+        return judged(review, frame, config.wrong, config.confidence, context.scale, old)
     except HalfAnsweredError as lacking:
-        answered = sum(bool(answer) for _, _, answer in desk.answered())
+        answered = sum(bool(answer) for _, _, answer in review.answered())
         return ProvedThreshold(None, {**facts, "answered": answered, "threshold": None, "unproved": str(lacking)})

@@ -1,7 +1,7 @@
-"""The review by which a threshold on the sum of grades is proved: equally many pairs of every sum, and its plan.
+"""Design of the review that proves a threshold on the sum of grades: equally many pairs of every sum.
 
-What a sum cannot use goes to the others. The plan simulates reviews at anticipated rates: the guesses of
-`panel/sampling_design.yaml` for the pairs of a sum, learned from what earlier samples of the run said.
+Pairs that a small sum cannot provide are drawn from the others. The plan simulates reviews at anticipated error rates:
+the guesses of `panel/sampling_design.yaml`, updated by the answers of earlier samples of the run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
 from curate.system.files import read_scale, read_table, write_table
 
 OF = "accept"
-"""What such a sample is `of`."""
+"""Value of `of` of such a sample."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class SumPlan:
     size: int
     drawn: int
     wrong: float
-    """Anticipated share of pairs that people call wrong."""
+    """Anticipated share of pairs that people judge not relevant."""
 
 
 @dataclass(frozen=True)
 class AcceptancePlan:
-    """A review for a threshold, and how such reviews end if the anticipated shares are right."""
+    """Plan of a review for a threshold, with the outcomes to expect if the anticipated shares are right."""
 
     strata: Sequence[SumPlan]
     """Strictest first."""
@@ -49,11 +49,11 @@ class AcceptancePlan:
     confidence: float
     odds: AcceptanceOdds
     needed: int | None
-    """Least size at which half of the reviews find a threshold; None if no size gives that."""
+    """Minimum size at which half of the reviews find a threshold; None if no size suffices."""
 
     def facts(self) -> dict[str, Json]:
-        """Return what a sample keeps of its plan."""
-        rates: dict[str, Json] = {str(each.sum): each.wrong for each in self.strata}
+        """Return the facts of the plan that the sample stores."""
+        rates: dict[str, Json] = {str(entry.sum): entry.wrong for entry in self.strata}
         return {"wrong": self.wrong, "confidence": self.confidence, "rates": rates, **self.odds.to_json()}
 
 
@@ -79,12 +79,12 @@ def frame_of(judge: Path, consensus: Path) -> pl.DataFrame:
             "threshold on the sum can neither be proved nor applied; judge in full first: "
             "`curate judge --set judge.cascade=null`"
         )
-    found = grade_sums.frame(verdicts, scale)
-    if found.is_empty():
+    pairs = grade_sums.frame(verdicts, scale)
+    if pairs.is_empty():
         raise DataError(
             f"{run}: no pair has a mean grade of gain {grade_sums.MEAN} or more, so there is no threshold to prove"
         )
-    return found
+    return pairs
 
 
 def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -> AcceptancePlan:
@@ -95,48 +95,50 @@ def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -
 
     def tried(pairs: int) -> tuple[list[int], AcceptanceOdds]:
         drawn = allocate(sizes, pairs)
-        each = [drawn[total] for total in sizes]
-        return each, acceptance_plan.odds(
-            [*sizes.values()], [rates[total] for total in sizes], each, wrong, confidence, seed=seed
+        counts = [drawn[total] for total in sizes]
+        return counts, acceptance_plan.odds(
+            [*sizes.values()], [rates[total] for total in sizes], counts, wrong, confidence, seed=seed
         )
 
     drawn, odds = tried(size)
     needed = size if odds.enough else _needed(size, sum(sizes.values()), lambda pairs: tried(pairs)[1].enough)
     strata = [
-        SumPlan(total, count, each, round(rates[total], 4))
-        for (total, count), each in zip(sizes.items(), drawn, strict=True)
+        SumPlan(total, size_of_sum, drawn_of_sum, round(rates[total], 4))
+        for (total, size_of_sum), drawn_of_sum in zip(sizes.items(), drawn, strict=True)
     ]
     return AcceptancePlan(strata, wrong, confidence, odds, needed)
 
 
 def allocate(sizes: Mapping[int, int], size: int) -> dict[int, int]:
-    """Return how many pairs of every sum are drawn: equally many, and what one cannot use goes to the others."""
-    named = {stratum(total): count for total, count in sizes.items()}
-    drawn = sampling_design.apportion(named, dict.fromkeys(named, 1.0), size)
+    """Return sum -> number of pairs to draw: equally many; if a sum has too few, the others get more."""
+    by_stratum = {stratum(total): count for total, count in sizes.items()}
+    drawn = sampling_design.apportion(by_stratum, dict.fromkeys(by_stratum, 1.0), size)
     return {total: drawn[stratum(total)] for total in sizes}
 
 
 def anticipated(run: Path, framed: pl.DataFrame) -> dict[int, float]:
-    """Return sum -> the share of its pairs that people are expected to call wrong."""
+    """Return sum -> anticipated share of its pairs that people judge not relevant."""
     verdicts, pool = read_table(run / "consensus", "verdicts"), read_table(run / "pool", "pool")
-    named = sampling_design.strata(verdicts, pool, read_scale(run / "judge"))
-    guesses = planning.guesses(sampling_design.counts(named), relevance_desks(run))
+    stratified = sampling_design.strata(verdicts, pool, read_scale(run / "judge"))
+    guesses = planning.guesses(sampling_design.counts(stratified), relevance_desks(run))
     decided = {
         name: guess if sampling_design.verdict_of(name) == "relevant" else 1 - guess
         for name, (guess, _) in guesses.items()
     }
     share = pl.col("stratum").replace_strict(decided, return_dtype=pl.Float64)
-    means = framed.join(named.with_columns(share=share), on=PAIR).group_by("sum").agg(pl.col("share").mean())
-    read = [row for desk in graded_desks(run) if desk.sample.design.facts.get("of") == OF for row in checked(desk)]
-    found: dict[int, float] = {}
+    means = framed.join(stratified.with_columns(share=share), on=PAIR).group_by("sum").agg(pl.col("share").mean())
+    read = [
+        row for review in graded_desks(run) if review.sample.design.facts.get("of") == OF for row in checked(review)
+    ]
+    rates: dict[int, float] = {}
     for total, guess in means.iter_rows():
-        said = [not row.relevant for row in read if row.settled and row.stratum == stratum(total)]
-        found[total] = sampling_design.learned(guess, len(said), sum(said))
-    return found
+        wrong = [not row.relevant for row in read if row.settled and row.stratum == stratum(total)]
+        rates[total] = sampling_design.learned(guess, len(wrong), sum(wrong))
+    return rates
 
 
 def _needed(low: int, most: int, enough: Callable[[int], bool]) -> int | None:
-    """Return the least size above `low` that is enough, by bisection; None if reading the whole frame is not."""
+    """Return the smallest sufficient size above `low`, by bisection; None if even `most` (all pairs) is not."""
     if not enough(most):
         return None
     high = most
@@ -163,16 +165,18 @@ def refuse_hopeless(planned: AcceptancePlan, size: int) -> None:
 
 
 def draw(run: Path, order: SampleOptions, wrong: float, confidence: float) -> Sample:
-    """Draw the review and freeze it with the sums of the whole frame, for which alone its threshold will hold."""
+    """Draw the review and freeze it with the sums of the complete frame; its threshold holds only for that frame."""
     folder = run / "reviews" / order.name
     Sample.refuse(folder)
     assert order.size is not None
     planned = plan(run, order.size, wrong, confidence, order.seed)
     refuse_hopeless(planned, order.size)
     framed = frame_of(run / "judge", run / "consensus")
-    named = framed.select(*PAIR, stratum=pl.lit("sum ") + pl.col("sum").cast(pl.String))
-    drawn = sampling_design.draw(named, {stratum(each.sum): each.drawn for each in planned.strata}, order.seed)
+    stratified = framed.select(*PAIR, stratum=pl.lit("sum ") + pl.col("sum").cast(pl.String))
+    drawn = sampling_design.draw(stratified, {stratum(entry.sum): entry.drawn for entry in planned.strata}, order.seed)
     folder.mkdir(parents=True, exist_ok=True)
-    write_table(folder, "frame", framed, grade_sums.FRAME)  # before the design, which marks a sample as whole
-    strata = [Stratum(stratum(each.sum), each.size, each.drawn) for each in planned.strata]
+    write_table(
+        folder, "frame", framed, grade_sums.FRAME
+    )  # before the design, whose presence marks a sample as complete
+    strata = [Stratum(stratum(entry.sum), entry.size, entry.drawn) for entry in planned.strata]
     return frozen(run, order, drawn, strata, {"of": OF, "accept": planned.facts()})

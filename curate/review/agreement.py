@@ -1,4 +1,4 @@
-"""The drawn rows of a sample beside what people and panel said of them; planted controls are none of them."""
+"""Agreement of people and panel on the drawn rows of a sample, without planted controls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from curate.view.words import strings
 
 @dataclass(frozen=True)
 class CheckedRow:
-    """A drawn row: what the panel said (of an item, what is published), and what every person did."""
+    """A drawn row with the panel's verdict (of an item, its published label) and every person's grade."""
 
     row_id: str
     ids: Sequence[str]
@@ -39,24 +39,24 @@ class CheckedRow:
     said: Mapping[str, str]
     """Person -> grade."""
     settled: str | None
-    """The grade that counts; None if nobody has given one."""
+    """Final grade; None if nobody has given one."""
     scale: Scale
     of_items: bool = False
-    """Whether it is an item of a kind: its `verdict` is the published label."""
+    """Whether it is an item of a kind, whose `verdict` is its published label."""
 
     @property
     def relevant(self) -> bool | None:
-        """Say whether the grade that counts makes the passage relevant; None on a scale without a cut."""
+        """Return whether the final grade makes the passage relevant; None on a scale without a cut."""
         return self.settled in self.scale.relevant if self.scale.relevant else None
 
     @property
     def irrelevant(self) -> bool | None:
-        """Say whether the grade that counts makes the passage not relevant; None on a scale without a cut."""
+        """Return whether the final grade makes the passage not relevant; None on a scale without a cut."""
         return None if self.relevant is None else not self.relevant
 
     @property
     def confirmed(self) -> bool | None:
-        """Say whether people and a panel that decided are on the same side; None on a scale without a cut.
+        """Return whether people confirm the panel's decision; None on a scale without a cut.
 
         Of an item: whether people give it the published label.
         """
@@ -65,7 +65,7 @@ class CheckedRow:
         return None if self.relevant is None else self.relevant == (self.verdict == "relevant")
 
 
-def checked(desk: Desk) -> list[CheckedRow]:
+def checked(review: Desk) -> list[CheckedRow]:
     """Return every drawn row of a sample, in the order of the sample."""
     return [
         CheckedRow(
@@ -74,20 +74,20 @@ def checked(desk: Desk) -> list[CheckedRow]:
             row["stratum"],
             row["verdict"],
             {vote["judge"]: vote["grade"] for vote in row["votes"] or ()},
-            given,
+            grades,
             settled,
-            desk.sample.scale,
-            desk.sample.of_items,
+            review.sample.scale,
+            review.sample.of_items,
         )
-        for row, given, settled in desk.answered()
+        for row, grades, settled in review.answered()
         if row["expected"] is None
     ]
 
 
 def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
-    """Return a stratum as far as it was read; hits are the rows of which the property `hit` is true."""
-    mine = [row for row in read if row.stratum == name]
-    return StratumCounts(size, len(mine), sum(bool(getattr(row, hit)) for row in mine) if hit else 0)
+    """Return the counts of a stratum over the read rows; hits are those whose property `hit` is true."""
+    rows = [row for row in read if row.stratum == name]
+    return StratumCounts(size, len(rows), sum(bool(getattr(row, hit)) for row in rows) if hit else 0)
 
 
 def shown(figure: Estimate | None) -> dict[str, Json] | None:
@@ -107,7 +107,7 @@ def dependence(
     people: pl.DataFrame | None = None,
     judged: Path | None = None,
 ) -> dict[str, Json]:
-    """Return what the judges of a finished `judge` stage have in common, as `in_common` does, and its `warnings`.
+    """Return the dependence of the judges of a finished `judge` stage, as `in_common` does, with `warnings`.
 
     `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
     samples of the run were answered; `judged` the folder of the stage, if it is not in its place yet.
@@ -117,8 +117,8 @@ def dependence(
     if people is None:
         people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(scale.relevant)))
     ratings = read_table(judged, "ratings")
-    found = in_common(ratings, sorted(panel), people, families(panel, definitions), seed, scale)
-    return {**found, "warnings": [*judge_dependence.warnings(found, strings("en")["dependence"])]}
+    figures = in_common(ratings, sorted(panel), people, families(panel, definitions), seed, scale)
+    return {**figures, "warnings": [*judge_dependence.warnings(figures, strings("en")["dependence"])]}
 
 
 def in_common(
@@ -154,68 +154,72 @@ def in_common(
 # Kappa and alpha of people, judges and panel on the rows of a sample.
 
 _Pairs = Sequence[tuple[str, str | None, str | None]]
-"""Stratum of a row, and the grades that two have given it."""
+"""Stratum of a row, and the grades of two raters."""
 
 
-def with_people(desk: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
-    """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other.
+def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
+    """Return Cohen's kappa, over the pool, of people with the panel and with every judge, and between people.
 
-    `grades` has quadratic weights by the gains of the scale, none on a nominal one; `cut` is None there, and so is the
-    panel's. Those of two people are of the rows which both read, not weighted: small strata seldom hold one of them.
-    Judges come in the order in which they agree with people at the cut, the best first.
+    `grades` has quadratic weights by the gains of the scale, none on a nominal one; `cut` and the panel's kappa are
+    None on a nominal scale. Between two people only rows that both read count, unweighted, since small strata seldom
+    have any. Judges are sorted by their kappa with people at the cut, highest first.
     """
-    scale = desk.sample.scale
+    scale = review.sample.scale
     decided = [row for row in read if row.verdict in DECIDED and row.relevant is not None]
     panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
     ruled = {name: size for name, size in sizes.items() if name in sampling_design.decided(sizes)}
     judges: dict[str, dict[str, Json]] = {}
     for judge in sorted({name for row in read for name in row.votes}):
         judges[judge] = _both([(row.stratum, row.votes.get(judge), row.settled) for row in read], sizes, scale)
-    ranked = dict(sorted(judges.items(), key=lambda each: _value(each[1]["cut"]), reverse=True))
-    said = between(desk, read, sum(sizes.values()))
-    return {"panel": _kappa(panel, ruled, 2), "judges": cast("Json", ranked), "people": said}
+    ranked = dict(sorted(judges.items(), key=lambda judge: _value(judge[1]["cut"]), reverse=True))
+    between_people = between(review, read, sum(sizes.values()))
+    return {"panel": _kappa(panel, ruled, 2), "judges": cast("Json", ranked), "people": between_people}
 
 
-def between(desk: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Json]:
+def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Json]:
     """Return two people -> their Cohen's kappas on the rows that both read, of `size` in all; not weighted."""
-    found: dict[str, Json] = {}
-    for one, other in combinations(desk.assessors, 2):
-        both = [("all", row.said[one], row.said[other]) for row in read if one in row.said and other in row.said]
+    kappas: dict[str, Json] = {}
+    for first, second in combinations(review.assessors, 2):
+        both = [("all", row.said[first], row.said[second]) for row in read if first in row.said and second in row.said]
         if both:
-            found[f"{one}, {other}"] = _both(both, {"all": size}, desk.sample.scale)
-    return found
+            kappas[f"{first}, {second}"] = _both(both, {"all": size}, review.sample.scale)
+    return kappas
 
 
-def alpha(desk: Desk, read: Sequence[CheckedRow]) -> Json:
+def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
     """Return Krippendorff's alpha of all people's grades, on the rows that two or more read; not weighted.
 
-    Ordinal, or nominal on a nominal scale. Its 95 % interval resamples queries. None where fewer than two people read
-    one row, or all gave one grade.
+    Ordinal, or nominal on a nominal scale. Its 95 % interval resamples queries. None if no row was read by two people,
+    or all grades are equal.
     """
     twice = [row for row in read if len(row.said.keys() - {ADJUDICATED}) > 1]
     if not twice:
         return None
-    scale = desk.sample.scale
-    codes = [[_place(row.said.get(person), scale) for person in desk.assessors] for row in twice]
+    scale = review.sample.scale
+    codes = [[_rank(row.said.get(person), scale) for person in review.assessors] for row in twice]
     ratings = tally(codes, len(scale.labels))
     queries, measure = [row.ids[0] for row in twice], partial(agreement.alpha, level=scale.order)
-    value = agreement.scalar(measure(ratings.sums()))
-    if value is None:
+    point = agreement.scalar(measure(ratings.sums()))
+    if point is None:
         return None
-    found = bootstrap.interval(ratings.by_cluster(queries), measure, seed=desk.sample.design.seed)
-    low, high = (round(found.low, 4), round(found.high, 4)) if found else (None, None)
-    return {"value": round(value, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
+    interval = bootstrap.interval(ratings.by_cluster(queries), measure, seed=review.sample.design.seed)
+    low, high = (round(interval.low, 4), round(interval.high, 4)) if interval else (None, None)
+    return {"value": round(point, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
 
 
 def _both(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
-    """Return the kappa of two on the grades and, where there is one, at the cut."""
-    cut = [(stratum, _side(one, scale), _side(other, scale)) for stratum, one, other in pairs] if scale.relevant else []
+    """Return the kappa of two raters on the grades and, if the scale has a cut, at the cut."""
+    cut = (
+        [(stratum, _side(first, scale), _side(second, scale)) for stratum, first, second in pairs]
+        if scale.relevant
+        else []
+    )
     return {"grades": of_grades(pairs, sizes, scale), "cut": _kappa(cut, sizes, 2)}
 
 
 def of_grades(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> Json:
-    """Return Cohen's kappa of two on the labels of a scale, from their grades of rows of a stratum each."""
-    grades = [(stratum, _place(one, scale), _place(other, scale)) for stratum, one, other in pairs]
+    """Return Cohen's kappa of two raters on the labels of a scale, weighted by stratum."""
+    grades = [(stratum, _rank(first, scale), _rank(second, scale)) for stratum, first, second in pairs]
     return _kappa(grades, sizes, len(scale.labels), scale)
 
 
@@ -227,17 +231,17 @@ def _kappa(
     strata, first, second = zip(*rows, strict=True)
     steps = kind_of(scale).steps if scale else None
     scheme: Scheme = "quadratic" if steps else "nominal"
-    found = sample_estimates.kappa(strata, first, second, sizes, categories, scheme=scheme, steps=steps)
-    return shown(found)
+    estimate = sample_estimates.kappa(strata, first, second, sizes, categories, scheme=scheme, steps=steps)
+    return shown(estimate)
 
 
 def _value(figure: Json) -> float:
-    """Return the value of a figure to sort by, less than every kappa for one that is not defined."""
+    """Return the value of a figure as a sort key; an undefined one sorts below every kappa."""
     return cast("Mapping[str, float]", figure)["value"] if figure else -2.0
 
 
-def _place(grade: str | None, scale: Scale) -> int:
-    """Return where a grade stands on the scale, from 0; -1 for none, which leaves a row in its stratum."""
+def _rank(grade: str | None, scale: Scale) -> int:
+    """Return the index of a grade on the scale, from 0; -1 for none, which keeps the row in its stratum's size."""
     return -1 if grade is None else scale.place(grade)
 
 

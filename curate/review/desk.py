@@ -1,7 +1,7 @@
-"""What people said of a sample: a file per person, a line per answer, appended and never rewritten.
+"""A sample with its answers: one file per person, one line per answer, append-only; page and spreadsheets write here.
 
-The last line about a row counts; an empty answer takes back what was said. A line is on the disk before `append`
-returns, so nothing that was acknowledged is lost in a crash. A crash may leave the beginning of a line, which was not.
+The last line about a row counts; an empty answer withdraws an earlier one. A line is on the disk before `append`
+returns, so no acknowledged answer is lost in a crash. A crash may leave an incomplete line, which was not acknowledged.
 """
 
 import json
@@ -25,20 +25,20 @@ from curate.system.files import digests, frame, read_scale, sha256
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'
-"""How every line begins, as `append` writes it."""
+"""Start of every line, as `append` writes it."""
 _TAIL = 256
-"""Bytes by which a file that was read before is known again; its last row and time are among them."""
+"""Number of last bytes by which a file is recognised on the next read; they include the last row and its time."""
 ADJUDICATED = "adjudicated"
-"""The name under which final answers are kept; no person may have it."""
+"""Reserved name under which final answers are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one person said of one row."""
+    """Answer of one person to one row."""
 
     row_id: str
     answer: str | None
-    """One of the form's answers; None for nothing, or nothing any more."""
+    """One of the form's answers; None if there is none or it was withdrawn."""
     note: str = ""
     time: str = ""
     """When it was given, ISO 8601 in UTC."""
@@ -61,7 +61,7 @@ def path(folder: Path, person: str) -> Path:
 
 
 def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
-    """Write answers behind those that a person gave before; they are on the disk when this returns."""
+    """Append answers to a person's file; they are on the disk when this returns."""
     file = path(folder, person)
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in answers)
@@ -74,7 +74,7 @@ def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
 
 
 class Heard:
-    """What one person said; a look reads only what was appended since the look before. Threads may share it."""
+    """Reader of one person's answers that reads only lines appended since the last call; thread-safe."""
 
     def __init__(self, folder: Path, person: str) -> None:
         self._file, self._lock = path(folder, person), Lock()
@@ -85,9 +85,9 @@ class Heard:
         self._forget()
 
     def said(self) -> dict[str, Answer]:
-        """Return row -> the last answer, without rows whose answer was taken back and that have no note.
+        """Return row -> last answer, without rows whose answer was withdrawn and that have no note.
 
-        What was said last stands last. The file is read as it stands now; DataError for a line that is no answer.
+        Sorted by time, the latest answer last. DataError for an invalid line.
         """
         with self._lock:
             for answer in self._new():
@@ -108,10 +108,12 @@ class Heard:
                 self._inode = os.fstat(stream.fileno()).st_ino
                 stream.seek(0)
                 raw = stream.read()
-        whole = raw[len(self._tail) : raw.rfind(b"\n") + 1]  # the rest is being written, or never was acknowledged
-        new = list(_answers_of_lines(self._file, whole, self._lines))
-        self._place, self._lines = self._place + len(whole), self._lines + whole.count(b"\n")
-        self._tail = (self._tail + whole)[-_TAIL:]
+        complete = raw[
+            len(self._tail) : raw.rfind(b"\n") + 1
+        ]  # an incomplete last line is still being written, or was never acknowledged
+        new = list(_answers_of_lines(self._file, complete, self._lines))
+        self._place, self._lines = self._place + len(complete), self._lines + complete.count(b"\n")
+        self._tail = (self._tail + complete)[-_TAIL:]
         return new
 
     def _forget(self) -> None:
@@ -126,9 +128,9 @@ def history(folder: Path, person: str) -> Iterator[Answer]:
         yield from _answers_of_lines(file, file.read_bytes(), 0)
 
 
-def _answers_of_lines(file: Path, raw: bytes, before: int) -> Iterator[Answer]:
-    """Yield the answers in a part of a file that so many lines come before."""
-    for number, line in enumerate(raw.split(b"\n"), start=before + 1):
+def _answers_of_lines(file: Path, raw: bytes, lines_before: int) -> Iterator[Answer]:
+    """Yield the answers in a part of a file that starts after `lines_before` lines."""
+    for number, line in enumerate(raw.split(b"\n"), start=lines_before + 1):
         if not line.strip():
             continue
         try:
@@ -142,14 +144,14 @@ def _answers_of_lines(file: Path, raw: bytes, before: int) -> Iterator[Answer]:
             ) from error
 
 
-def _fields(value: object) -> Mapping[str, str]:
-    if not isinstance(value, dict):
+def _fields(record: object) -> Mapping[str, str]:
+    if not isinstance(record, dict):
         raise TypeError("an answer is a JSON object")
-    return value
+    return record
 
 
 def _torn(line: bytes) -> bool:
-    """Say whether a line is the beginning of one: it was cut off before it was acknowledged."""
+    """Return whether a line is the start of an answer that a crash cut off before it was acknowledged."""
     return line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.endswith(b'"}')
 
 
@@ -165,76 +167,82 @@ class Desk:
 
     @property
     def assessors(self) -> list[str]:
-        """Return who the sample was handed to, in the order of the design."""
+        """Return the assessors, in the order of the design."""
         return list(self.sample.design.assessors)
 
     def rows(self, person: str) -> list[SampleRow]:
-        """Return what a person is to read, in reading order; ConfigError for a stranger."""
+        """Return a person's rows in reading order; ConfigError for an unknown person."""
         self._known(person)
         return list(self.sample.rows.values()) if person == ADJUDICATED else self.sample.of(person)
 
     def said(self, person: str) -> dict[str, Answer]:
-        """Return row -> what a person last said of it; what was said last stands last."""
+        """Return row -> a person's last answer, sorted by time."""
         self._known(person)
         return self._heard.setdefault(person, Heard(self.sample.folder, person)).said()
 
     def people(self) -> list[str]:
-        """Return whose answers there may be: the assessors, and the adjudicator."""
+        """Return everybody who may answer: the assessors and the adjudicator."""
         return [*self.assessors, ADJUDICATED]
 
     def answered(self) -> Iterator[tuple[dict[str, Any], dict[str, str], str | None]]:
-        """Yield every row of the survey, person -> answer, and the answer that counts; None without any.
+        """Yield every row of the survey, person -> answer, and the final answer; None without any.
 
-        The one that counts is the final one, else that of the first of the row's readers who has given one.
+        The final answer is the adjudicated one, else that of the row's first reader who has given one.
         """
-        said = {person: self.said(person) for person in self.people()}
+        answers_of = {person: self.said(person) for person in self.people()}
         for row in self.sample.survey.iter_rows(named=True):
-            kept = {who: answers[row["row_id"]].answer for who, answers in said.items() if row["row_id"] in answers}
-            given = {who: answer for who, answer in kept.items() if answer}
-            counts = next((given[who] for who in (ADJUDICATED, *row["assessors"]) if who in given), None)
-            yield row, given, counts
+            last_answers = {
+                who: answers[row["row_id"]].answer for who, answers in answers_of.items() if row["row_id"] in answers
+            }
+            grades = {who: answer for who, answer in last_answers.items() if answer}
+            counts = next((grades[who] for who in (ADJUDICATED, *row["assessors"]) if who in grades), None)
+            yield row, grades, counts
 
-    def record(self, person: str, given: Sequence[Answer]) -> int:
-        """Keep answers; returns how many of them say something new. They are on the disk when this returns.
+    def record(self, person: str, entries: Sequence[Answer]) -> int:
+        """Store answers that differ from earlier ones; return their number. They are on the disk when this returns.
 
-        ConfigError for a stranger, a row that is not the person's, or an answer that the form does not have.
+        ConfigError for an unknown person, another person's row, or an answer that is not in the form.
         """
-        mine = {row.row_id for row in self.rows(person)}
-        for answer in given:
-            if answer.row_id not in mine:
+        own_rows = {row.row_id for row in self.rows(person)}
+        for answer in entries:
+            if answer.row_id not in own_rows:
                 raise ConfigError(f"row {answer.row_id!r} is not among those of {person!r}")
             if answer.answer is not None and answer.answer not in self.sample.form.answers:
                 raise ConfigError(
                     f"{answer.answer!r} is no answer; {suggestion(answer.answer, self.sample.form.answers)}"
                 )
-        before = self.said(person)
-        old = ((answer, before.get(answer.row_id, Answer(answer.row_id, None))) for answer in given)
-        new = [answer for answer, said in old if (answer.answer, answer.note) != (said.answer, said.note)]
+        earlier = self.said(person)
+        old = ((answer, earlier.get(answer.row_id, Answer(answer.row_id, None))) for answer in entries)
+        new = [
+            answer
+            for answer, earlier_answer in old
+            if (answer.answer, answer.note) != (earlier_answer.answer, earlier_answer.note)
+        ]
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if new:
             append(self.sample.folder, person, [replace(answer, time=now) for answer in new])
         return len(new)
 
     def reviews(self) -> pl.DataFrame:
-        """Return the `reviews` table: the last grade of everybody for every pair, sorted; controls are left out."""
-        said = {person: self.said(person) for person in self.people()}
+        """Return the `reviews` table: everybody's last grade of every pair, sorted, without controls."""
+        answers_of = {person: self.said(person) for person in self.people()}
         rows = [
             {
                 **dict(zip(PAIR, row["ids"], strict=True)),
                 "assessor": person,
                 "grade": grade,
-                "note": said[person][row["row_id"]].note,
+                "note": answers_of[person][row["row_id"]].note,
                 "sampled_weight": 1 / row["probability"] if row["probability"] else None,
             }
-            for row, given, _ in self.answered()
+            for row, grades, _ in self.answered()
             if row["expected"] is None
-            for person, grade in given.items()
+            for person, grade in grades.items()
         ]
         return frame("reviews", rows).sort("query_id", "doc_id", "assessor")
 
     @property
     def digest(self) -> list[Json] | None:
-        """Return what identifies the sample and everything that was said of it; None before the first answer."""
+        """Return the identity of the sample and all its answers; None before the first answer."""
         if not any((self.sample.folder / "answers").glob("*")):
             return None
         return [digests(self.sample.folder / "answers"), sha256(self.sample.folder / "design.json")]
@@ -251,26 +259,26 @@ def desks(run: Path) -> list[Desk]:
 
 def relevance_desks(run: Path) -> list[Desk]:
     """Return the samples of a run's labels from which figures of all judged pairs are estimated, by name."""
-    return [desk for desk in random_desks(run) if desk.sample.design.facts.get("of") != "audit"]
+    return [review for review in random_desks(run) if review.sample.design.facts.get("of") != "audit"]
 
 
 def random_desks(run: Path) -> list[Desk]:
     """Return the samples whose answers are grades and that were drawn at random of all judged pairs, by name."""
-    return [desk for desk in graded_desks(run) if not desk.sample.of_some and not desk.sample.of_pilot]
+    return [review for review in graded_desks(run) if not review.sample.of_some and not review.sample.of_pilot]
 
 
 def graded_desks(run: Path) -> list[Desk]:
-    """Return the samples of a run whose answers are grades of its scale, by name; others tell nothing of it."""
+    """Return the samples of a run whose answers are grades of its scale, by name."""
     scale = read_scale(run / "judge")
-    samples = [desk for desk in desks(run) if desk.sample.design.form == "relevance"]
-    return [desk for desk in samples if desk.sample.scale == scale]
+    samples = [review for review in desks(run) if review.sample.design.form == "relevance"]
+    return [review for review in samples if review.sample.scale == scale]
 
 
 def settled(run: Path) -> pl.DataFrame:
-    """Return the pairs that people graded: query_id, doc_id, grade, and how many pairs of the pool the row stands for.
+    """Return the pairs that people graded: query_id, doc_id, grade, and weight (pairs of the pool per drawn row).
 
-    Only drawn rows of random samples of all judged pairs, not their controls. Of a pair in several samples the first
-    counts, by name.
+    Only drawn rows of random samples of all judged pairs, without controls. Of a pair in several samples the first
+    one by sample name counts.
     """
     return _answers(random_desks(run))
 
@@ -278,16 +286,16 @@ def settled(run: Path) -> pl.DataFrame:
 def known(run: Path) -> pl.DataFrame:
     """Return the pairs that may be controls of judges, as `settled` has them: those of pilots too.
 
-    Nothing is estimated from a pilot, for the panel was chosen on it; but what people found of its pairs stands.
+    A pilot is excluded from estimates, because the panel was chosen on it, but its grades are valid.
     """
-    return _answers([*random_desks(run), *(desk for desk in graded_desks(run) if desk.sample.of_pilot)])
+    return _answers([*random_desks(run), *(review for review in graded_desks(run) if review.sample.of_pilot)])
 
 
-def _answers(found: Sequence[Desk]) -> pl.DataFrame:
+def _answers(reviews: Sequence[Desk]) -> pl.DataFrame:
     rows = [
         (*row["ids"], grade, 1 / row["probability"])
-        for desk in found
-        for row, _, grade in desk.answered()
+        for review in reviews
+        for row, _, grade in review.answered()
         if grade and row["expected"] is None
     ]
     columns = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.String, "weight": pl.Float64}

@@ -1,4 +1,4 @@
-"""The texts of a run, as judges and people see them."""
+"""Draw a sample of a run and freeze it with the texts that judges and people see."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,50 +27,50 @@ def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, 
     return _texts(run / "diversify", doc_ids)
 
 
-def _texts(kept: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    queries = dict(read_table(kept, "queries").select("query_id", "text").iter_rows())
-    wanted = pl.Series(sorted(set(doc_ids)), dtype=pl.String)
-    corpus = pl.scan_parquet(kept / "corpus.parquet").filter(pl.col("doc_id").is_in(wanted.implode()))
+def _texts(diversified: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    queries = dict(read_table(diversified, "queries").select("query_id", "text").iter_rows())
+    needed_ids = pl.Series(sorted(set(doc_ids)), dtype=pl.String)
+    corpus = pl.scan_parquet(diversified / "corpus.parquet").filter(pl.col("doc_id").is_in(needed_ids.implode()))
     rows = corpus.select("doc_id", "title", "text").collect().iter_rows()
     return queries, {doc_id: shown(title, text) for doc_id, title, text in rows}
 
 
-def outdated(sample: Sample, kept: Path) -> set[tuple[str, str]]:
-    """Return the pairs of a sample whose texts are not those that people read; `kept` is the folder of diversify."""
+def outdated(sample: Sample, diversified: Path) -> set[tuple[str, str]]:
+    """Return the pairs of a sample whose texts changed since people read them; `diversified` is the stage's folder."""
     rows = [(*ids, *read) for ids, read in sample.survey.select("ids", "texts").iter_rows()]
-    queries, passages = _texts(kept, (row[1] for row in rows))
+    queries, passages = _texts(diversified, (row[1] for row in rows))
     return {(query, doc) for query, doc, *read in rows if [queries.get(query), passages.get(doc)] != read}
 
 
 # Draw the sample of pairs that experts check: who reads what, in which order, with which controls.
 
 CONTROLS = 0.02
-"""Planted controls for each row of a sample, if a user says nothing."""
+"""Default number of planted controls per row of a sample."""
 
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """What a user wants checked; ConfigError unless it can be done."""
+    """Options of a sample; ConfigError if they contradict each other."""
 
     name: str = "expert"
     size: int | None = None
     target: str | None = None
-    """What the sample is drawn for, one of `aims.TARGETS`; None for both, or for what the margins name."""
+    """Purpose of the sample, one of `aims.TARGETS`; None for both, or for the figures in `margins`."""
     margins: Sequence[str] = ()
     """Half widths of 95 % intervals instead of a size, as typed: 0.01, or precision=0.02."""
     assessors: Sequence[str] = ("assessor",)
     overlap: float = 0.0
-    """Share of the rows that a second person reads too."""
+    """Share of the rows that a second person also reads."""
     controls: int | None = None
-    """How many random documents are planted; None for `CONTROLS` of the size."""
+    """Number of planted pairs with a random document; None for `CONTROLS` times the size."""
     known: Path | None = None
-    """A table of pairs whose grade is known (query_id, doc_id, grade), which are planted too."""
+    """Table of pairs with known grades (query_id, doc_id, grade) to plant too."""
     seed: int = 0
     language: str = "zh"
     of: str = "labels"
-    """What is checked: the run's own `labels`, what its `audit` says of legacy ones, `scores`, or a kind's items."""
+    """Object of the review: the run's `labels`, its `audit` of original labels, `scores`, or a kind's items."""
     results: Path | None = None
-    """Of `scores`: the folder of the evaluation whose models' top tens are drawn from."""
+    """Folder of the evaluation whose models' top tens are sampled; only for `scores`."""
 
     def __post_init__(self) -> None:
         if (self.size is None) == (not self.margins):
@@ -97,7 +97,7 @@ class SampleOptions:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
     def _check_aims(self) -> None:
-        """Refuse targets and margins that the sample cannot have."""
+        """Raise ConfigError for targets and margins that the sample cannot have."""
         if self.of == "scores" and self.target is not None:
             raise ConfigError(
                 f"--target: found {self.target!r} with --for-scores, whose figures are scores of models; leave it out"
@@ -111,18 +111,18 @@ class SampleOptions:
 
     @property
     def of_items(self) -> bool:
-        """Say whether the items of a kind are checked, and not judged pairs."""
+        """Return whether items of a kind are reviewed, and not judged pairs."""
         return self.of not in ("labels", "audit", *OF_SOME)
 
     def _check_items(self) -> None:
-        """Refuse what is for judged pairs: of items the precision alone can be estimated."""
-        given = {"--controls": self.controls is not None, "--known": self.known is not None}
-        if odd := next((option for option, there in given.items() if there), None):
+        """Raise ConfigError for options of judged pairs: for items only the precision can be estimated."""
+        options = {"--controls": self.controls is not None, "--known": self.known is not None}
+        if odd := next((option for option, is_set in options.items() if is_set), None):
             raise ConfigError(
                 f"{odd}: pairs of query and document are planted, but --of {self.of} has none; leave it out"
             )
-        named = [margin.rpartition("=")[0].strip() for margin in self.margins]
-        for figure in (*named, self.target):
+        figures = [margin.rpartition("=")[0].strip() for margin in self.margins]
+        for figure in (*figures, self.target):
             if figure not in (None, "", "precision"):
                 raise ConfigError(
                     f"--of {self.of}: found {figure!r}, but only precision can be estimated; leave it out"
@@ -143,19 +143,19 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
             f"{run}: its judges' grades are nominal, but a sample goes by labels that are relevant or not; "
             "judge with a rubric that has relevant_from"
         )
-    named = _strata(run, order)
-    if named.is_empty():
+    stratified = _strata(run, order)
+    if stratified.is_empty():
         raise DataError(f"{run}: no pair was judged, so there is nothing to check; run `curate judge` first")
-    sizes = sampling_design.counts(named)
+    sizes = sampling_design.counts(stratified)
     if order.of == "audit":
         guesses = planning.guesses(sizes, ())
         drawn = audit_design.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
-        return named, planning.anticipated(sizes, guesses, drawn, {})
+        return stratified, planning.anticipated(sizes, guesses, drawn, {})
     guesses = planning.guesses(sizes, relevance_desks(run))
     shares = {name: guess for name, (guess, _) in guesses.items()}
     size = order.size or planning.needed(sizes, shares, {name: margin or 0 for name, margin in order.aims.items()})
     drawn = planning.allocate(sizes, shares, size, order.aims)
-    return named, planning.anticipated(sizes, guesses, drawn, order.aims)
+    return stratified, planning.anticipated(sizes, guesses, drawn, order.aims)
 
 
 def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
@@ -174,33 +174,35 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
 def draw(run: Path, order: SampleOptions) -> Sample:
     """Draw a sample of a run and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
     Sample.refuse(run / "reviews" / order.name)
-    named, planned = plan(run, order)
-    drawn = sampling_design.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
-    strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
+    stratified, planned = plan(run, order)
+    drawn = sampling_design.draw(stratified, {entry.stratum: entry.drawn for entry in planned.strata}, order.seed)
+    strata = [Stratum(entry.stratum, entry.size, entry.drawn) for entry in planned.strata]
     return frozen(run, order, drawn, strata, {"aims": dict(planned.aims), "of": order.of})
 
 
 def frozen(
-    run: Path, order: SampleOptions, drawn: pl.DataFrame, strata: Sequence[Stratum], more: Mapping[str, Json]
+    run: Path, order: SampleOptions, drawn: pl.DataFrame, strata: Sequence[Stratum], extra_facts: Mapping[str, Json]
 ) -> Sample:
     """Freeze drawn pairs (query_id, doc_id, stratum, probability) with planted controls as a sample.
 
-    `more` are facts of its design beside the number of controls.
+    `extra_facts` are facts of its design besides the number of controls.
     """
     scale, meanings = read_scale(run / "judge"), read_meanings(run / "judge")
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
-    strangers = _strangers(run, count, order.seed, scale.labels[-1])
+    strangers = _random_controls(run, count, order.seed, scale.labels[-1])
     if order.controls is not None and len(strangers) < order.controls:
         raise ConfigError(
             f"--controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
         )
     controls = pl.concat([strangers, known(order.known, scale)])
-    controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
+    controls = controls.unique(
+        PAIR, keep="last", maintain_order=True
+    )  # a repeated row would reveal that it is a control
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, how="left", maintain_order="left"), controls], how="diagonal")
-    facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **more}
-    asked: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
+    facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **extra_facts}
+    scale_fields: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
     design = Design(
         order.name,
         "relevance",
@@ -210,7 +212,7 @@ def frozen(
         strata,
         order.overlap,
         facts,
-        **asked,
+        **scale_fields,
     )
     sample = Sample(run / "reviews" / order.name, design, placed(with_texts(run, rows), order))
     sample.freeze()
@@ -218,50 +220,56 @@ def frozen(
 
 
 def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
-    """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance.
+    """Return the survey in reading order: pairs grouped by query, queries and pairs in random order.
 
-    Pairs of models' top tens are mixed over all queries, so that those read so far are a random sample at any time.
+    Pairs of models' top tens are shuffled across queries, so that those read so far are always a random sample.
     """
     names = rows["query_id"].to_list()
-    place = {name: at for at, name in enumerate(shuffled(sorted(set(names)), order.seed, "review", "queries"))}
+    rank_of = {
+        name: number for number, name in enumerate(shuffled(sorted(set(names)), order.seed, "review", "queries"))
+    }
     mixed = shuffled(range(len(rows)), order.seed, "review", "rows")
     if order.of != "scores":
-        mixed.sort(key=lambda at: place[names[at]])
+        mixed.sort(key=lambda index: rank_of[names[index]])
     placed = rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage"))
     keys = placed.select("ids", "texts").iter_rows()
     return placed.with_columns(
-        row_id=pl.Series([name_row(order.name, at, *key) for at, key in enumerate(keys, start=1)], dtype=pl.String),
+        row_id=pl.Series(
+            [name_row(order.name, number, *key) for number, key in enumerate(keys, start=1)], dtype=pl.String
+        ),
         assessors=pl.Series(list(readers(placed["expected"].to_list(), order)), dtype=pl.List(pl.String)),
     ).select(*TABLES["survey"])
 
 
 def readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
-    """Yield who reads each row, first whose answer counts: equal shares by chance, a second one for the overlap.
+    """Yield the readers of each row, first the one whose answer counts: random equal shares, plus the overlap.
 
-    Everybody reads the controls, which are the rows with an expected answer.
+    Everybody reads the controls, the rows with an expected answer.
     """
     people, count = list(order.assessors), len(order.assessors)
-    drawn = [at for at, answer in enumerate(expected) if answer is None]
+    drawn = [index for index, answer in enumerate(expected) if answer is None]
     deal = iter(shuffled([number % count for number in range(len(drawn))], order.seed, "review", "assessors"))
     twice = set(generator(order.seed, "review", "overlap").sample(drawn, round(order.overlap * len(drawn))))
-    for at, answer in enumerate(expected):
+    for index, answer in enumerate(expected):
         if answer is not None:
             yield people
             continue
         turn = next(deal)
-        yield [people[turn], *([people[(turn + 1) % count]] if at in twice else [])]
+        yield [people[turn], *([people[(turn + 1) % count]] if index in twice else [])]
 
 
-def _strangers(run: Path, count: int, seed: int, worst: str) -> pl.DataFrame:
-    """Return controls that should get the worst grade: a query and a random document that was not pooled for it."""
+def _random_controls(run: Path, count: int, seed: int, worst: str) -> pl.DataFrame:
+    """Return controls that should get the worst grade: a query with a random document that was not pooled for it."""
     pooled = read_table(run / "pool", "pool").select(PAIR)
     queries = pooled["query_id"].unique().sort().to_list()
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     chance = generator(seed, "review", "controls")
     tries = [(chance.choice(queries), documents[chance.randrange(len(documents))]) for _ in range(20 * count)]
-    wanted = pl.DataFrame(tries, dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)
+    candidates = pl.DataFrame(tries, dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)
     return (
-        wanted.join(pooled, on=PAIR, how="anti", maintain_order="left").head(count).with_columns(expected=pl.lit(worst))
+        candidates.join(pooled, on=PAIR, how="anti", maintain_order="left")
+        .head(count)
+        .with_columns(expected=pl.lit(worst))
     )
 
 
@@ -277,8 +285,8 @@ def known(path: Path | None, scale: Scale) -> pl.DataFrame:
     if lacking:
         raise DataError(f"{path}: found no column {', '.join(lacking)}, expected query_id, doc_id, grade")
     grades = [scale.read(grade or "") for grade in table["grade"]]
-    for line, (grade, found) in enumerate(zip(table["grade"], grades, strict=True), start=2):
-        if found is None:
+    for line, (grade, grade_read) in enumerate(zip(table["grade"], grades, strict=True), start=2):
+        if grade_read is None:
             raise DataError(
                 f"{path}, line {line}: found the grade {grade!r}, expected one of {', '.join(scale.labels)}"
             )
@@ -294,10 +302,10 @@ def with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
     queries, passages = texts(run, rows["doc_id"])
     read = {"query": ("query_id", queries), "passage": ("doc_id", passages)}
-    found = rows.with_columns(
+    filled = rows.with_columns(
         pl.Series(name, [known_texts.get(key) for key in rows[column]], dtype=pl.String)
         for name, (column, known_texts) in read.items()
     )
-    for query, doc in found.filter(pl.any_horizontal(pl.col("query", "passage").is_null())).select(PAIR).iter_rows():
+    for query, doc in filled.filter(pl.any_horizontal(pl.col("query", "passage").is_null())).select(PAIR).iter_rows():
         raise DataError(f"{run}: no text of the pair {query}, {doc}; a known pair must be of this run's texts")
-    return found
+    return filled

@@ -1,4 +1,4 @@
-"""The guide for assessors, read for other places: what each answer means, and its text as HTML."""
+"""Forms of questions, and the guide for assessors: its HTML and the meanings of the answers in it."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SIGNS = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 def html(text: str) -> "Markup":
-    """Return the guide, which is CommonMark with a table, as HTML; tags in it stay text."""
+    """Render the guide (CommonMark with a table) as HTML; tags in it are escaped."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 
@@ -28,8 +28,8 @@ def html(text: str) -> "Markup":
 
 def of_items(text: str, question: Mapping[str, str], scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:
     """Return the guide for items of a kind: its question in every language, and its answers in a table."""
-    asked = "\n".join(f"**{_plain(said)}**  " for said in question.values())
-    return of_scale(text, scale, meanings, "answer").replace("{question}", asked)
+    questions = "\n".join(f"**{_plain(wording)}**  " for wording in question.values())
+    return of_scale(text, scale, meanings, "answer").replace("{question}", questions)
 
 
 def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]], head: str = "grade") -> str:
@@ -44,7 +44,7 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
         for label in scale.labels
     ]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    paragraphs = [each for each in text.split("\n\n") if scale.positives or "{relevant}" not in each]
+    paragraphs = [paragraph for paragraph in text.split("\n\n") if scale.positives or "{relevant}" not in paragraph]
     relevant = " / ".join(f"**{_plain(label)}**" for label in scale.positives)
     return "\n\n".join(paragraphs).replace("{relevant}", relevant).replace("{grades}", table)
 
@@ -56,12 +56,12 @@ def _head(language: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in one line of which Markdown makes nothing."""
+    """Return a text in one line with Markdown escaped."""
     return _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def meanings(text: str, language: str) -> Mapping[str, str]:
-    """Return answer -> what it means, in a language, as the guide's table says; empty if there is none."""
+    """Return answer -> meaning in a language, from the guide's table; empty if there is none."""
     rows = [
         [cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if line.startswith("|")
     ]
@@ -75,9 +75,9 @@ def meanings(text: str, language: str) -> Mapping[str, str]:
 # Forms: what a person is asked about each row of a sample, in the words of a language.
 
 _LISTED = 10
-"""Answers that the header of a sheet lists behind a question, at most: a page of the workbook lists all."""
+"""Maximum number of answers listed in a sheet's header; the workbook has a page with all of them."""
 FIXED = ("row_id", "answer", "note", "assessor")
-"""Columns that every form has besides its texts."""
+"""Columns of every form besides its texts."""
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,27 @@ class Form:
     language: str
     title: str
     answers: tuple[str, ...]
-    """What may be answered, in the order of the scale."""
+    """Permitted answers, in scale order."""
     texts: tuple[str, ...]
     """Names of the texts of a row, in the order in which they are read."""
     headers: Mapping[str, str]
     """Column -> its header; columns are `FIXED` and `texts`."""
     said: str
-    """Header of what others said."""
+    """Header of the column with others' answers."""
     known: Mapping[str, str]
-    """Header in any language, or the name of a column -> column."""
+    """Header in any language, or column name -> column."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other words for an answer."""
+    """Other word -> answer."""
     guide: str = "GUIDE.md"
     """The file of the guide for those who answer."""
     private: bool = False
-    """Whether a cell that was filled in may hold personal data, so that no complaint repeats one."""
+    """Whether filled-in cells may contain personal data, so that no message quotes one."""
     meaning: str = ""
-    """Header of what the answers mean."""
+    """Header of the meanings of the answers."""
     question: str = ""
-    """What is asked of every row; empty where the texts say it, as query and passage do."""
+    """Question about every row; empty if the texts make it clear, as query and passage do."""
     meanings: Mapping[str, str] = field(default_factory=dict)
-    """Answer -> what it means, which a sheet shows; empty where the guide alone explains the answers."""
+    """Answer -> meaning shown in the sheet; empty if only the guide explains the answers."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -134,31 +134,33 @@ def form(name: str, language: str, scale: Scale = FIVE) -> Form:
     assert isinstance(forms, dict)
     if name not in forms:
         raise ConfigError(f"unknown form {name!r}: {suggestion(name, forms)}")
-    found = forms[name]
-    languages = [key for key, value in found.items() if isinstance(value, dict) and "title" in value]
+    definition = forms[name]
+    languages = [key for key, section in definition.items() if isinstance(section, dict) and "title" in section]
     tag = base_language(language)
     chosen = tag if tag in languages else FALLBACK
-    columns = (*FIXED, *found["texts"])
+    columns = (*FIXED, *definition["texts"])
     return Form(
         name=name,
         language=chosen,
-        title=found[chosen]["title"],
-        answers=tuple(found.get("answers") or scale.labels),
-        texts=tuple(found["texts"]),
-        said=found[chosen]["said"],
-        headers={column: found[chosen][column] for column in columns},
+        title=definition[chosen]["title"],
+        answers=tuple(definition.get("answers") or scale.labels),
+        texts=tuple(definition["texts"]),
+        said=definition[chosen]["said"],
+        headers={column: definition[chosen][column] for column in columns},
         known={
             **{column: column for column in columns},
-            **{found[language][column]: column for language in languages for column in columns},
+            **{definition[language][column]: column for language in languages for column in columns},
         },
-        aliases=found.get("aliases") or {},
-        guide=found["guide"],
-        private=found.get("private", False),
-        meaning=found[chosen].get("meaning", ""),
+        aliases=definition.get("aliases") or {},
+        guide=definition["guide"],
+        private=definition.get("private", False),
+        meaning=definition[chosen].get("meaning", ""),
     )
 
 
-def explained(asked: Form, meanings: Mapping[str, str]) -> Form:
+def explained(base: Form, meanings: Mapping[str, str]) -> Form:
     """Return a form whose sheets name the answers in their header, and say what each of them means."""
-    shown = replace(asked, meanings=meanings)
-    return replace(shown, known={**asked.known, shown.header[shown.columns.index("answer")]: "answer"})
+    with_meanings = replace(base, meanings=meanings)
+    return replace(
+        with_meanings, known={**base.known, with_meanings.header[with_meanings.columns.index("answer")]: "answer"}
+    )

@@ -1,7 +1,7 @@
 """Draw a sample of the items of a kind of benchmark, such as pairs of sentences, for people to check.
 
-A row shows the texts of an item and the kind's question; it shows neither the published label nor the stratum. The
-sample is frozen with texts and labels, so that figures are of what people read.
+A row shows an item's texts and the kind's question, but neither its published label nor its stratum. The sample is
+frozen with texts and labels, so that figures are about what people read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,19 +30,19 @@ PRECISION = "published labels that people confirm (precision)"
 
 
 def checkable() -> dict[str, BenchmarkKind]:
-    """Return the kinds of whose items people can be asked, by name."""
+    """Return the kinds whose items people can review, by name."""
     return {kind.name: kind for kind in kinds() if kind.checkable}
 
 
 def chosen(name: str) -> BenchmarkKind:
     """Return the kind that is named, by its name or that of its table; ConfigError if its items cannot be checked."""
-    known = checkable()
-    named = known | {each.table: each for each in reversed(known.values())}
-    if name not in named:
+    by_name = checkable()
+    by_any_name = by_name | {member.table: member for member in reversed(by_name.values())}
+    if name not in by_any_name:
         raise ConfigError(
-            f"--of: found {name!r}, expected labels, audit, or a kind of benchmark; {suggestion(name, known)}"
+            f"--of: found {name!r}, expected labels, audit, or a kind of benchmark; {suggestion(name, by_name)}"
         )
-    return named[name]
+    return by_any_name[name]
 
 
 def of_run(run: Path, kind: BenchmarkKind) -> ReviewItems:
@@ -70,7 +70,8 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     Sample.refuse(folder)
     items = of_run(run, kind)
     planned = _planned(items, order)
-    rows = sampling_design.draw(_keyed(items), {each.stratum: each.drawn for each in planned.strata}, order.seed)
+    keyed = items.rows.with_columns(query_id="item_id", doc_id=pl.lit(""))  # the key columns that `draw` sorts by
+    rows = sampling_design.draw(keyed, {entry.stratum: entry.drawn for entry in planned.strata}, order.seed)
     facts: dict[str, Json] = {
         "of": kind.name,
         "table": kind.table,
@@ -83,7 +84,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         order.language,
         order.seed,
         tuple(order.assessors),
-        [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata],
+        [Stratum(entry.stratum, entry.size, entry.drawn) for entry in planned.strata],
         order.overlap,
         facts,
         _scale(kind, items).to_json(),
@@ -95,14 +96,14 @@ def draw(run: Path, order: SampleOptions) -> Sample:
 
 
 def state(items: ReviewItems) -> str:
-    """Return what changes when other items, texts or labels are published."""
+    """Return a digest of the published items, texts and labels."""
     return digest([list(row) for row in items.rows.select("item_id", "text1", "text2", "label").sort("item_id").rows()])
 
 
 def item_desks(run: Path, table: str | None = None) -> list[Desk]:
     """Return the samples of items of a run, of the kinds of one table or of all, by name."""
-    found = [desk for desk in desks(run) if desk.sample.of_items]
-    return [desk for desk in found if table in (None, desk.sample.design.facts["table"])]
+    reviews = [review for review in desks(run) if review.sample.of_items]
+    return [review for review in reviews if table in (None, review.sample.design.facts["table"])]
 
 
 def _planned(items: ReviewItems, order: SampleOptions) -> SamplePlan:
@@ -119,12 +120,12 @@ def _allocated(sizes: Mapping[str, int], size: int) -> dict[str, int]:
 
 
 def _half_width(sizes: Mapping[str, int], drawn: Mapping[str, int]) -> float | None:
-    found = share([StratumCounts(n, drawn[name], drawn[name] * (1 - GUESS)) for name, n in sizes.items()])
-    return None if found is None else (found.high - found.low) / 2
+    estimate = share([StratumCounts(size, drawn[name], drawn[name] * (1 - GUESS)) for name, size in sizes.items()])
+    return None if estimate is None else (estimate.high - estimate.low) / 2
 
 
 def _needed(sizes: Mapping[str, int], margin: float) -> int:
-    """Return the smallest sample whose interval is as narrow as is wanted, by bisection."""
+    """Return the smallest sample whose interval has at most the wanted half width, by bisection."""
     low, high = sum(min(sampling_design.LEAST, n) for n in sizes.values()), sum(sizes.values())
     while low < high:
         middle = (low + high) // 2
@@ -134,7 +135,7 @@ def _needed(sizes: Mapping[str, int], margin: float) -> int:
 
 
 def _scale(kind: BenchmarkKind, items: ReviewItems) -> Scale:
-    """Return the answers as a nominal scale; DataError if they are none, or a label is no answer."""
+    """Return the answers as a nominal scale; DataError if they are invalid, or a label is not among them."""
     strange = sorted(set(items.rows["label"].to_list()) - set(items.answers))
     if strange:
         raise DataError(f"{kind.table}: found the label {strange[0]!r}, expected one of {', '.join(items.answers)}")
@@ -149,19 +150,16 @@ def _texts(items: ReviewItems) -> int:
     return 1 if items.rows["text2"].null_count() == items.rows.height else 2
 
 
-def _keyed(items: ReviewItems) -> pl.DataFrame:
-    """Return the items under the names of keys that `sampling_design.draw` sorts by."""
-    return items.rows.with_columns(query_id="item_id", doc_id=pl.lit(""))
-
-
 def _placed(rows: pl.DataFrame, texts: int, order: SampleOptions) -> pl.DataFrame:
-    """Return the survey in reading order, which is by chance."""
+    """Return the survey in reading order, which is random."""
     mixed = rows[shuffled(range(len(rows)), order.seed, "review", "items")]
-    shown = [pl.col(f"text{number}").fill_null("") for number in range(1, texts + 1)]
-    placed = mixed.with_columns(ids=pl.concat_list("item_id"), texts=pl.concat_list(shown))
+    text_columns = [pl.col(f"text{number}").fill_null("") for number in range(1, texts + 1)]
+    placed = mixed.with_columns(ids=pl.concat_list("item_id"), texts=pl.concat_list(text_columns))
     keys: Sequence[tuple[list[str], list[str]]] = placed.select("ids", "texts").rows()
     return placed.with_columns(
-        row_id=pl.Series([name_row(order.name, at, *key) for at, key in enumerate(keys, start=1)], dtype=pl.String),
+        row_id=pl.Series(
+            [name_row(order.name, number, *key) for number, key in enumerate(keys, start=1)], dtype=pl.String
+        ),
         assessors=pl.Series(list(readers([None] * len(placed), order)), dtype=pl.List(pl.String)),
         expected=pl.lit(None, pl.String),
         verdict=pl.col("label"),

@@ -1,7 +1,7 @@
-"""What must be known of a run's labels before a score on them is read: page and card begin with it.
+"""Key facts on a run's labels, shown first on page and card.
 
-How many judges the panel is worth, how far people agree with it, what its rule costs by a sample that people read of
-all judged pairs, which score to read, and what judges gain by judging themselves. None is shown as not measured.
+The effective number of judges, the agreement of people with the panel, the errors of its policy by a review of all
+judged pairs, the score to read, and the self-preference of judges. None is shown as not measured.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from curate.review.desk import graded_desks, relevance_desks
 from curate.review.proof import prove
 
 FOR_SCORES = "scores"
-"""What samples are of that were drawn for corrected scores."""
+"""Value of `of` of samples drawn for corrected scores."""
 _FROM_PEOPLE = ("kappa", "precision", "recall", "negative_precision", "negative_recall", "relevant", "held")
 
 
@@ -26,11 +26,11 @@ def lead(
     circular: Mapping[str, Any] | None,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return the figures; those from people are of the sample of all judged pairs of which most was read.
+    """Return the figures; those from people are of the sample of all judged pairs with the most answers.
 
-    `agreed` is the content of agreement.json, `dependence` what judges have in common, `circular` what `curate check
-    circular` found. Orders go by the gain of the median grade, or by condensed scores where the scale has no gains or a
-    cascade left out votes.
+    `agreed` is the content of agreement.json, `dependence` the dependence of the judges, `circular` the result of
+    `curate check circular`. Rankings use the gain of the median grade, or condensed scores if the scale has no gains or
+    a cascade left out votes.
     """
     counts = agreed["counts"]
     judged = sum(counts[verdict] for verdict in VERDICTS if verdict in counts)
@@ -43,22 +43,22 @@ def lead(
         **_of_people(run, judged),
         "orders": "median" if scale.gains and not counts.get("not positive") else "condensed",
         "levels": "corrected" if _for_scores(run) else "none",
-        "circular": None if circular is None else [_favour(each) for each in circular["judges"]],
+        "circular": None if circular is None else [_favour(judge) for judge in circular["judges"]],
     }
 
 
 def _of_people(run: Path, judged: int) -> dict[str, Json]:
-    """Return what people said of the panel's verdicts; every figure is None where nobody read a sample of all pairs."""
-    proofs: list[Any] = [prove(desk) for desk in relevance_desks(run)]
+    """Return the figures from people's answers; all None if nobody read a sample of all pairs."""
+    proofs: list[Any] = [prove(review) for review in relevance_desks(run)]
     fitting = [proof for proof in proofs if proof["pairs"] == judged and proof["agreement"]]
     if not fitting:
         return {"sample": None, "read": 0, "people": None, **dict.fromkeys(_FROM_PEOPLE)}
-    best = max(fitting, key=lambda each: each["read"])
-    between = [each["cut"] for each in best["kappa"]["people"].values() if each["cut"]]
+    best = max(fitting, key=lambda proof: proof["read"])
+    between = [kappas["cut"] for kappas in best["kappa"]["people"].values() if kappas["cut"]]
     return {
         "sample": best["sample"],
         "read": best["read"],
-        "people": max(between, key=lambda each: each["answered"], default=None),
+        "people": max(between, key=lambda kappa: kappa["answered"], default=None),
         "kappa": best["kappa"]["panel"],
         "precision": best["confirmed"]["relevant"],
         "recall": best["recall"],
@@ -70,10 +70,10 @@ def _of_people(run: Path, judged: int) -> dict[str, Json]:
 
 
 def _for_scores(run: Path) -> bool:
-    """Say whether people read some of a sample that was drawn for corrected scores."""
-    desks = [desk for desk in graded_desks(run) if desk.sample.design.facts.get("of") == FOR_SCORES]
-    return any(grade for desk in desks for _, _, grade in desk.answered())
+    """Return whether a sample for corrected scores has answers."""
+    desks = [review for review in graded_desks(run) if review.sample.design.facts.get("of") == FOR_SCORES]
+    return any(grade for review in desks for _, _, grade in review.answered())
 
 
-def _favour(each: Mapping[str, Any]) -> dict[str, Json]:
-    return {name: each[name] for name in ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")}
+def _favour(judge: Mapping[str, Any]) -> dict[str, Json]:
+    return {name: judge[name] for name in ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")}

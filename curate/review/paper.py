@@ -1,4 +1,4 @@
-"""A sample on paper: a sheet per person to hand out, with the guide beside it, and the sheets that come back."""
+"""Sheets of a sample: write one per assessor with the guide, and read the filled-in ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,31 +21,31 @@ _WRITERS = {"csv": to_csv, "xlsx": to_xlsx}
 
 @dataclass(frozen=True)
 class FileResult:
-    """What was taken from a file."""
+    """Result of importing a file."""
 
     file: Path
     assessor: str
     answers: int
-    """Rows with an answer or a note that have no problem."""
+    """Number of rows with an answer or a note and without a problem."""
     new: int
-    """Those that say something that was not said before."""
+    """Number of them that are new or changed."""
     problems: Sequence[SheetProblem]
-    """Why other rows were held back."""
+    """Problems of the rows that were not imported."""
 
 
-def hand_out(desk: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
+def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
     """Write one sheet per assessor, and the guide; returns the paths of all files.
 
     UserError if a file is there with other content, for an assessor may have filled it in.
     """
-    form = desk.sample.form
+    form = review.sample.form
     sheets = {
-        out / f"{person}.{kind}": _WRITERS[kind](form, person, {row.row_id: row.texts for row in desk.rows(person)})
-        for person in desk.assessors
+        out / f"{person}.{kind}": _WRITERS[kind](form, person, {row.row_id: row.texts for row in review.rows(person)})
+        for person in review.assessors
         for kind in kinds
     }
     _write(sheets)
-    write_text(out / "GUIDE.html", guide(desk.sample))
+    write_text(out / "GUIDE.html", guide(review.sample))
     return [*sheets, out / "GUIDE.html"]
 
 
@@ -56,8 +56,8 @@ def _write(sheets: Mapping[Path, bytes]) -> None:
         raise UserError(f"{names}: there already, and perhaps filled in; choose another --out, or move it away")
     for path, content in sheets.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as beside:
-            beside.write_bytes(content)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
 
 
 def kinds(names: str) -> list[Kind]:
@@ -80,13 +80,13 @@ def guide(sample: Sample) -> str:
     return page.render(language=form.language, title=form.title, body=html(sample.guide))
 
 
-def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
-    """Write a sheet of the rows that need a final answer, with what people and panel said; returns path and rows.
+def dispute(review: Desk, path: Path) -> tuple[Path, int]:
+    """Write a sheet of the rows that need a final answer, with the answers of people and panel; return path and rows.
 
     UserError if the file is there with other content, for the adjudicator may have filled it in.
     """
-    rows = disagreements(desk)
-    said = {
+    rows = disagreements(review)
+    opinions = {
         row.row_id: "; ".join(
             [
                 *(f"{who}: {grade}" for who, grade in row.said.items()),
@@ -95,80 +95,83 @@ def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
         )
         for row in rows
     }
-    texts = {row.row_id: desk.sample.rows[row.row_id].texts for row in rows}
-    _write({path: to_csv(desk.sample.form, ADJUDICATED, texts, said)})
+    texts = {row.row_id: review.sample.rows[row.row_id].texts for row in rows}
+    _write({path: to_csv(review.sample.form, ADJUDICATED, texts, opinions)})
     return path, len(rows)
 
 
 def take_back(
-    desk: Desk, files: Sequence[Path], assessor: str | None = None, *, keep_good_rows: bool = False
+    review: Desk, files: Sequence[Path], assessor: str | None = None, *, keep_good_rows: bool = False
 ) -> list[FileResult]:
     """Record what the sheets of a sample say; returns one result per file.
 
-    Whose sheet it is stands in its column; `assessor` says it where that is gone. DataError with one line per
-    problem in all files, and then nothing was taken from any; with `keep_good_rows` only the rows that have a problem
-    are held back, and they are in the results. Two files in which one person says different things of a row are refused
-    in either case: one by one, the later counts.
+    The assessor is read from the sheet's column, or given by `assessor` if that is missing. DataError with one line per
+    problem in all files, and then nothing is imported; with `keep_good_rows` only rows with a problem are left out, and
+    they are in the results. Contradicting answers of one person in two files are always refused; imported one by one,
+    the later file counts.
     """
-    found: list[tuple[Path, str, Returned]] = []
+    sheets: list[tuple[Path, str, Returned]] = []
     refused: list[str] = []
     for file in files:
         try:
-            found.append((file, *_returned(desk, file, assessor)))
+            sheets.append((file, *_returned(review, file, assessor)))
         except DataError as error:
             refused.append(str(error))
-    refused += _contradictions(found)
+    refused += _contradictions(sheets)
     if not keep_good_rows:
-        bad = [f"{file}, {problem}" for file, _, returned in found for problem in returned.problems]
+        bad = [f"{file}, {problem}" for file, _, returned in sheets for problem in returned.problems]
         hint = "nothing was imported; mend these rows, or import the others with --keep-good-rows"
         refused += [*bad, hint] if bad and not refused else bad
     if refused:
         raise DataError("\n".join(refused))
-    return [_record(desk, file, person, returned) for file, person, returned in found]
+    return [_record(review, file, person, returned) for file, person, returned in sheets]
 
 
-def _returned(desk: Desk, file: Path, assessor: str | None) -> tuple[str, Returned]:
-    form = desk.sample.form
+def _returned(review: Desk, file: Path, assessor: str | None) -> tuple[str, Returned]:
+    form = review.sample.form
     try:
         content = file.read_bytes()
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror}), expected a sheet; check the path") from error
     sheet = read(content, str(file), form)
-    person = assessor or signed_by(sheet, (*desk.assessors, ADJUDICATED))
+    person = assessor or signed_by(sheet, (*review.assessors, ADJUDICATED))
     if person is None:
         raise DataError(
             f"{file}: found no name of an assessor, expected one in the column {form.headers['assessor']!r}; "
-            f"name who filled it in with --assessor ({suggestion(file.stem, desk.assessors)})"
+            f"name who filled it in with --assessor ({suggestion(file.stem, review.assessors)})"
         )
-    rows: Mapping[str, tuple[str, ...]] = {row.row_id: row.texts for row in desk.rows(person)}
-    others = desk.sample.rows.keys() - rows.keys()
+    rows: Mapping[str, tuple[str, ...]] = {row.row_id: row.texts for row in review.rows(person)}
+    others = review.sample.rows.keys() - rows.keys()
     return person, check(sheet, form, rows, person, others)
 
 
-def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
-    """Yield one line per row of which one person says something else in another file."""
-    said: dict[tuple[str, str], tuple[Path, SheetEntry]] = {}
-    for file, person, returned in found:
+def _contradictions(sheets: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
+    """Yield one line per row that one person answers differently in two files."""
+    first_entries: dict[tuple[str, str], tuple[Path, SheetEntry]] = {}
+    for file, person, returned in sheets:
         for entry in returned.answers:
-            other, before = said.setdefault((person, entry.row_id), (file, entry))
-            if entry.answer != before.answer:
+            first_file, first_entry = first_entries.setdefault((person, entry.row_id), (file, entry))
+            if entry.answer != first_entry.answer:
                 yield (
                     f"{file}, row {entry.row} ({entry.row_id}): found {entry.answer or 'no answer'}, expected "
-                    f"{before.answer or 'no answer'} as in {other}, row {before.row}; take the files back "
-                    "one by one, the one that counts last"
+                    f"{first_entry.answer or 'no answer'} as in {first_file}, row {first_entry.row}; take the files "
+                    "back one by one, the one that counts last"
                 )
 
 
-def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResult:
-    """Record what a file says that it did not say before: taken back again it changes no newer answer."""
-    said = desk.said(person)
-    past = answers.history(desk.sample.folder, person)
+def _record(review: Desk, file: Path, person: str, returned: Returned) -> FileResult:
+    """Record the entries of a file that are new since its last import, so that no newer answer is overwritten."""
+    current = review.said(person)
+    past = answers.history(review.sample.folder, person)
     earlier = {answer.row_id: answer for answer in past if answer.source == file.name}
-    given = []
+    changes = []
     for entry in returned.answers:
-        before = said.get(entry.row_id, Answer(entry.row_id, None))
-        taken = earlier.get(entry.row_id)
-        if not taken or entry.answer not in (None, taken.answer) or entry.note not in ("", taken.note):
-            word, note = entry.answer or before.answer, entry.note or before.note  # an empty cell takes nothing back
-            given.append(Answer(entry.row_id, word, note, source=file.name))
-    return FileResult(file, person, len(returned.answers), desk.record(person, given), returned.problems)
+        current_answer = current.get(entry.row_id, Answer(entry.row_id, None))
+        imported = earlier.get(entry.row_id)
+        if not imported or entry.answer not in (None, imported.answer) or entry.note not in ("", imported.note):
+            word, note = (
+                entry.answer or current_answer.answer,
+                entry.note or current_answer.note,
+            )  # an empty cell does not withdraw an answer
+            changes.append(Answer(entry.row_id, word, note, source=file.name))
+    return FileResult(file, person, len(returned.answers), review.record(person, changes), returned.problems)

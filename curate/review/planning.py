@@ -1,4 +1,4 @@
-"""What a sample is drawn for: the figures that it is to prove, and how narrow their intervals are to be."""
+"""Plan of a sample: the figures to estimate, the half widths of their intervals, and the allocation to strata."""
 
 import math
 from collections import Counter
@@ -17,9 +17,9 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "recall": ("recall",),
     "agreement": ("agreement",),
 }
-"""What a sample can be drawn for, by the name of `--target` -> its figures."""
+"""Name of `--target` -> figures that the sample is drawn for."""
 ACCEPT = "accept"
-"""The `--target` of a sample by which a threshold on the sum of grades is proved; it has a design of its own."""
+"""The `--target` of a sample that proves a threshold on the sum of grades; it has its own design."""
 FIGURES = {
     "precision": "precision of the positives",
     "recall": "recall of relevant pairs in the pool",
@@ -27,7 +27,7 @@ FIGURES = {
 }
 
 SCORES = {"level": "precision at 10 of a model", "difference": "difference of two models in it"}
-"""What a margin of a sample for models' scores can be of -> its name in a plan."""
+"""Figure of a margin for models' scores -> its name in a plan."""
 
 
 def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
@@ -39,61 +39,61 @@ def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None
         raise ConfigError(f"--target: found {target!r}; {suggestion(target, [*TARGETS, ACCEPT])}")
     if not margins:
         return dict.fromkeys(TARGETS[target or "both"])
-    found: dict[str, float | None] = {}
+    margin_of: dict[str, float | None] = {}
     for text in margins:
         name, equals, number = text.rpartition("=")
         for figure in [name.strip()] if equals else TARGETS[target or "agreement"]:
-            if figure not in FIGURES or figure in found:
-                what = "a second margin of" if figure in found else "a margin of"
+            if figure not in FIGURES or figure in margin_of:
+                what = "a second margin of" if figure in margin_of else "a margin of"
                 raise ConfigError(f"--margin: found {what} {figure!r}; {suggestion(figure, FIGURES)}, each once")
-            found[figure] = _margin(text, number)
-    if target is not None and set(found) != set(TARGETS[target]):
+            margin_of[figure] = _margin(text, number)
+    if target is not None and set(margin_of) != set(TARGETS[target]):
         raise ConfigError(
-            f"--target {target}: found margins of {', '.join(found)}, expected those of {', '.join(TARGETS[target])}; "
-            "leave out --target, for margins name their figures"
+            f"--target {target}: found margins of {', '.join(margin_of)}, expected those of "
+            f"{', '.join(TARGETS[target])}; leave out --target, for margins name their figures"
         )
-    return found
+    return margin_of
 
 
 def of_scores(margins: Sequence[str]) -> dict[str, float]:
     """Return figure of `SCORES` -> half width of `--margin 0.1` (of a level), `level=0.1` and `difference=0.1`."""
-    found: dict[str, float] = {}
+    margin_of: dict[str, float] = {}
     for text in margins:
         name, equals, number = text.rpartition("=")
         figure = name.strip() if equals else "level"
-        if figure not in SCORES or figure in found:
+        if figure not in SCORES or figure in margin_of:
             raise ConfigError(
                 f"--margin: found {text!r} with --for-scores, expected a half width of {' or '.join(SCORES)}, each "
                 "once; give 0.1, or difference=0.1"
             )
-        found[figure] = _margin(text, number)
-    return found
+        margin_of[figure] = _margin(text, number)
+    return margin_of
 
 
 def _margin(text: str, number: str) -> float:
     try:
-        value = float(number)
+        margin = float(number)
     except ValueError:
-        value = math.nan
-    if not 0 < value < 1:
+        margin = math.nan
+    if not 0 < margin < 1:
         raise ConfigError(
             f"--margin: found {text!r}, expected a half width between 0 and 1; give 0.01, or precision=0.02"
         )
-    return value
+    return margin
 
 
 def purpose(aims: Mapping[str, float | None]) -> str:
     """Return what a sample is drawn for in words, with the margins that were asked for."""
-    asked = (f"{FIGURES[name]}{f' (half width {margin} at most)' if margin else ''}" for name, margin in aims.items())
-    return "; ".join(asked)
+    phrases = (f"{FIGURES[name]}{f' (half width {margin} at most)' if margin else ''}" for name, margin in aims.items())
+    return "; ".join(phrases)
 
 
 # Plan a sample for the figures that it is to prove: how it goes over the strata, how large it must be, what it gives.
 
 _ROUNDS = 20
-"""Times that the weights of several figures are set anew; more make the widest interval no narrower by a thousandth."""
+"""Number of reweighting rounds for several figures; more narrow the widest interval by less than a thousandth."""
 _SPARE = 1e-24
-"""What the variance of any total counts, so that rows which no figure needs go where they tell most of all pairs."""
+"""Small weight of the variance of a total over all pairs; it allocates the rows that no figure needs."""
 
 
 @dataclass(frozen=True)
@@ -104,43 +104,43 @@ class Planned:
     size: int
     drawn: int
     probability: float | None
-    """Chance of a pair to be drawn, drawn / size; None for a stratum without pairs."""
+    """Inclusion probability of a pair, drawn / size; None for an empty stratum."""
     guess: float
-    """Anticipated share of disagreement; of relevant pairs, where the panel did not decide."""
+    """Anticipated share of disagreement, or of relevant pairs if the panel did not decide."""
     answers: int = 0
-    """Answers of earlier samples of the run that the guess rests on, beside survey.yaml."""
+    """Number of answers of earlier samples that the guess uses, besides survey.yaml."""
 
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """A design and the half widths of the intervals that it will give if the guesses are right."""
+    """A design with the half widths of the intervals to expect if the guesses are right."""
 
     strata: tuple[Planned, ...]
     level: float
     aims: Mapping[str, float | None]
-    """Figure that the sample is drawn for -> margin that was asked for; None with a size."""
+    """Figure that the sample is drawn for -> requested margin; None if a size was given."""
     figures: Mapping[str, float | None]
-    """Half width of every one of `FIGURES`; None where there is nothing to measure."""
+    """One of `FIGURES` -> half width; None if there is nothing to measure."""
     verdicts: Mapping[str, float | None]
-    """Half width for the other verdicts: of the confirmed share, or of the relevant one where nothing was decided."""
+    """Other verdict -> half width of the confirmed share, or of the relevant share of undecided pairs."""
     notes: Sequence[str] = ()
-    """What more a user should know of the design."""
+    """Further notes on the design."""
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row per stratum for people: stratum, size, drawn, probability, guess, answers."""
-        return [asdict(each) for each in self.strata]
+        """Return one table row per stratum: stratum, size, drawn, probability, guess, answers."""
+        return [asdict(entry) for entry in self.strata]
 
     def widths(self) -> list[dict[str, object]]:
-        """Return the anticipated half widths for people, first those that the sample is drawn for."""
+        """Return table rows of the anticipated half widths, first those of the aims."""
         order = [*self.aims, *(name for name in self.figures if name not in self.aims)]
-        shown = {**{FIGURES[name]: self.figures[name] for name in order}, **self.verdicts}
-        return [{"share of": name, "half width": width} for name, width in shown.items()]
+        width_of = {**{FIGURES[name]: self.figures[name] for name in order}, **self.verdicts}
+        return [{"share of": name, "half width": width} for name, width in width_of.items()]
 
 
 def guesses(sizes: Iterable[str], desks: Sequence[Desk]) -> dict[str, tuple[float, int]]:
-    """Return the guess of every stratum and how many answers it rests on: survey.yaml, learned from earlier samples."""
+    """Return stratum -> (guess, answers used): the guess of survey.yaml, updated by earlier samples."""
     answered, disagreeing = Counter[str](), Counter[str]()
-    for row in (row for desk in desks for row in checked(desk) if row.settled):
+    for row in (row for review in desks for row in checked(review) if row.settled):
         answered[row.stratum] += 1
         disagreeing[row.stratum] += row.relevant != (row.verdict == "relevant")
     first = sampling_design.guesses(sizes)
@@ -164,8 +164,8 @@ def half_width(
     positive = _positive(sizes)
     if figure == "recall":
         missed = [name for name in sizes if name not in positive]
-        found = [_part(name, sizes, drawn, 1 - guesses[name]) for name in positive]
-        return _half(recall(found, [_part(name, sizes, drawn, guesses[name]) for name in missed], level))
+        counts = [_part(name, sizes, drawn, 1 - guesses[name]) for name in positive]
+        return _half(recall(counts, [_part(name, sizes, drawn, guesses[name]) for name in missed], level))
     names = positive if figure == "precision" else sampling_design.decided(sizes)
     return _half(share([_part(name, sizes, drawn, guesses[name]) for name in names], level))
 
@@ -178,10 +178,10 @@ def allocate(
     level: float = LEVEL,
     least: int = sampling_design.LEAST,
 ) -> dict[str, int]:
-    """Return how many pairs to draw from every stratum: the largest half width, each over its margin, is smallest.
+    """Allocate a sample to strata so that the largest ratio of half width to margin is smallest.
 
-    Without margins all half widths count alike. At least `least` pairs per stratum, and no verdict under its floor
-    (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn whole.
+    Without margins all half widths count equally. Every stratum gets at least `least` pairs, and every verdict its
+    floor (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn completely.
     """
     floors = sampling_design.floors(sizes, size, least)
     terms = {figure: _terms(figure, sizes, guesses, margin or 1.0) for figure, margin in aims.items()}
@@ -189,8 +189,8 @@ def allocate(
     force = dict.fromkeys(aims, 1.0)
     best, lowest = dict[str, int](), math.inf
     for _ in range(_ROUNDS if len(aims) > 1 else 1):
-        pull = {name: spare[name] + sum(force[each] * term[name] for each, term in terms.items()) for name in sizes}
-        shares = {name: math.sqrt(each) for name, each in pull.items()}
+        pull = {name: spare[name] + sum(force[figure] * term[name] for figure, term in terms.items()) for name in sizes}
+        shares = {name: math.sqrt(weight) for name, weight in pull.items()}
         drawn = sampling_design.apportion(sizes, shares, size, least, floors)
         over = {aim: (half_width(aim, sizes, guesses, drawn, level) or 0.0) / (aims[aim] or 1.0) for aim in aims}
         widest = max(over.values())
@@ -211,8 +211,8 @@ def needed(
 ) -> int:
     """Return the smallest sample that, allocated, gives every figure its margin at most if the guesses are right.
 
-    Found by bisection, from the least sample that `allocate` accepts to the whole pool, where every width is 0.
-    ConfigError if there is no pair to measure a figure with.
+    Found by bisection between the smallest sample that `allocate` accepts and the complete pool, where every width is
+    0. ConfigError if no pair counts for a figure.
     """
     for figure in margins:
         about = sampling_design.decided(sizes) if figure == "agreement" else _positive(sizes)
@@ -225,8 +225,8 @@ def needed(
         middle = (low + high) // 2
         drawn = allocate(sizes, guesses, middle, margins, level, least)
         widths = {figure: half_width(figure, sizes, guesses, drawn, level) for figure in margins}
-        kept = all(width is not None and width <= margins[figure] for figure, width in widths.items())
-        low, high = (low, middle) if kept else (middle + 1, high)
+        fits = all(width is not None and width <= margins[figure] for figure, width in widths.items())
+        low, high = (low, middle) if fits else (middle + 1, high)
     return low
 
 
@@ -237,14 +237,14 @@ def anticipated(
     aims: Mapping[str, float | None],
     level: float = LEVEL,
 ) -> SamplePlan:
-    """Return what a design will show if the guesses are right."""
+    """Return the plan of an allocation, with the half widths to expect if the guesses are right."""
     shares = {name: guess for name, (guess, _) in guesses.items()}
     planned = (
         Planned(name, size, drawn[name], drawn[name] / size if size else None, *guesses[name])
         for name, size in sorted(sizes.items())
     )
     others = sorted({sampling_design.verdict_of(name) for name in sizes} - {"relevant"})
-    own = {verdict: [name for name in sizes if sampling_design.verdict_of(name) == verdict] for verdict in others}
+    strata_of = {verdict: [name for name in sizes if sampling_design.verdict_of(name) == verdict] for verdict in others}
     return SamplePlan(
         strata=tuple(planned),
         level=level,
@@ -252,7 +252,7 @@ def anticipated(
         figures={figure: half_width(figure, sizes, shares, drawn, level) for figure in FIGURES},
         verdicts={
             verdict: _half(share([_part(name, sizes, drawn, shares[name]) for name in names], level))
-            for verdict, names in own.items()
+            for verdict, names in strata_of.items()
         },
     )
 
@@ -270,13 +270,13 @@ def _half(figure: Estimate | None) -> float | None:
 
 
 def _terms(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float], margin: float) -> dict[str, float]:
-    """Return what a stratum adds to the variance of a figure with one row, over the square of its margin."""
+    """Return stratum -> variance of a figure contributed by one drawn row, divided by the squared margin."""
     slopes = _slopes(figure, sizes, guesses)
     return {name: (sizes[name] * sampling_design.spread(name, guesses) * slopes[name] / margin) ** 2 for name in sizes}
 
 
 def _slopes(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float]) -> dict[str, float]:
-    """Return by how much a figure changes with one relevant (or confirmed) pair more in a stratum, without its sign."""
+    """Return stratum -> absolute change of a figure per additional relevant (or confirmed) pair."""
     positive = _positive(sizes)
     if figure != "recall":
         about = positive if figure == "precision" else sampling_design.decided(sizes)
@@ -284,5 +284,5 @@ def _slopes(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float])
         return {name: 1 / pairs if name in about and pairs else 0.0 for name in sizes}
     relevant = {name: size * (1 - guesses[name] if name in positive else guesses[name]) for name, size in sizes.items()}
     total = sum(relevant.values()) or 1.0
-    value = sum(relevant[name] for name in positive) / total
-    return {name: (1 - value if name in positive else value) / total for name in sizes}
+    recall_value = sum(relevant[name] for name in positive) / total
+    return {name: (1 - recall_value if name in positive else recall_value) / total for name in sizes}

@@ -1,4 +1,4 @@
-"""A sample that people check: drawn once, frozen with the texts and verdicts that it saw."""
+"""A sample for review by people, drawn once and frozen with its texts and verdicts."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,18 @@ from curate.system.files import read_json, read_table, write_json, write_table
 
 VERSION = 1
 ITEM_FORMS = ("item", "item-pair")
-"""Forms of samples of items of a kind of benchmark, by one text or two; what is said there grades no document."""
+"""Forms of samples of a kind's items, with one or two texts; their answers are not grades of documents."""
 OF_SOME = ("accept", "contested", "scores")
-"""What samples are `of` that are not drawn of all judged pairs, each by a design of its own."""
+"""Values of `of` of samples not drawn from all judged pairs; each has its own design."""
 PILOT = "pilot"
-"""What a pilot is a sample of: pairs that are graded before a panel is chosen, and are no review of its labels."""
+"""Value of `of` of a pilot: pairs graded before a panel is chosen, not a review of its labels."""
 _LETTERS = "abcdfghjkmnpqrstvwxyz"
-"""No e, so that no program takes a row's name for a number such as 1E5; no i, l, o or u, which are misread."""
+"""Without e, so that no row's name is read as a number such as 1E5; without i, l, o and u, which are misread."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """What a person reads: the texts of one row, in the order of the form."""
+    """Texts of one row, in the order of the form."""
 
     row_id: str
     texts: tuple[str, ...]
@@ -39,7 +39,7 @@ class SampleRow:
 
 @dataclass(frozen=True)
 class Stratum:
-    """A part of the pool that was drawn from at one rate."""
+    """A part of the pool with one sampling rate."""
 
     name: str
     size: int
@@ -48,7 +48,7 @@ class Stratum:
 
 @dataclass(frozen=True)
 class Design:
-    """How a sample was drawn."""
+    """Design of a sample."""
 
     name: str
     form: str
@@ -57,12 +57,12 @@ class Design:
     assessors: Sequence[str]
     strata: Sequence[Stratum]
     overlap: float = 0.0
-    """Share of the rows that a second person reads too."""
+    """Share of the rows that a second person also reads."""
     facts: Mapping[str, Json] = field(default_factory=dict)
     scale: Mapping[str, Json] | None = None
-    """The scale that the judges graded on, as `Scale.to_json` has it; None for the five grades."""
+    """Scale of the judges, as in `Scale.to_json`; None for the five grades."""
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> grade -> what it means, by the judges' rubric; empty for the five grades: the guide explains them."""
+    """Language -> grade -> meaning, from the judges' rubric; empty for the five grades, which the guide explains."""
     version: int = VERSION
 
 
@@ -73,38 +73,38 @@ class Sample:
     folder: Path
     design: Design
     survey: pl.DataFrame
-    """The `survey` table; `assessors` names first who counts, then who reads it besides; `expected` is an answer in
-    planted controls, None in drawn rows."""
+    """The `survey` table; `assessors` lists first the one whose answer counts; `expected` is the answer of planted
+    controls, None in drawn rows."""
 
     @classmethod
     def load(cls, folder: Path) -> "Sample":
         """Return the sample in a folder; DataError if it is damaged or of another version."""
         if not (folder / "design.json").is_file():
-            known = [path.parent.name for path in folder.parent.glob("*/design.json")]
+            names = [path.parent.name for path in folder.parent.glob("*/design.json")]
             raise NotFound(
-                f"{folder}: no such sample; {suggestion(folder.name, known)}; `curate review export` draws one"
+                f"{folder}: no such sample; {suggestion(folder.name, names)}; `curate review export` draws one"
             )
         try:
-            data = read_json(folder / "design.json")
-            if data["version"] == VERSION:
-                strata = [Stratum(**each) for each in data["strata"]]
-                return cls(folder, Design(**{**data, "strata": strata}), read_table(folder, "survey"))
+            design = read_json(folder / "design.json")
+            if design["version"] == VERSION:
+                strata = [Stratum(**stratum) for stratum in design["strata"]]
+                return cls(folder, Design(**{**design, "strata": strata}), read_table(folder, "survey"))
         except (DataError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
             raise DataError(
                 f"{folder}: design.json or survey.parquet is damaged or missing, expected a sample as `curate review "
                 "export` froze it; put copies of both back"
             ) from error
-        raise DataError(f"{folder}: a sample of version {data['version']}, expected {VERSION}; draw a new one")
+        raise DataError(f"{folder}: a sample of version {design['version']}, expected {VERSION}; draw a new one")
 
     @classmethod
     def find(cls, run: Path, name: str | None = None) -> "Sample":
         """Return a sample of a run by its name, the newest one without; UserError if there is none."""
         if name is not None:
             return cls.load(run / "reviews" / name)
-        found = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime)
-        if not found:
+        paths = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime)
+        if not paths:
             raise NotFound(f"{run}: no sample was drawn yet; `curate review export --size N` draws one")
-        return cls.load(found[-1].parent)
+        return cls.load(paths[-1].parent)
 
     @staticmethod
     def refuse(folder: Path) -> None:
@@ -123,30 +123,30 @@ class Sample:
 
     @cached_property
     def form(self) -> Form:
-        """Return what is asked, in the sample's language."""
-        asked = form(self.design.form, self.design.language, self.scale)
+        """Return the form of the questions, in the sample's language."""
+        base = form(self.design.form, self.design.language, self.scale)
         if self.of_items:
-            meanings = {answer: self.meanings.get(answer, "") for answer in asked.answers}
-            return explained(replace(asked, question=self.question(asked.language)), meanings)
-        return explained(asked, self.meanings) if self.design.meanings else asked
+            meanings = {answer: self.meanings.get(answer, "") for answer in base.answers}
+            return explained(replace(base, question=self.question(base.language)), meanings)
+        return explained(base, self.meanings) if self.design.meanings else base
 
     @property
     def of_items(self) -> bool:
-        """Say whether its rows are items of a kind of benchmark."""
+        """Return whether its rows are items of a kind of benchmark."""
         return self.design.form in ITEM_FORMS
 
     @property
     def of_some(self) -> bool:
-        """Say whether only some of the judged pairs could be drawn: its strata tell nothing of the others."""
+        """Return whether only some judged pairs could be drawn, so that its strata do not represent the others."""
         return self.design.facts.get("of") in OF_SOME
 
     @property
     def of_pilot(self) -> bool:
-        """Say whether people grade it so that a panel can be chosen; it is no review of labels."""
+        """Return whether it is a pilot for choosing a panel, and not a review of labels."""
         return self.design.facts.get("of") == PILOT
 
     def question(self, language: str) -> str:
-        """Return what is asked of an item, in a language, English, or the first that there is."""
+        """Return the question about an item: in the language, else in English, else in any language."""
         return in_language(cast("Mapping[str, str]", self.design.facts["question"]), language)
 
     @cached_property
@@ -156,20 +156,20 @@ class Sample:
 
     @cached_property
     def meanings(self) -> dict[str, str]:
-        """Return answer -> what it means, best first: in the sample's language if the rubric or the guide has it."""
-        asked = form(self.design.form, self.design.language, self.scale)
-        if not (known := self.design.meanings):
-            return dict(guide.meanings(self.guide, asked.language))
-        languages = (self.design.language, self.design.language.partition("-")[0], asked.language, *sorted(known))
-        said = next(known[language] for language in languages if language in known)
-        return {label: said[label] for label in self.scale.labels if label in said}
+        """Return answer -> meaning, best first, in the sample's language if the rubric or the guide has it."""
+        base = form(self.design.form, self.design.language, self.scale)
+        if not (by_language := self.design.meanings):
+            return dict(guide.meanings(self.guide, base.language))
+        languages = (self.design.language, self.design.language.partition("-")[0], base.language, *sorted(by_language))
+        meanings = next(by_language[language] for language in languages if language in by_language)
+        return {label: meanings[label] for label in self.scale.labels if label in meanings}
 
     @cached_property
     def guide(self) -> str:
         """Return the guide for those who answer, in Markdown."""
         if self.of_items:
-            known = cast("Mapping[str, str]", self.design.facts["question"])
-            return guide.of_items(resources.guide("ITEMS.md"), known, self.scale, self.design.meanings)
+            question = cast("Mapping[str, str]", self.design.facts["question"])
+            return guide.of_items(resources.guide("ITEMS.md"), question, self.scale, self.design.meanings)
         if not self.design.meanings:
             return resources.guide(self.form.guide)
         return guide.of_scale(resources.guide("GUIDE-SCALE.md"), self.scale, self.design.meanings)
@@ -181,20 +181,20 @@ class Sample:
         return {row_id: SampleRow(row_id, tuple(texts)) for row_id, texts in columns}
 
     def of(self, person: str) -> list[SampleRow]:
-        """Return the rows that a person is to read, in reading order."""
-        mine = self.survey.filter(pl.col("assessors").list.contains(person))["row_id"]
-        return [self.rows[row_id] for row_id in mine]
+        """Return a person's rows in reading order."""
+        row_ids = self.survey.filter(pl.col("assessors").list.contains(person))["row_id"]
+        return [self.rows[row_id] for row_id in row_ids]
 
 
 def name_row(sample: str, number: int, ids: Sequence[str], texts: Sequence[str]) -> str:
     """Return the name of a row: its number and a checksum over the sample, the ids and the texts.
 
-    It has letters at both ends, so that no spreadsheet takes it for a number or a date, and a name that was changed, or
-    that a spreadsheet counted up, is not that of another row.
+    It has letters at both ends, so that no spreadsheet converts it to a number or a date; because of the checksum, a
+    changed name, or one that a spreadsheet incremented, is never the name of another row.
     """
-    value = int.from_bytes(hashlib.sha256(canonical([sample, number, list(ids), list(texts)]).encode()).digest()[:8])
+    checksum = int.from_bytes(hashlib.sha256(canonical([sample, number, list(ids), list(texts)]).encode()).digest()[:8])
     letters = []
     for _ in range(6):
-        value, place = divmod(value, len(_LETTERS))
-        letters.append(_LETTERS[place])
+        checksum, digit = divmod(checksum, len(_LETTERS))
+        letters.append(_LETTERS[digit])
     return f"r{number:05}-{''.join(letters)}"

@@ -1,4 +1,4 @@
-"""What samples prove, for people to read: the panel's figures, and those of the published labels beside them."""
+"""Figures of samples as tables: the panel's, and those of the published labels next to them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,38 +17,40 @@ _SAID = {"confirmed": _CONFIRMED, "relevant": _RELEVANT}
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of one set of labels: the panel's by one sample, or those that are published."""
+    """Figures of one set of labels: the panel's by one sample, or the published ones."""
 
     labels: str
-    """panel or published."""
+    """`panel` or `published`."""
     samples: tuple[str, ...]
     read: int
     outdated: bool
     shares: Mapping[str, Json]
-    """As `shares` has them."""
+    """Figures as returned by `shares`."""
     people: Mapping[str, Json]
-    """Of a sample how far people agree with each other, as `people` has it."""
+    """Agreement between people in a sample, as returned by `people`."""
 
 
 def columns(run: Path, resolved: Path | None = None) -> list[Column]:
-    """Return the panel's figures by every sample that was read, and at last those of the published labels.
+    """Return the panel's figures by every sample with answers, and last those of the published labels.
 
     `resolved` is the folder of the stage `resolve`, if it is not in its place yet.
     """
-    proofs: list[Proof] = [proof for desk in relevance_desks(run) if (proof := prove(desk))["read"]]
-    found = [
+    proofs: list[Proof] = [proof for review in relevance_desks(run) if (proof := prove(review))["read"]]
+    listed = [
         Column("panel", (proof["sample"],), proof["read"], False, shares(proof, proof["kappa"]["panel"]), people(proof))
         for proof in proofs
     ]
     final: Proof | None = published.prove(run, resolved)
     if final:
-        about = shares(final, final["kappa"])
-        found.append(Column("published", tuple(final["samples"]), final["read"], final["outdated"], about, {}))
-    return found
+        published_shares = shares(final, final["kappa"])
+        listed.append(
+            Column("published", tuple(final["samples"]), final["read"], final["outdated"], published_shares, {})
+        )
+    return listed
 
 
 def shares(proof: Proof, kappa: Json) -> dict[str, Json]:
-    """Return what is said of the panel's labels and of published ones alike, by name."""
+    """Return name -> figure, for those of the panel's labels and of published ones."""
     return {
         "agreement": proof["agreement"],
         **{f"{name}{_CONFIRMED}": figure for name, figure in proof["confirmed"].items()},
@@ -59,12 +61,12 @@ def shares(proof: Proof, kappa: Json) -> dict[str, Json]:
 
 
 def people(proof: Proof) -> dict[str, Json]:
-    """Return how far people agree with each other: `pairs`, two names -> Cohen's kappas, and `alpha` of all of them."""
+    """Return the agreement between people: `pairs`, two names -> Cohen's kappas, and `alpha` of all."""
     return {"pairs": proof["kappa"]["people"], "alpha": proof["alpha"]}
 
 
 def note(final: Proof) -> str:
-    """Return what a reader must know of the figures of published labels."""
+    """Return a note on the figures of published labels."""
     if final["beyond"]:
         return (
             f"nothing is said of the published labels, for {', and '.join(final['beyond'])}; draw a sample of its own "
@@ -82,9 +84,9 @@ def note(final: Proof) -> str:
 
 
 def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]:
-    """Yield the figures that people look at first as rows: what, value, low, high, answers.
+    """Yield the main figures as table rows: what, value, low, high, answers.
 
-    With those of published labels the value is called that of the `panel`, and theirs stand beside it.
+    With published labels the value column is named `panel`, and theirs are added.
     """
     labels = "labels" if final else "panel"
     words = {
@@ -94,27 +96,29 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
     }
     first = shares(proof, proof["kappa"]["panel"])
     second = shares(final, final["kappa"]) if final else {}
-    named: list[tuple[str, Json, Json]] = [
-        (words.get(name, name), each, second.get(name)) for name, each in first.items()
+    rows: list[tuple[str, Json, Json]] = [
+        (words.get(name, name), share, second.get(name)) for name, share in first.items()
     ]
-    strata = [(f"  {each['stratum']}{_SAID[each['measure']]}", each["share"], None) for each in proof["strata"]]
+    strata = [
+        (f"  {stratum['stratum']}{_SAID[stratum['measure']]}", stratum["share"], None) for stratum in proof["strata"]
+    ]
     plain = ("plain agreement of the rows read, not weighted", proof["plain"], None)
-    named = [*named[:-2], *strata, named[-2], plain, named[-1]]
+    rows = [*rows[:-2], *strata, rows[-2], plain, rows[-1]]
     order = proof["scale"]["order"]
     sides = (("cut", "cut"), ("grades, quadratic" if order == "ordinal" else "grades", "grades"))
-    judges = {f"{judge} and people": each for judge, each in proof["kappa"]["judges"].items()}
-    for who, found in (*judges.items(), *proof["kappa"]["people"].items()):
-        named += [(f"kappa of {who}, {side}", found[key], None) for side, key in sides]
+    judges = {f"{judge} and people": kappas for judge, kappas in proof["kappa"]["judges"].items()}
+    for who, kappas in (*judges.items(), *proof["kappa"]["people"].items()):
+        rows += [(f"kappa of {who}, {side}", kappas[key], None) for side, key in sides]
     if proof["kappa"]["people"]:
-        named.append((f"alpha of all people, grades, {order}", proof["alpha"], None))
-    named += [(f"controls right: {person}", done["controls"], None) for person, done in proof["people"].items()]
-    for what, one, other in named:
-        yield row(what, one, other, beside=final is not None)
+        rows.append((f"alpha of all people, grades, {order}", proof["alpha"], None))
+    rows += [(f"controls right: {person}", figures["controls"], None) for person, figures in proof["people"].items()]
+    for what, panel_figure, final_figure in rows:
+        yield row(what, panel_figure, final_figure, beside=final is not None)
 
 
 def row(what: str, one: Json, other: Json = None, *, beside: bool = False) -> dict[str, Json]:
-    """Return a figure with its bounds as a row; `beside` it that of the published labels."""
-    shown, also = (cast("Mapping[str, Json]", each or {}) for each in (one, other))
-    cells = {"figure": what, "panel" if beside else "value": shown.get("value")}
-    cells |= {"low": shown.get("low"), "high": shown.get("high"), "answered": shown.get("answered")}
+    """Return a figure with its bounds as a table row; `beside` adds that of the published labels."""
+    figure, also = (cast("Mapping[str, Json]", estimate or {}) for estimate in (one, other))
+    cells = {"figure": what, "panel" if beside else "value": figure.get("value")}
+    cells |= {"low": figure.get("low"), "high": figure.get("high"), "answered": figure.get("answered")}
     return cells | ({"published": also.get("value"), "from": also.get("low"), "to": also.get("high")} if beside else {})

@@ -1,8 +1,8 @@
-"""The pairs in the top tens of evaluated models, of which a sample is drawn that corrects their scores.
+"""Pairs in the top tens of evaluated models, the frame of samples that correct their scores.
 
-The frame is the union of the models' first ten documents per query, in strata by the share of the judges that call a
-pair relevant. A model that is evaluated later has no corrected score if one of its first ten is not in the frame, so
-the frame is kept beside the sample.
+The frame is the union of the models' first ten documents per query, stratified by the share of judges that call a pair
+relevant. A model that is evaluated later has no corrected score if any of its first ten is outside the frame, so the
+frame is stored with the sample.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ from curate.stats.corrected_scores import AnticipatedScore, Frame, weights
 from curate.stats.tally import Floats
 
 NONE, SOME, ALL = 0.3, 0.5, 0.45
-"""Anticipated standard deviation of people's answers where no, some, or all judges call a pair relevant."""
+"""Anticipated standard deviation of people's answers if no, some or all judges call a pair relevant."""
 GUESSES = {NONE: 0.1, SOME: 0.5, ALL: 0.72}
-"""Standard deviation -> the share of relevant pairs that has it."""
+"""Standard deviation -> share of relevant pairs with that deviation."""
 UNJUDGED, INCOMPLETE = "not judged", "votes missing"
 ENOUGH = 1.05
-"""Half width for new queries over its limit from which more answers are said to be of no use."""
+"""Ratio of the half width for new queries to its limit below which more answers do not help."""
 
 
 @dataclass(frozen=True)
@@ -58,34 +58,36 @@ class TopPairs:
 
     @cached_property
     def anticipated(self) -> dict[str, list[AnticipatedScore]]:
-        """Return what can be expected of every model's precision at 10, and of all differences within a task."""
-        found: dict[str, list[AnticipatedScore]] = {name: [] for name in SCORES}
+        """Return the anticipated scores: every model's precision at 10, and all differences within a task."""
+        scores: dict[str, list[AnticipatedScore]] = {name: [] for name in SCORES}
         names = list(self.sizes)
-        strata = self.pairs["stratum"].replace_strict({name: at for at, name in enumerate(names)}).to_numpy()
+        strata = self.pairs["stratum"].replace_strict({name: index for index, name in enumerate(names)}).to_numpy()
         queries = self.pairs["query_id"].rank("dense").to_numpy().astype(np.int64) - 1
         guess = np.array([GUESSES[self.spreads[name]] for name in names])
         for task in sorted(self.tops["task"].unique()):
             ranked = self.tops.filter(task=task)
             frame = Frame(queries, strata, np.zeros(len(strata), np.int64), int(queries.max()) + 1)
-            given = {model: self._weights(rows) for (model,), rows in ranked.group_by("model", maintain_order=True)}
-            found["level"] += [AnticipatedScore(frame, each, guess) for each in given.values()]
-            apart = (one - other for one, other in combinations(given.values(), 2))
-            found["difference"] += [AnticipatedScore(frame, each, guess) for each in apart]
-        return found
+            weights_of = {
+                model: self._weights(rows) for (model,), rows in ranked.group_by("model", maintain_order=True)
+            }
+            scores["level"] += [AnticipatedScore(frame, weights, guess) for weights in weights_of.values()]
+            apart = (first - second for first, second in combinations(weights_of.values(), 2))
+            scores["difference"] += [AnticipatedScore(frame, difference, guess) for difference in apart]
+        return scores
 
     def widest(self, size: int) -> dict[str, tuple[float, float | None] | None]:
         """Return the widest anticipated half width of each of `aims.SCORES`, for these queries and for new ones."""
         drawn = np.array(list(self.allocate(size).values()), dtype=float)
-        return {name: _widest(each, drawn) for name, each in self.anticipated.items()}
+        return {name: _widest(expected, drawn) for name, expected in self.anticipated.items()}
 
     def needed(self, margins: Mapping[str, float]) -> int:
         """Return the smallest sample that gives every margin at most, for these queries, by bisection."""
         low, high = self.least, self.pairs.height
         while low < high:
             middle = (low + high) // 2
-            found = self.widest(middle)
-            kept = all((each := found[name]) is None or each[0] <= margin for name, margin in margins.items())
-            low, high = (low, middle) if kept else (middle + 1, high)
+            widths = self.widest(middle)
+            fits = all((width := widths[name]) is None or width[0] <= margin for name, margin in margins.items())
+            low, high = (low, middle) if fits else (middle + 1, high)
         return low
 
     @property
@@ -95,13 +97,13 @@ class TopPairs:
 
     @cached_property
     def enough(self) -> int:
-        """Return from how many answers on only more queries narrow the intervals for new queries, by bisection."""
-        whole = self.widest(self.pairs.height)
+        """Return the number of answers beyond which only more queries narrow the intervals for new queries."""
+        limits = self.widest(self.pairs.height)
         low, high = self.least, self.pairs.height
         while low < high:
             middle = (low + high) // 2
-            found = self.widest(middle)
-            near = all(_new(found[name]) <= ENOUGH * _new(whole[name]) for name in SCORES)
+            widths = self.widest(middle)
+            near = all(_new_query_width(widths[name]) <= ENOUGH * _new_query_width(limits[name]) for name in SCORES)
             low, high = (low, middle) if near else (middle + 1, high)
         return low
 
@@ -113,8 +115,8 @@ class TopPairs:
 def strata(pairs: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """Return query_id, doc_id and stratum of pairs: how many of the judges call each relevant.
 
-    Pairs that were never judged, and those that lack a vote, are strata of their own. ConfigError where a cascade left
-    votes out by choice: their number would say how early it stopped.
+    Unjudged pairs and pairs that lack a vote are separate strata. ConfigError if a cascade left out votes, since their
+    number would only tell how early it stopped.
     """
     grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
     yes = grades.list.eval(pl.element().is_in(list(scale.relevant))).list.sum()
@@ -135,7 +137,7 @@ def strata(pairs: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> pl.Data
 
 
 def state(pairs: pl.DataFrame) -> str:
-    """Return what changes with the pairs or strata of a frame."""
+    """Return a digest of the pairs and strata of a frame."""
     return digest([list(row) for row in pairs.select(*PAIR, "stratum").sort(PAIR).rows()])
 
 
@@ -150,9 +152,9 @@ def _spread(stratum: str) -> float:
 def _widest(every: Sequence[AnticipatedScore], drawn: Floats) -> tuple[float, float | None] | None:
     if not every:
         return None
-    new = [width for each in every if (width := each.new_queries(drawn)) is not None]
-    return max(each.half(drawn) for each in every), max(new, default=None)
+    new = [width for expected in every if (width := expected.new_queries(drawn)) is not None]
+    return max(expected.half(drawn) for expected in every), max(new, default=None)
 
 
-def _new(found: tuple[float, float | None] | None) -> float:
-    return (found[1] or 0.0) if found else 0.0
+def _new_query_width(widths: tuple[float, float | None] | None) -> float:
+    return (widths[1] or 0.0) if widths else 0.0

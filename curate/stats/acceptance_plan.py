@@ -1,7 +1,7 @@
-"""Plan of an acceptance review: how often it finds a threshold, and how often what it announces does not hold.
+"""Plan of an acceptance review: probabilities that it finds a threshold, and that an announced one does not hold.
 
-Simulated reviews of a pool in which the wrong share of every sum is what was anticipated: a hypergeometric draw per
-stratum, then `acceptance.accept`, for all reviews at once.
+Simulated reviews of a pool with the anticipated wrong share of every sum: a hypergeometric draw per stratum, then
+`acceptance.accept`, vectorised over all reviews.
 """
 
 from collections.abc import Sequence
@@ -15,25 +15,25 @@ from curate.stats.acceptance import least_answers
 from curate.stats.tally import Floats
 
 REVIEWS = 2000
-"""Simulated reviews of a plan: a share of one half is known to 0.02."""
+"""Simulated reviews of a plan: a share of one half has a margin of error of 0.02."""
 FOUND = 0.5
-"""Least share of reviews that find a threshold, for one to be announced: what seldom is found is too often wrong."""
+"""Minimum share of reviews with a threshold to announce one: rare thresholds are too often wrong."""
 
 
 @dataclass(frozen=True)
 class AcceptanceOdds:
-    """What happens in simulated reviews, as shares."""
+    """Outcome probabilities of a review, by simulation."""
 
     found: float
     """Reviews that find a threshold."""
     broken: float
     """Reviews that announce one that does not hold, of all."""
     broken_announced: float | None
-    """The same of those that announce one; None if none does."""
+    """The same as a share of reviews that announce one; None if none does."""
 
     @property
     def enough(self) -> bool:
-        """Say whether a threshold may be announced."""
+        """Return whether a threshold may be announced."""
         return self.found >= FOUND
 
     def to_json(self) -> dict[str, Json]:
@@ -51,19 +51,19 @@ def odds(
     seed: int = 0,
     reviews: int = REVIEWS,
 ) -> AcceptanceOdds:
-    """Return how reviews of a pool end; strata stand strictest first, `rates` are their anticipated wrong shares."""
-    size, drawn = (np.array(each, dtype=np.float64) for each in (sizes, answered))
+    """Return the outcome probabilities; strata are strictest first, `rates` are their anticipated wrong shares."""
+    size, drawn = (np.array(counts, dtype=np.float64) for counts in (sizes, answered))
     bad: Floats = np.rint(size * np.array(rates))
-    good, evil, read = (each.astype(np.int64) for each in (size - bad, bad, drawn))
+    good, evil, read = (counts.astype(np.int64) for counts in (size - bad, bad, drawn))
     hits = np.random.default_rng(seed).hypergeometric(evil, good, read, size=(reviews, len(size))).astype(np.float64)
     bounds = upper_bounds(size, drawn, hits, confidence)
     tested = np.cumsum(drawn) >= least_answers(wrong, confidence)
     passed = np.logical_and.accumulate((bounds <= wrong) | ~tested, axis=1) & tested
-    found = passed.any(axis=1)
+    has_threshold = passed.any(axis=1)
     last = passed.shape[1] - 1 - np.argmax(passed[:, ::-1], axis=1)
     true = np.cumsum(bad) / np.cumsum(size)
-    broken = found & (true[last] > wrong)
-    announced = int(found.sum())
+    broken = has_threshold & (true[last] > wrong)
+    announced = int(has_threshold.sum())
     return AcceptanceOdds(
         round(announced / reviews, 4),
         round(float(broken.mean()), 4),
@@ -74,16 +74,16 @@ def odds(
 def upper_bounds(size: Floats, answered: Floats, hits: Floats, confidence: float) -> Floats:
     """Return the one-sided upper bounds of the wrong share down to every stratum, a row per review.
 
-    The interval is that of `sample_estimates.share`, worked out for all reviews at once: Wilson's with the effective
+    The interval is that of `sample_estimates.share`, vectorised over reviews: Wilson's with the effective
     number of answers of the smoothed strata.
     """
     pairs = np.cumsum(size)
-    value = np.cumsum(size * hits / answered, axis=1) / pairs
+    raw_share = np.cumsum(size * hits / answered, axis=1) / pairs
     smooth = (hits + 0.5) / (answered + 1)
     share = np.cumsum(size * smooth, axis=1) / pairs
-    left = (size - answered) / np.maximum(size - 1, 1)
-    variance = np.cumsum(size**2 * left * smooth * (1 - smooth) / answered, axis=1) / pairs**2
+    correction = (size - answered) / np.maximum(size - 1, 1)
+    variance = np.cumsum(size**2 * correction * smooth * (1 - smooth) / answered, axis=1) / pairs**2
     square = NormalDist().inv_cdf(confidence) ** 2 * variance / (share * (1 - share))
-    half = np.sqrt(square * (value * (1 - value) + square / 4))
-    found: Floats = np.maximum(np.minimum((value + square / 2 + half) / (1 + square), 1.0), value)
-    return found
+    half = np.sqrt(square * (raw_share * (1 - raw_share) + square / 4))
+    bounds: Floats = np.maximum(np.minimum((raw_share + square / 2 + half) / (1 + square), 1.0), raw_share)
+    return bounds

@@ -9,34 +9,33 @@ from curate.stats.bootstrap import divided
 from curate.stats.tally import Floats, Ints
 
 CELLS = 1 << 22
-"""Weights that are sorted at once."""
+"""Weights per block: bounds memory."""
 
 
 def macro_auroc(scores: Floats, labels: Ints, weights: Floats) -> Floats:
-    """Return the macro AUROC under each row of weights: of the labels that have texts and others; NaN of none.
+    """Return the macro AUROC for every row of weights, over labels with positives and negatives; NaN without any.
 
-    `scores` has a column per label, shape (texts, labels); `weights` say how often each text is counted, shape
-    (replicates, texts). Of two labels the first alone is measured, whose scores are the other's turned round.
+    `scores` has the shape (texts, labels); `weights` are the counts of the texts, shape (replicates, texts). Of two
+    labels only the first is measured, since their scores mirror each other.
     """
     columns = range(scores.shape[1] if scores.shape[1] > 2 else 1)
     return mean_of_defined(np.stack([auroc(scores[:, column], labels == column, weights) for column in columns]))
 
 
 def mean_of_defined(figures: Floats) -> Floats:
-    """Return the means over the first axis of what is defined; NaN of nothing."""
+    """Return the means over the first axis, ignoring NaN; NaN if all are."""
     return divided(np.nansum(figures, axis=0), (~np.isnan(figures)).sum(axis=0).astype(np.float64))
 
 
 def auroc(scores: Floats, positive: npt.NDArray[np.bool_], weights: Floats) -> Floats:
-    """Return under each row of weights the share of pairs in which the positive scores higher; ties count a half.
+    """Return for every row of weights the share of pairs in which the positive scores higher; ties count a half.
 
     The statistic of Mann and Whitney: a positive's share of the negatives below it, from sums over the sorted scores.
     """
     order = np.argsort(scores, kind="stable")
     starts = np.flatnonzero(np.diff(scores[order], prepend=np.nan) != 0)
     right = positive[order]
-    parts = [_areas(part[:, order], right, starts) for part in _parts(weights)]
-    return np.concatenate(parts)
+    return np.concatenate([_areas(block[:, order], right, starts) for block in _blocks(weights)])
 
 
 def _areas(weights: Floats, right: npt.NDArray[np.bool_], starts: Ints) -> Floats:
@@ -46,6 +45,6 @@ def _areas(weights: Floats, right: npt.NDArray[np.bool_], starts: Ints) -> Float
     return divided((positives * below).sum(axis=1), positives.sum(axis=1) * negatives.sum(axis=1))
 
 
-def _parts(weights: Floats) -> Iterator[Floats]:
+def _blocks(weights: Floats) -> Iterator[Floats]:
     size = max(CELLS // weights.shape[1], 1)
     return (weights[start : start + size] for start in range(0, len(weights), size))

@@ -1,7 +1,7 @@
-"""Figures of a measure on gradients: items of one group whose level says how much is right about them.
+"""Figures of a measure on gradients: groups of items with levels of correctness.
 
-Pooled is Spearman's rho over all items, as Soffer et al. report it; within is the mean rho of groups, where it is
-defined; strict is the share of groups in which every item scores above all of a lower level. Groups are resampled.
+Pooled is Spearman's rho over all items, as in Soffer et al.; within is the mean rho of groups, where defined; strict is
+the share of groups in which every item scores above all of lower levels. Groups are resampled.
 """
 
 import math
@@ -19,7 +19,7 @@ from curate.stats.within import correct, rising, within_rho
 
 @dataclass(frozen=True)
 class GradientFigures:
-    """How well scores follow levels."""
+    """Agreement of scores with levels."""
 
     pooled: Figure
     within: Figure
@@ -45,7 +45,8 @@ def gradient_figures(scores: Floats, levels: Floats, group: Ints, seed: int, rep
 
 def pooled(scores: Floats, levels: Floats) -> float | None:
     """Return Spearman's rho over all items, ties sharing their mean rank; None where one side does not vary."""
-    return _defined(spearman(scores, levels)(np.ones((1, len(scores)))))
+    rho = float(spearman(scores, levels)(np.ones((1, len(scores))))[0])
+    return None if math.isnan(rho) else rho
 
 
 def paired_accuracy(
@@ -60,8 +61,8 @@ def paired_accuracy(
     right = correct(scores, levels, group)
     names = np.array(kinds)
     columns = {"": right, **{kind: np.where(names == kind, right, np.nan) for kind in sorted(set(kinds))}}
-    found = figures([mean_value(column) for column in columns.values()], len(kinds), seed, replicates)
-    return dict(zip(columns, found, strict=True))
+    accuracies = figures([mean_value(column) for column in columns.values()], len(kinds), seed, replicates)
+    return dict(zip(columns, accuracies, strict=True))
 
 
 def ceiling(levels: Sequence[float]) -> float | None:
@@ -74,7 +75,3 @@ def ceiling(levels: Sequence[float]) -> float | None:
         return None
     tied = sum(times**3 - times for times in Counter(levels).values())
     return math.sqrt(1 - tied / (count**3 - count))
-
-
-def _defined(value: Floats) -> float | None:
-    return None if math.isnan(float(value[0])) else float(value[0])

@@ -1,8 +1,8 @@
 """Recall of the next text of a chain, and of any text of the same group, from vectors, in blocks of bounded memory.
 
-Texts stand group by group, those of a group in their order: a pair is a text and the next one of its group. A rank is 1
-+ the number of candidates that are strictly more similar; similarities closer than `NEAR` are equal, because the last
-bits of a matrix product depend on where in it a row stands. How many candidates tie is kept beside the rank.
+Texts are sorted by group and by order within the group: a pair is a text and the next one of its group. A rank is 1 +
+the number of candidates that are strictly more similar; similarities closer than `NEAR` are equal, because the last
+bits of a matrix product depend on the position of a row. The number of ties is returned with the rank.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,30 +18,30 @@ from curate.stats.tally import Floats, Ints
 Matrix = npt.NDArray[np.float32]
 Told = Callable[[int], None]
 NEAR = 1e-6
-"""Similarities of unit vectors in single precision that are this close are equal."""
+"""Tolerance of equal similarities of unit vectors in single precision."""
 CELLS = 1 << 24
-"""Similarities that are held at once: 64 MB."""
+"""Similarities per block: 64 MB."""
 PROTOCOLS = ("card", "card_own_out", "next", "group")
 
 
 @dataclass(frozen=True)
 class Chains:
-    """Which texts belong together, and which follows which."""
+    """Groups of texts, and their order."""
 
     group: Ints
     """Number of each text's group, from 0, ascending; shape (texts,)."""
     ordered: npt.NDArray[np.bool_]
-    """Whether a text has a place in its group: others stand behind those that have, and follow nothing."""
+    """Whether a text has a position in its group; those without come last and follow nothing."""
 
     @cached_property
     def query(self) -> Ints:
-        """Return the texts that have a next one; that of text i is i + 1."""
+        """Return the texts with a next one, which is i + 1 for text i."""
         same = self.group[:-1] == self.group[1:]
         return np.flatnonzero(same & self.ordered[:-1] & self.ordered[1:]).astype(np.int64)
 
     @cached_property
     def member(self) -> Ints:
-        """Return the texts whose group has another one."""
+        """Return the texts of groups with several texts."""
         return np.flatnonzero(np.bincount(self.group)[self.group] > 1).astype(np.int64)
 
     @cached_property
@@ -51,22 +51,22 @@ class Chains:
 
     @cached_property
     def own(self) -> Ints:
-        """Return for every pair the candidate of `card` that is its query's own text; -1 where it is none."""
-        place = np.full(len(self.group), -1, dtype=np.int64)
-        place[self.query + 1] = np.arange(len(self.query))
-        return place[self.query]
+        """Return for every pair the index of its query's own text among the candidates of `card`; -1 if absent."""
+        index = np.full(len(self.group), -1, dtype=np.int64)
+        index[self.query + 1] = np.arange(len(self.query))
+        return index[self.query]
 
     def ceiling(self, depth: int) -> float:
-        """Return the highest recall that `card` allows: a query's own text, if it is a candidate, is always first."""
+        """Return the maximum recall of `card`: a query's own text, if it is a candidate, is always first."""
         return float(np.mean((self.own < 0) | (depth > 1)))
 
 
 @dataclass(frozen=True)
 class NeighbourRanks:
-    """Of each query, how many candidates stand before the relevant one, and how many tie with it."""
+    """Per query, the numbers of candidates above the relevant one and tied with it."""
 
     query: Ints
-    """Texts that were asked for."""
+    """Texts used as queries."""
     above: Ints
     tied: Ints
 
@@ -75,19 +75,22 @@ class NeighbourRanks:
         return (self.above < depth).astype(np.float64)
 
     def by_chance(self, depth: int) -> Floats:
-        """Return the chance of each query to be within the depth, if chance orders what ties."""
+        """Return the probability of every query to be within the depth, if ties are in random order."""
         return np.clip((depth - self.above) / (self.tied + 1), 0.0, 1.0)
 
 
 def ranks(vectors: Matrix, chains: Chains, told: Told = lambda _done: None) -> dict[str, NeighbourRanks]:
-    """Return the ranks of every protocol; `told` hears how many queries are done, of `queries(chains)`.
+    """Return the ranks of every protocol; `told` gets the number of completed queries, of `queries(chains)`.
 
     card: candidates are the next texts of all pairs, the query's own text among them if it is one. card_own_out: the
     same without it. next: without the query's whole group, but for its true next. group: all texts but the query's
     own, and the nearest of its group counts.
     """
-    found = _of_pairs(vectors, chains, told)
-    return {**found, "group": _of_groups(vectors, chains, lambda done: told(len(chains.query) + done))}
+    pair_ranks = _ranks_of_pairs(vectors, chains, told)
+    return {
+        **pair_ranks,
+        "group": _ranks_of_groups(vectors, chains, lambda completed: told(len(chains.query) + completed)),
+    }
 
 
 def queries(chains: Chains) -> int:
@@ -95,36 +98,36 @@ def queries(chains: Chains) -> int:
     return len(chains.query) + len(chains.member)
 
 
-def _of_pairs(vectors: Matrix, chains: Chains, told: Told) -> dict[str, NeighbourRanks]:
+def _ranks_of_pairs(vectors: Matrix, chains: Chains, progress: Told) -> dict[str, NeighbourRanks]:
     candidates, count = vectors[chains.query + 1], len(chains.query)
     above, tied = np.zeros((2, 3, count), dtype=np.int64)
     groups = chains.group[chains.query]
     for start, end in _blocks(count, count):
-        rows, places = np.arange(end - start), np.arange(start, end)
+        rows, indexes = np.arange(end - start), np.arange(start, end)
         similar = vectors[chains.query[start:end]] @ candidates.T
-        more, near = _against(similar, similar[rows, places])
-        above[:, places], tied[:, places] = more.sum(axis=1), near.sum(axis=1) - 1
-        own = chains.own[start:end]
-        among = own >= 0
-        above[1, places[among]] -= more[rows[among], own[among]]
-        tied[1, places[among]] -= near[rows[among], own[among]]
+        above_it, near = _against(similar, similar[rows, indexes])
+        above[:, indexes], tied[:, indexes] = above_it.sum(axis=1), near.sum(axis=1) - 1
+        own_candidate = chains.own[start:end]
+        among = own_candidate >= 0
+        above[1, indexes[among]] -= above_it[rows[among], own_candidate[among]]
+        tied[1, indexes[among]] -= near[rows[among], own_candidate[among]]
         for low, high, columns in _stretches(groups, start, end):
             inside = slice(low - start, high - start)
-            above[2, low:high] -= more[inside, columns].sum(axis=1)
+            above[2, low:high] -= above_it[inside, columns].sum(axis=1)
             tied[2, low:high] -= near[inside, columns].sum(axis=1) - 1
-        told(end)
-    return {name: NeighbourRanks(chains.query, above[at], tied[at]) for at, name in enumerate(PROTOCOLS[:3])}
+        progress(end)
+    return {name: NeighbourRanks(chains.query, above[index], tied[index]) for index, name in enumerate(PROTOCOLS[:3])}
 
 
-def _of_groups(vectors: Matrix, chains: Chains, told: Told) -> NeighbourRanks:
-    asked, count = chains.member, len(chains.member)
+def _ranks_of_groups(vectors: Matrix, chains: Chains, progress: Told) -> NeighbourRanks:
+    members, count = chains.member, len(chains.member)
     above, tied = np.zeros((2, count), dtype=np.int64)
-    groups = chains.group[asked]
-    first = asked - np.arange(count)
-    """What a place among those asked lacks to a place among all texts: the same within a group."""
+    groups = chains.group[members]
+    first = members - np.arange(count)
+    """Index among all texts minus index among members: constant within a group."""
     for start, end in _blocks(count, len(vectors)):
-        similar = vectors[asked[start:end]] @ vectors.T
-        similar[np.arange(end - start), asked[start:end]] = -np.inf
+        similar = vectors[members[start:end]] @ vectors.T
+        similar[np.arange(end - start), members[start:end]] = -np.inf
         best = np.empty(end - start, dtype=np.float32)
         stretches = [
             (slice(low - start, high - start), slice(columns.start + first[low], columns.stop + first[low]))
@@ -134,17 +137,17 @@ def _of_groups(vectors: Matrix, chains: Chains, told: Told) -> NeighbourRanks:
             best[rows] = similar[rows, columns].max(axis=1)
         for rows, columns in stretches:
             similar[rows, columns] = -np.inf
-        more, near = _against(similar, best)
-        above[start:end], tied[start:end] = more.sum(axis=1), near.sum(axis=1)
-        told(end)
-    return NeighbourRanks(asked, above, tied)
+        above_it, near = _against(similar, best)
+        above[start:end], tied[start:end] = above_it.sum(axis=1), near.sum(axis=1)
+        progress(end)
+    return NeighbourRanks(members, above, tied)
 
 
 def _against(similar: Matrix, relevant: Matrix) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which candidates are more similar than the relevant one of their row, and which as similar."""
+    """Return which candidates are more similar than the relevant one of their row, and which are tied with it."""
     line = relevant[:, None]
-    more = similar > line + np.float32(NEAR)
-    return more, (similar >= line - np.float32(NEAR)) & ~more
+    above_it = similar > line + np.float32(NEAR)
+    return above_it, (similar >= line - np.float32(NEAR)) & ~above_it
 
 
 def _blocks(rows: int, columns: int) -> Iterator[tuple[int, int]]:
@@ -153,8 +156,8 @@ def _blocks(rows: int, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _stretches(groups: Ints, start: int, end: int) -> Iterator[tuple[int, int, slice]]:
-    """Yield the rows of each group within a block, and the places of the whole group, which may begin before it."""
+    """Yield start and end of every group within a block, and the slice of the whole group, also before it."""
     edges = np.flatnonzero(np.diff(groups[start:end], prepend=-1, append=-1)) + start
     for low, high in pairwise(edges):
-        left, right = np.searchsorted(groups, groups[low]), np.searchsorted(groups, groups[low], side="right")
-        yield int(low), int(high), slice(int(left), int(right))
+        first, stop = np.searchsorted(groups, groups[low]), np.searchsorted(groups, groups[low], side="right")
+        yield int(low), int(high), slice(int(first), int(stop))

@@ -11,9 +11,9 @@ from curate.stats.bootstrap import divided
 from curate.stats.tally import Floats
 
 _TIE = 12
-"""Digits by which scores must differ to be told apart."""
+"""Decimals that scores are rounded to before they are compared."""
 PERSISTENCE = 0.9
-"""How likely a reader of a ranking goes on to the next rank: the first ten carry 86 % of the weight."""
+"""Probability that a reader goes on to the next rank: the first ten carry 86 % of the weight."""
 
 
 def tau_b(first: Mapping[str, float], second: Mapping[str, float]) -> float | None:
@@ -33,9 +33,13 @@ def tau_ap(first: Mapping[str, float], second: Mapping[str, float]) -> float | N
     names = first.keys() & second.keys()
     if len(names) < 2:
         return None
-    one, other = (sorted(names, key=lambda name: (-scores[name], name)) for scores in (first, second))
-    place = {name: at for at, name in enumerate(one)}
-    shares = [sum(place[above] < place[name] for above in other[:at]) / at for at, name in enumerate(other) if at]
+    one, two = (sorted(names, key=lambda name: (-scores[name], name)) for scores in (first, second))
+    index_in_first = {name: index for index, name in enumerate(one)}
+    shares = [
+        sum(index_in_first[above] < index_in_first[name] for above in two[:index]) / index
+        for index, name in enumerate(two)
+        if index
+    ]
     return 2 * sum(shares) / len(shares) - 1
 
 
@@ -46,9 +50,9 @@ def kendall(one: Floats, other: Floats) -> Floats:
     where one of the two ties all systems. Scores tie if they differ by no more than rounding.
     """
     first, second = np.triu_indices(one.shape[-1], 1)
-    here, there = (np.sign(np.round(side[..., first] - side[..., second], _TIE)) for side in (one, other))
-    untied = np.abs(here).sum(axis=-1) * np.abs(there).sum(axis=-1)
-    return divided((here * there).sum(axis=-1), np.sqrt(untied))
+    signs_one, signs_other = (np.sign(np.round(side[..., first] - side[..., second], _TIE)) for side in (one, other))
+    untied = np.abs(signs_one).sum(axis=-1) * np.abs(signs_other).sum(axis=-1)
+    return divided((signs_one * signs_other).sum(axis=-1), np.sqrt(untied))
 
 
 def spearman(one: Floats, other: Floats) -> Floats:
@@ -63,15 +67,15 @@ def rank_biased_overlap(
     """Return the extrapolated rank-biased overlap of two scores by name, 0 to 1, best first, ties by name.
 
     Webber, Moffat and Zobel (TOIS 2010), equation 30, for rankings of the names that both have: at depth d counts the
-    share of the first d that are common, times p^(d-1) (1 - p); the last share stands for all that is deeper. None for
-    fewer than two names, of which there is but one order.
+    share of the first d that are common, times p^(d-1) (1 - p); the last share is used for all deeper ranks. None for
+    fewer than two names, which have only one order.
     """
     names = first.keys() & second.keys()
     if len(names) < 2:
         return None
-    one, other = (sorted(names, key=lambda name: (-scores[name], name)) for scores in (first, second))
-    common = [len(set(one[:depth]) & set(other[:depth])) / depth for depth in range(1, len(names) + 1)]
-    weights = [(1 - persistence) * persistence**place for place in range(len(names))]
+    one, two = (sorted(names, key=lambda name: (-scores[name], name)) for scores in (first, second))
+    common = [len(set(one[:depth]) & set(two[:depth])) / depth for depth in range(1, len(names) + 1)]
+    weights = [(1 - persistence) * persistence**index for index in range(len(names))]
     return sum(w * share for w, share in zip(weights, common, strict=True)) + persistence ** len(names) * common[-1]
 
 

@@ -24,7 +24,7 @@ class Ratio(Figure):
     clusters: int = field(kw_only=True)
 
     def beyond(self, bound: float) -> bool:
-        """Say whether the interval is entirely above `bound`, or entirely below -`bound`."""
+        """Return whether the interval is entirely above `bound`, or entirely below -`bound`."""
         return self.low is not None and self.high is not None and (self.low > bound or self.high < -bound)
 
 

@@ -1,7 +1,7 @@
-"""Scores that are no sums over items, on resampled items: average precision, Spearman's rho, V-measure.
+"""Scores that are not sums over items, on resampled items: average precision, Spearman's rho, V-measure.
 
-Each takes weights of shape (replicates, items), how often an item was drawn, and returns one score per replicate, that
-of the plain measure for weights of 1. Ranks and thresholds are those of the resample.
+Every function maps weights of shape (replicates, items), the counts of the items, to one score per replicate; weights
+of 1 give the plain measure. Ranks and thresholds are those of the resample.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from curate.stats.bootstrap import Figure, divided, from_replicates, resamples
 from curate.stats.tally import Floats, Ints
 
 ROWS = 100
-"""Replicates that are scored at once: weights of the pairs of a source are spread, which takes memory."""
+"""Replicates per block: weights of sources are expanded to their pairs, which takes memory."""
 Replicated = Callable[[Floats], Floats]
 """Weights of items, shape (replicates, items) -> one score per replicate, NaN where it is not defined."""
 
@@ -25,7 +25,7 @@ def average_precision(scores: Floats, labels: Floats) -> Replicated:
 
     def score(weights: Floats) -> Floats:
         beneath = weights[:, order]
-        hits, seen = (np.cumsum(each, axis=1)[:, last] for each in (beneath * relevant, beneath))
+        hits, seen = (np.cumsum(counts, axis=1)[:, last] for counts in (beneath * relevant, beneath))
         gained = np.diff(hits, axis=1, prepend=0)
         return divided((gained * divided_or_0(hits, seen)).sum(axis=1), hits[:, -1])
 
@@ -33,13 +33,13 @@ def average_precision(scores: Floats, labels: Floats) -> Replicated:
 
 
 def divided_or_0(above: Floats, below: Floats) -> Floats:
-    """Return quotients, 0 where nothing stands below."""
+    """Return quotients, 0 where the divisor is 0."""
     return np.nan_to_num(divided(above, below))
 
 
 def best(several: Sequence[Replicated]) -> Replicated:
-    """Return the greatest of several scores, in every replicate."""
-    return lambda weights: np.max([each(weights) for each in several], axis=0)
+    """Return the maximum of several scores per replicate."""
+    return lambda weights: np.max([score(weights) for score in several], axis=0)
 
 
 def spearman(one: Floats, other: Floats) -> Replicated:
@@ -58,19 +58,19 @@ def spearman(one: Floats, other: Floats) -> Replicated:
 
 def _ranking(values: Floats) -> Replicated:
     """Return a function that ranks the items of a resample: the mean rank of an item's copies and of its equals."""
-    levels, place = np.unique(values, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(len(levels)))
+    levels, level = np.unique(values, return_inverse=True)
+    order = np.argsort(level, kind="stable")
+    starts = np.searchsorted(level[order], np.arange(len(levels)))
 
     def ranks(weights: Floats) -> Floats:
         counts = np.add.reduceat(weights[:, order], starts, axis=1)
-        return (np.cumsum(counts, axis=1) - counts / 2)[:, place]
+        return (np.cumsum(counts, axis=1) - counts / 2)[:, level]
 
     return ranks
 
 
 def v_measure(labels: Ints, clusters: Ints, times: Ints) -> Replicated:
-    """Return the V-measure of a clustering; `times` says how often each item is among what was clustered.
+    """Return the V-measure of a clustering; `times` is the count of every item in it.
 
     The harmonic mean of homogeneity and completeness (Rosenberg and Hirschberg, 2007).
     """
@@ -79,13 +79,13 @@ def v_measure(labels: Ints, clusters: Ints, times: Ints) -> Replicated:
     _, row = np.unique(labels, return_inverse=True)
     names, column = np.unique(clusters, return_inverse=True)
     shape = (int(row.max()) + 1, len(names))
-    there = np.flatnonzero(times)
-    cells = (times[there].astype(np.float64), (there, row[there] * shape[1] + column[there]))
+    present = np.flatnonzero(times)
+    cells = (times[present].astype(np.float64), (present, row[present] * shape[1] + column[present]))
     table = csr_array(cells, shape=(len(labels), shape[0] * shape[1]))
 
     def score(weights: Floats) -> Floats:
-        found = np.asarray((table.T @ weights.T).T, dtype=np.float64).reshape(-1, *shape)
-        return _v(found)
+        tables = np.asarray((table.T @ weights.T).T, dtype=np.float64).reshape(-1, *shape)
+        return _v(tables)
 
     return score
 
@@ -93,11 +93,11 @@ def v_measure(labels: Ints, clusters: Ints, times: Ints) -> Replicated:
 def _v(table: Floats) -> Floats:
     total = table.sum(axis=(1, 2))
     of_label, of_cluster, of_both = (
-        _entropy(each, total) for each in (table.sum(axis=2), table.sum(axis=1), table.reshape(len(table), -1))
+        _entropy(counts, total) for counts in (table.sum(axis=2), table.sum(axis=1), table.reshape(len(table), -1))
     )
     shared = np.maximum(of_label + of_cluster - of_both, 0)
     homogeneity, completeness = (
-        np.where(each > 1e-12, divided_or_0(shared, each), 1.0) for each in (of_label, of_cluster)
+        np.where(entropy > 1e-12, divided_or_0(shared, entropy), 1.0) for entropy in (of_label, of_cluster)
     )
     return np.where(total > 0, divided_or_0(2 * homogeneity * completeness, homogeneity + completeness), np.nan)
 
@@ -108,23 +108,23 @@ def _entropy(counts: Floats, total: Floats) -> Floats:
 
 
 def mean_of(several: Sequence[Replicated]) -> Replicated:
-    """Return the mean of several scores, in every replicate."""
-    return lambda weights: np.mean([each(weights) for each in several], axis=0)
+    """Return the mean of several scores per replicate."""
+    return lambda weights: np.mean([score(weights) for score in several], axis=0)
 
 
 def of_sums(sums: Floats, statistic: Callable[[Floats], Floats]) -> Replicated:
-    """Return the score that a statistic makes of sums, which have one row per item."""
+    """Return the score by a statistic of sums; `sums` has one row per item."""
     return lambda weights: statistic(weights @ sums)
 
 
 def mean_value(values: Floats) -> Replicated:
     """Return the mean of a value per item; items whose value is NaN are left out."""
-    known = ~np.isnan(values)
-    return lambda weights: divided(weights[:, known] @ values[known], weights[:, known].sum(axis=1))
+    defined = ~np.isnan(values)
+    return lambda weights: divided(weights[:, defined] @ values[defined], weights[:, defined].sum(axis=1))
 
 
 def grouped(score: Replicated, group: Ints) -> Replicated:
-    """Return a score whose weights are of groups: `group` holds the group of every item, from 0."""
+    """Return a score with weights of groups; `group` is the group of every item, from 0."""
     return lambda weights: score(weights[:, group])
 
 
@@ -132,14 +132,14 @@ def figures(several: Sequence[Replicated], items: int, seed: int, replicates: in
     """Return every score with its 95 % percentile interval; all are computed on the same resamples."""
     values = [float(score(np.ones((1, items)))[0]) for score in several]
     drawn = replicas(several, items, seed, replicates)
-    return [from_replicates(value, column, items) for value, column in zip(values, drawn.T, strict=True)]
+    return [from_replicates(score_of_all, column, items) for score_of_all, column in zip(values, drawn.T, strict=True)]
 
 
 def replicas(several: Sequence[Replicated], items: int, seed: int, replicates: int = 1000) -> Floats:
     """Return every score on resampled items, the same ones for all; shape (replicates, scores)."""
     drawn = [
-        np.column_stack([score(part) for score in several])
+        np.column_stack([score(block) for score in several])
         for weights in resamples(items, replicates, seed)
-        for part in np.array_split(weights, max(len(weights) // ROWS, 1))
+        for block in np.array_split(weights, max(len(weights) // ROWS, 1))
     ]
     return np.concatenate(drawn)

@@ -107,10 +107,10 @@ def share_after(known: StratumCounts, parts: Sequence[StratumCounts], level: flo
     unanswered = _share(total, level) if total.pairs else Estimate(0.0, 0.0, 0.0, level, total.answered, math.inf)
     pairs = known.size + total.pairs
     least, most = known.hits / pairs, (known.hits + total.pairs) / pairs
-    value, low, high = (
+    estimated_share, low, high = (
         least + (most - least) * estimated for estimated in (unanswered.value, unanswered.low, unanswered.high)
     )
-    return _widened(replace(unanswered, value=value, low=low, high=high), 1 / pairs, least, most)
+    return _widened(replace(unanswered, value=estimated_share, low=low, high=high), 1 / pairs, least, most)
 
 
 def recall(
@@ -137,11 +137,11 @@ def recall(
         found_total, missed_total = found_total.plus(known[0]), missed_total.plus(known[1])
     if not found_total.hits + missed_total.hits:
         return None
-    value = found_total.hits / (found_total.hits + missed_total.hits)
+    raw_recall = found_total.hits / (found_total.hits + missed_total.hits)
     smooth = found_total.smooth / (found_total.smooth + missed_total.smooth)
     spread = (1 - smooth) ** 2 * found_total.variance + smooth**2 * missed_total.variance
     effective = _effective(smooth, spread / (found_total.smooth + missed_total.smooth) ** 2)
-    estimate = _clopper_pearson(value, effective, found_total.answered + missed_total.answered, level)
+    estimate = _clopper_pearson(raw_recall, effective, found_total.answered + missed_total.answered, level)
     return estimate if known is None else _widened(estimate, 1 / (found_total.hits + missed_total.hits), 0.0, 1.0)
 
 
@@ -174,17 +174,17 @@ def kappa(
     )
     sample = crosstab(first, second, categories, np.asarray(strata))
     table, represented = (np.zeros(()), size) if known is None else (known, size - drawn)
-    value = scalar(cohen(Crosstab(table + sample.weighted(represented / drawn).table), scheme, steps))
-    if value is None:
+    raw_kappa = scalar(cohen(Crosstab(table + sample.weighted(represented / drawn).table), scheme, steps))
+    if raw_kappa is None:
         return None
     cells = _smoothed(sample.table, drawn)
     pool = Crosstab(table + np.tensordot(represented, cells, axes=1))
     slope, smooth = cohen_slope(pool, scheme, steps), float(cohen(pool, scheme, steps))
     spread = (cells * slope**2).sum(axis=(1, 2)) - (cells * slope).sum(axis=(1, 2)) ** 2
     effective = _effective((1 + smooth) / 2, _variance(size, drawn, spread) / 4)
-    bounds = _wilson((1 + value) / 2, effective, int(sample.table.sum()), level)
-    low, high = min(2 * bounds.low - 1, value), max(2 * bounds.high - 1, value)
-    estimate = replace(bounds, value=value, low=low, high=high)
+    bounds = _wilson((1 + raw_kappa) / 2, effective, int(sample.table.sum()), level)
+    low, high = min(2 * bounds.low - 1, raw_kappa), max(2 * bounds.high - 1, raw_kappa)
+    estimate = replace(bounds, value=raw_kappa, low=low, high=high)
     return estimate if known is None else _widened(estimate, float(np.ptp(slope, axis=1).max()), -1.0, 1.0)
 
 
@@ -259,25 +259,25 @@ def _effective(share: float, variance: float) -> float:
     return share * (1 - share) / variance if variance else math.inf
 
 
-def _wilson(value: float, effective: float, answered: int, level: float) -> Estimate:
+def _wilson(share: float, effective: float, answered: int, level: float) -> Estimate:
     """Return Wilson's interval for a share in `effective` rows, extended to hold the share."""
     square = _quantile(level) ** 2 / effective
-    middle = (value + square / 2) / (1 + square)
-    half = math.sqrt(square * (value * (1 - value) + square / 4)) / (1 + square)
-    low, high = min(max(middle - half, 0.0), value), max(min(middle + half, 1.0), value)
-    return Estimate(value, low, high, level, answered, effective)
+    middle = (share + square / 2) / (1 + square)
+    half = math.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
+    low, high = min(max(middle - half, 0.0), share), max(min(middle + half, 1.0), share)
+    return Estimate(share, low, high, level, answered, effective)
 
 
-def _clopper_pearson(value: float, effective: float, answered: int, level: float) -> Estimate:
+def _clopper_pearson(share: float, effective: float, answered: int, level: float) -> Estimate:
     """Return Clopper and Pearson's interval (1934) for a share in `effective` rows, extended to hold the share."""
     from scipy.special import betaincinv
 
-    low = high = value
+    low = high = share
     if not math.isinf(effective):
-        hits, others, tail = value * effective, (1 - value) * effective, (1 - level) / 2
+        hits, others, tail = share * effective, (1 - share) * effective, (1 - level) / 2
         low = float(betaincinv(hits, others + 1, tail)) if hits > 0 else 0.0
         high = float(betaincinv(hits + 1, others, 1 - tail)) if others > 0 else 1.0
-    return Estimate(value, min(low, value), max(high, value), level, answered, effective)
+    return Estimate(share, min(low, share), max(high, share), level, answered, effective)
 
 
 def _quantile(level: float) -> float:

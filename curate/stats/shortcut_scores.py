@@ -1,7 +1,7 @@
-"""What shortcuts and models score on labelled texts and pairs, without scikit-learn: enough to warn before an export.
+"""Scores of shortcuts and models on labelled texts and pairs, without scikit-learn: for warnings before an export.
 
-The measures and draws are those of stock mteb. Classifier and k-means are its methods in other implementations, so that
-a score may differ from mteb's in the third digit.
+Measures and draws are those of stock mteb. Classifier and k-means are other implementations of its methods, so scores
+may differ from mteb's in the third digit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,12 @@ Encode = Callable[[Sequence[str]], Floats]
 Measure = Callable[[Floats, Floats], float]
 """Similarities and labels -> score."""
 SEEDS = (42, 43, 44)
-"""Of k-means, whose V-measure is averaged."""
+"""Seeds of k-means, whose V-measures are averaged."""
 
 
 @dataclass(frozen=True)
 class ShortcutScores:
-    """One task: what equal scores make, shortcuts by name, and models by name."""
+    """Scores of one task: of the trivial baseline, of shortcuts by name, and of models by name."""
 
     floor: float
     shortcuts: Mapping[str, float]
@@ -43,36 +43,38 @@ class ShortcutScores:
 
     @property
     def share(self) -> float | None:
-        """Return how much of the best model's distance from the floor the best shortcut has; None without distance."""
-        whole = self.models[self.model] - self.floor
-        return (self.shortcuts[self.shortcut] - self.floor) / whole if whole > 0 else None
+        """Return the best shortcut's share of the best model's lead over the baseline; None without a lead."""
+        lead = self.models[self.model] - self.floor
+        return (self.shortcuts[self.shortcut] - self.floor) / lead if lead > 0 else None
 
 
 def of_pairs(
     one: Sequence[str], other: Sequence[str], labels: Sequence[float], models: Mapping[str, Encode], measure: str
 ) -> ShortcutScores:
-    """Return the scores of pairs by a name of `MEASURES`; equal scores have no correlation, so that 0 is the floor."""
+    """Return the scores of pairs by a name of `MEASURES`; the baseline of correlations is 0."""
     score, marks, both = MEASURES[measure], np.array(labels, dtype=np.float64), list(zip(one, other, strict=True))
-    found = {
+    shortcuts = {
         "length": score(np.array([alike_in_length(*pair) for pair in both]), marks),
         "overlap": score(np.array([overlap(*pair) for pair in both]), marks),
     }
-    known = {name: score((encode(one) * encode(other)).sum(axis=1), marks) for name, encode in models.items()}
-    return ShortcutScores(float(marks.mean()) if measure == "max_ap" else 0.0, _defined(found), _defined(known))
+    model_scores = {name: score((encode(one) * encode(other)).sum(axis=1), marks) for name, encode in models.items()}
+    return ShortcutScores(
+        float(marks.mean()) if measure == "max_ap" else 0.0, _defined(shortcuts), _defined(model_scores)
+    )
 
 
 def _defined(scores: Mapping[str, float]) -> dict[str, float]:
-    """Return scores, 0 for a correlation with what never varies."""
+    """Return scores, 0 in place of NaN (correlation with a constant)."""
     return {name: 0.0 if np.isnan(score) else score for name, score in scores.items()}
 
 
-def _whole(score: replicated.Replicated, items: int) -> float:
+def _plain_score(score: replicated.Replicated, items: int) -> float:
     return float(score(np.ones((1, items)))[0])
 
 
 MEASURES: Mapping[str, Measure] = {
-    "max_ap": lambda x, y: _whole(replicated.average_precision(x, y), len(x)),
-    "cosine_spearman": lambda x, y: _whole(replicated.spearman(x, y), len(x)),
+    "max_ap": lambda x, y: _plain_score(replicated.average_precision(x, y), len(x)),
+    "cosine_spearman": lambda x, y: _plain_score(replicated.spearman(x, y), len(x)),
     "cosine_pearson": lambda x, y: float(pearson(products(x, y).sum(axis=0))),
 }
 """mteb's name of a measure of pairs -> the function."""
@@ -81,33 +83,33 @@ MEASURES: Mapping[str, Measure] = {
 def of_classes(
     known: tuple[Sequence[str], Sequence[int]], asked: tuple[Sequence[str], Sequence[int]], models: Mapping[str, Encode]
 ) -> ShortcutScores:
-    """Return mean macro-F1 over mteb's draws of training texts; the floor is the commonest class."""
+    """Return mean macro-F1 over mteb's draws of training texts; the baseline is the commonest class."""
     (texts, labels), (others, truth) = known, asked
-    codes = {label: place for place, label in enumerate(sorted({*labels, *truth}))}
-    own, right = [codes[label] for label in labels], np.array([codes[each] for each in truth], dtype=np.int64)
-    draws, most = list(drawn(own)), commonest(own)
+    codes = {label: code for code, label in enumerate(sorted({*labels, *truth}))}
+    train_codes, right = [codes[label] for label in labels], np.array([codes[label] for label in truth], dtype=np.int64)
+    draws, most = list(drawn(train_codes)), commonest(train_codes)
 
     def score(predicted: Sequence[Sequence[int]]) -> float:
-        said = [np.array(each, dtype=np.int64) for each in predicted]
-        return float(macro_f1(confusions(right, said, len(codes)).sum(axis=0)))
+        predictions = [np.array(labels, dtype=np.int64) for labels in predicted]
+        return float(macro_f1(confusions(right, predictions, len(codes)).sum(axis=0)))
 
     def trained(rows: Floats, new: Floats) -> float:
-        return score([logistic(rows[draw], [own[i] for i in draw], new) for draw in draws])
+        return score([logistic(rows[draw], [train_codes[i] for i in draw], new) for draw in draws])
 
     held, seen = grams(texts), grams(others)
-    rules = [keyword_rule([held[i] for i in draw], [own[i] for i in draw], most) for draw in draws]
+    rules = [keyword_rule([held[i] for i in draw], [train_codes[i] for i in draw], most) for draw in draws]
     shortcuts = {"keyword": score([rule(seen) for rule in rules]), "length": trained(lengths(texts), lengths(others))}
     scores = {name: trained(encode(texts), encode(others)) for name, encode in models.items()}
     return ShortcutScores(score([[most] * len(others)]), shortcuts, scores)
 
 
 def of_clusters(texts: Sequence[str], labels: Sequence[int], models: Mapping[str, Encode]) -> ShortcutScores:
-    """Return mean V-measure of k-means with as many clusters as labels; one cluster, the floor, has 0."""
+    """Return mean V-measure of k-means with as many clusters as labels; the baseline, one cluster, has 0."""
     marks, times = np.unique(np.array(labels), return_inverse=True)[1], np.ones(len(texts), dtype=np.int64)
 
     def score(rows: Floats) -> float:
-        found = [replicated.v_measure(marks, _clusters(rows, len(set(labels)), seed), times) for seed in SEEDS]
-        return float(np.mean([_whole(each, len(texts)) for each in found]))
+        measures = [replicated.v_measure(marks, _clusters(rows, len(set(labels)), seed), times) for seed in SEEDS]
+        return float(np.mean([_plain_score(measure, len(texts)) for measure in measures]))
 
     return ShortcutScores(
         0.0, {"length": score(lengths(texts))}, {name: score(encode(texts)) for name, encode in models.items()}
@@ -122,18 +124,18 @@ def _clusters(rows: Floats, count: int, seed: int) -> Ints:
 
 def lengths(texts: Sequence[str]) -> Floats:
     """Return one column: the logarithm of length, standardised over these texts."""
-    found = np.log1p([[len(text)] for text in texts])
-    return np.asarray((found - found.mean()) / (found.std() or 1.0), dtype=np.float64)
+    logarithms = np.log1p([[len(text)] for text in texts])
+    return np.asarray((logarithms - logarithms.mean()) / (logarithms.std() or 1.0), dtype=np.float64)
 
 
 def logistic(rows: Floats, labels: Sequence[int], asked: Floats) -> list[int]:
     """Return the labels of new rows by multinomial logistic regression: scikit-learn's default, to convergence."""
     from scipy.optimize import minimize
 
-    names, place = np.unique(np.array(labels), return_inverse=True)
+    names, code = np.unique(np.array(labels), return_inverse=True)
     if len(names) == 1:
         return [int(names[0])] * len(asked)
-    wide, truth = np.column_stack([rows, np.ones(len(rows))]), np.eye(len(names))[place]
+    wide, truth = np.column_stack([rows, np.ones(len(rows))]), np.eye(len(names))[code]
 
     def loss(flat: Floats) -> tuple[float, Floats]:
         weights = flat.reshape(wide.shape[1], -1)
@@ -144,6 +146,6 @@ def logistic(rows: Floats, labels: Sequence[int], asked: Floats) -> list[int]:
         gradient = wide.T @ (np.exp(logs) - truth) + free
         return float((free**2).sum() / 2 - (truth * logs).sum()), gradient.ravel()
 
-    found = minimize(loss, np.zeros(wide.shape[1] * len(names)), jac=True, method="L-BFGS-B").x
-    best = (np.column_stack([asked, np.ones(len(asked))]) @ found.reshape(wide.shape[1], -1)).argmax(axis=1)
-    return [int(names[each]) for each in best]
+    weights = minimize(loss, np.zeros(wide.shape[1] * len(names)), jac=True, method="L-BFGS-B").x
+    best = (np.column_stack([asked, np.ones(len(asked))]) @ weights.reshape(wide.shape[1], -1)).argmax(axis=1)
+    return [int(names[index]) for index in best]

@@ -1,7 +1,7 @@
-"""Paired randomisation test of models on the same queries, and how many queries a difference needs to be shown.
+"""Paired randomisation test of models on the same queries, and the number of queries needed to detect a difference.
 
-A model's queries are sums, one row per query, of which a statistic makes its score: a mean, or Pearson's correlation of
-pairs of sentences, so that one test serves both.
+Results are sums, one row per query, and a statistic maps their total to the score: a mean, or Pearson's correlation of
+sentence pairs, so that one test serves both.
 """
 
 import math
@@ -27,15 +27,15 @@ class ModelPair:
     one: str
     other: str
     difference: float
-    """Score of the one less that of the other."""
+    """Score of `one` minus that of `other`."""
     p: float
-    """Of the paired randomisation test, two-sided."""
+    """Two-sided p of the paired randomisation test."""
     adjusted: float
-    """The same by Holm (1979), over all pairs of models of the task."""
+    """p adjusted by Holm (1979) over all pairs of models of the task."""
     enough: int | None
-    """Queries that would show this difference in 80 of 100 cases at 5 %; None if there is no difference."""
+    """Queries needed to detect this difference (80 % power, 5 %); None if there is no difference."""
     smallest: float
-    """The smallest difference that the queries at hand would show as often."""
+    """Minimum detectable difference with the queries at hand."""
 
 
 def means(scores: Floats) -> Floats:
@@ -72,10 +72,10 @@ def compare(
     """Return every pair of models, the better one first, the most significant pair first.
 
     In each draw, for each query, chance decides whether the two exchange their results (Fisher; Smucker, Allan &
-    Carterette, CIKM 2007); p is (1 + draws at least as far apart) / (1 + draws). What the queries would show comes from
+    Carterette, CIKM 2007); p is (1 + draws at least as far apart) / (1 + draws). Detectable differences follow from
     the spread of the difference under resampled queries, at 5 % without Holm.
     """
-    scores = [float(statistic(each.sum(axis=0))) for each in sums]
+    scores = [float(statistic(of_model.sum(axis=0))) for of_model in sums]
     if len(sums) < 2:
         return []
     chance = _chances(_all(names), sums, scores, statistic, seed, draws)
@@ -83,7 +83,7 @@ def compare(
 
 
 def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: Floats, items: int) -> list[ModelPair]:
-    """Return every pair of models, as `compare` does, for results that two models cannot exchange: clusters, ranks.
+    """Return every pair of models, like `compare`, for results that models cannot exchange: clusters, ranks.
 
     `drawn` are their scores on the same resampled items, shape (replicates, models). p is the share of replicates, with
     one added, in which the difference is as far from the one found as that is from 0 (paired bootstrap, centred).
@@ -104,30 +104,30 @@ def _all(names: Sequence[str]) -> list[tuple[int, int]]:
 def _compared(
     names: Sequence[str], scores: Sequence[float], chance: Sequence[float], drawn: Floats, items: int
 ) -> list[ModelPair]:
-    found = []
+    pairs = []
     for (one, other), p, adjusted in zip(_all(names), chance, holm(chance), strict=True):
         high, low = (one, other) if scores[one] >= scores[other] else (other, one)
         difference = scores[high] - scores[low]
         spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(items)
         enough, smallest = needed(difference, spread, items)
-        found.append(ModelPair(names[high], names[low], difference, p, adjusted, enough, smallest))
-    return sorted(found, key=lambda pair: (pair.p, -pair.difference, pair.one, pair.other))
+        pairs.append(ModelPair(names[high], names[low], difference, p, adjusted, enough, smallest))
+    return sorted(pairs, key=lambda pair: (pair.p, -pair.difference, pair.one, pair.other))
 
 
 def holm(chances: Sequence[float]) -> list[float]:
     """Return p adjusted by Holm's step-down (1979), in the order given.
 
-    As statsmodels' `multipletests`, which collects the whole process's garbage at each call (60 ms and more).
+    Equal to statsmodels' `multipletests`, which runs a full garbage collection at every call (60 ms and more).
     """
     order = np.argsort(chances, kind="stable")
     factors = np.arange(len(chances), 0, -1)
     adjusted = np.empty(len(chances))
     adjusted[order] = np.minimum(np.maximum.accumulate(factors * np.asarray(chances)[order]), 1.0)
-    return [float(each) for each in adjusted]
+    return [float(p) for p in adjusted]
 
 
 def needed(difference: float, spread: float, queries: int) -> tuple[int | None, float]:
-    """Return how many queries show a difference of this spread a query, and what so many queries show at least.
+    """Return the queries needed for a difference with this spread per query, and the minimum detectable difference.
 
     Normal approximation: (z(0.975) + z(0.8))^2 s^2 / d^2, two-sided 5 %, power 80 %.
     """
@@ -137,14 +137,17 @@ def needed(difference: float, spread: float, queries: int) -> tuple[int | None, 
 
 
 def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
-    """Return the pairs of one model alone, with p by Holm over these, which are fewer than all pairs."""
-    mine = [pair for pair in pairs if model in (pair.one, pair.other)]
-    return [replace(pair, adjusted=p) for pair, p in zip(mine, holm([pair.p for pair in mine]), strict=True)]
+    """Return the pairs with one model, with p by Holm over only these."""
+    pairs_of_model = [pair for pair in pairs if model in (pair.one, pair.other)]
+    return [
+        replace(pair, adjusted=p)
+        for pair, p in zip(pairs_of_model, holm([pair.p for pair in pairs_of_model]), strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class DetectableDifference:
-    """Smallest difference of two models that is shown in 80 of 100 cases at 5 %, over the pairs of models."""
+    """Minimum detectable difference of two models (80 % power, 5 %), over the pairs of models."""
 
     low: float
     median: float
@@ -154,13 +157,14 @@ class DetectableDifference:
 
 
 def detectable(pairs: Sequence[ModelPair], queries: int) -> DetectableDifference | None:
-    """Return what `queries` show of two models: of the most alike pair, the median and the least alike; None for none.
+    """Return the minimum detectable differences of the most similar, the median and the least similar pair.
 
-    Two models that fail on the same queries differ little per query, and a smaller difference of theirs is shown.
+    None without pairs. Models that fail on the same queries differ little per query, so smaller differences of theirs
+    are detectable.
     """
     if not pairs:
         return None
-    low, median, high = (float(each) for each in np.quantile([pair.smallest for pair in pairs], [0, 0.5, 1]))
+    low, median, high = (float(quantile) for quantile in np.quantile([pair.smallest for pair in pairs], [0, 0.5, 1]))
     return DetectableDifference(low, median, high, median / needed(0.0, 1.0, queries)[1])
 
 
@@ -178,22 +182,22 @@ def _chances(
     size = max(BLOCK // queries, 1)
     for start in range(0, draws, size):
         swapped = random.integers(0, 2, size=(min(size, draws - start), queries)).astype(np.float64)
-        for place, (one, other) in enumerate(pairs):
+        for index, (one, other) in enumerate(pairs):
             moved = swapped @ (sums[other] - sums[one])
             apart = statistic(sums[one].sum(axis=0) + moved) - statistic(sums[other].sum(axis=0) - moved)
-            far[place] += (np.abs(apart) >= abs(scores[one] - scores[other]) - 1e-12).sum()
-    return [float(each) for each in (1 + far) / (1 + draws)]
+            far[index] += (np.abs(apart) >= abs(scores[one] - scores[other]) - 1e-12).sum()
+    return [float(p) for p in (1 + far) / (1 + draws)]
 
 
 def resampled(sums: Sequence[Floats], statistic: Statistic, seed: int, replicates: int = 1000) -> Floats:
     """Return every model's score on resampled queries, the same ones for all; shape (replicates, models)."""
-    beside = np.concatenate(sums, axis=1)
+    joined = np.concatenate(sums, axis=1)
     drawn = [
-        side_by_side(statistic, len(sums))(weights @ beside) for weights in resamples(len(beside), replicates, seed)
+        side_by_side(statistic, len(sums))(weights @ joined) for weights in resamples(len(joined), replicates, seed)
     ]
     return np.concatenate(drawn)
 
 
 def side_by_side(statistic: Statistic, models: int) -> Statistic:
-    """Return the statistic of several models whose sums stand side by side, shape (..., models x columns)."""
+    """Return the statistic of several models with concatenated sums, shape (..., models x columns)."""
     return lambda sums: statistic(sums.reshape(*sums.shape[:-1], models, -1))

@@ -101,14 +101,14 @@ def compared(
     return sorted(agreements, key=_order)
 
 
-def proposed(found: Sequence[RuleAgreement], price: Callable[[VoteRule], float | None]) -> RuleAgreement | None:
+def proposed(agreements: Sequence[RuleAgreement], price: Callable[[VoteRule], float | None]) -> RuleAgreement | None:
     """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if none has a kappa.
 
     By price if all of them have one, else by calls; ties by kappa. Rules with fewer than `COMPARED` pairs are left out.
     """
     eligible = [
         (agreement.kappa, agreement)
-        for agreement in found
+        for agreement in agreements
         if agreement.kappa is not None and agreement.pairs >= COMPARED
     ]
     if not eligible:

@@ -23,7 +23,7 @@ def declared(plugin: object) -> Egress:
 
 
 def understood(plugin: object) -> bool:
-    """Say whether the `egress` of a plugin is one of the two words, or missing."""
+    """Return whether the `egress` of a plugin is one of the two words, or missing."""
     return getattr(plugin, "egress", "remote") in get_args(Egress)
 
 

@@ -1,9 +1,9 @@
-"""Whether models and data sets of the hub can be had here: from the cache of this machine, or by one quick request."""
+"""Availability of models and data sets of the hub: in the local cache, or by one quick request."""
 
 from pathlib import Path
 
 HUB_S = 5.0
-"""Seconds within which the hub has to answer before anything is loaded from it."""
+"""Maximum seconds for the hub to answer before anything is loaded from it."""
 
 
 def unreachable(*, cached: bool) -> str | None:
@@ -18,13 +18,13 @@ def unreachable(*, cached: bool) -> str | None:
     try:
         get_session().head(constants.ENDPOINT, timeout=HUB_S)
     except Exception as error:  # noqa: BLE001 - returned as the reason; requests, httpx or httpx2 by the hub's version
-        found = f"{constants.ENDPOINT} cannot be reached: {first_line(error)}"
-        return f"it is not in the cache of this machine and cannot be downloaded here, for {found}"
+        reason = f"{constants.ENDPOINT} cannot be reached: {first_line(error)}"
+        return f"it is not in the cache of this machine and cannot be downloaded here, for {reason}"
     return None
 
 
 def holds_dataset(name: str) -> bool:
-    """Say whether a file of a data set lies in the hub's cache."""
+    """Return whether the hub's cache holds a file of a data set."""
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}"
@@ -32,5 +32,5 @@ def holds_dataset(name: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error says in its first line, or its class."""
+    """Return the first line of an error's message, or its class."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,9 +1,8 @@
 """Ctrl-C: one press ends the program with a sentence and exit code 130, at any moment.
 
-Python's own way is an exception, which is lost where it arrives in a callback, and which some libraries take for an
-error of theirs while they are imported. So a press is remembered too, and every report of progress checks whether there
-was one. A press may raise twice: polars hears it as well, and raises while Python's handler still waits for its turn,
-which may then come where a generator is closed.
+Python raises an exception, which is lost in a callback, and which some libraries take for an error of their own while
+they are imported. So a press is recorded too, and every report of progress checks for it. A press may raise twice:
+polars handles it as well, and raises before Python's handler, which may then run where a generator is closed.
 """
 
 import atexit  # and little else: until all of this is imported, Ctrl-C is Python's
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 EXIT = 130
-"""What a shell gives for a program that Ctrl-C ended."""
+"""Exit code of a program that Ctrl-C ended, as in shells."""
 _UNBEGUN = b"curate: stopped; nothing was begun\n"
 
 
@@ -44,7 +43,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """From now on a press ends the process at once: all is done and said."""
+    """From now on a press ends the process at once: all is done and printed."""
     _hear(_gone, _press)
     # A press in an `exec` of a string, as dataclasses have, is kept by Python, which under `-m` kills itself for it at
     # the end instead of giving the exit code; the next `eval` of a string forgets it.
@@ -52,24 +51,24 @@ def end() -> None:
 
 
 def pressed() -> bool:
-    """Say whether Ctrl-C was pressed since the command began."""
+    """Return whether Ctrl-C was pressed since the command began."""
     return _ear.pressed
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if a press was lost on its way."""
+    """Raise KeyboardInterrupt if a press was lost."""
     if _ear.pressed:
         raise KeyboardInterrupt
 
 
 def interrupt_reading() -> None:
-    """From now on a press also ends a wait for what a person types: libraries, such as polars, let it go on."""
+    """From now on a press also ends a wait for input: libraries, such as polars, continue it."""
     signal.siginterrupt(signal.SIGINT, True)
 
 
-def _hear(how: "Callable[[int, FrameType | None], None] | signal.Handlers", before: object) -> None:
+def _hear(how: "Callable[[int, FrameType | None], None] | signal.Handlers", expected: object) -> None:
     """Replace the handler of Ctrl-C; one that ignores it, as a shell sets in the background, stays in force."""
-    if signal.getsignal(signal.SIGINT) is not before:
+    if signal.getsignal(signal.SIGINT) is not expected:
         return
     try:
         signal.signal(signal.SIGINT, how)
@@ -88,7 +87,7 @@ def _press(_signal: int, _frame: "FrameType | None") -> None:
 
 
 def _lost(args: "sys.UnraisableHookArgs") -> None:
-    """Print an exception that was lost in a callback, but for a press, of which `main` speaks."""
+    """Print an exception that was lost in a callback, except a press, which `main` reports."""
     if not (pressed() and args.exc_type is KeyboardInterrupt):
         _ear.unraisable(args)
 
@@ -98,5 +97,5 @@ def _gone(_signal: int, _frame: "FrameType | None") -> None:
 
 
 def _deaf() -> None:
-    """Ignore a press while the interpreter is taken down: Python would give it back to the system, which kills."""
+    """Ignore a press during interpreter shutdown, when Python would restore the default handler, which kills."""
     _hear(signal.SIG_IGN, _gone)

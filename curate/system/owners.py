@@ -1,4 +1,4 @@
-"""Names of processes that share a ledger, by which others see that one is gone."""
+"""Names of processes that share a ledger, so that others can tell whether one has ended."""
 
 import os
 import socket
@@ -13,16 +13,16 @@ def owner() -> str:
 
 
 def gone(name: str) -> bool:
-    """Say whether the process of a name was one of this machine, and is no more."""
+    """Return whether a process of this machine has ended, by its name."""
     machine, _, process = name.rpartition(":")[0].rpartition(":")
     return machine == _machine() and process.isdecimal() and not _alive(int(process))
 
 
 @cache
 def _machine() -> str:
-    """Return a name of where process ids count: containers of several machines, or of one, may share a host name.
+    """Return a name of the process-id namespace, since containers may share a host name.
 
-    Where there is no /proc the host name has to do.
+    Without /proc it is the host name.
     """
     host, boot = socket.gethostname(), Path("/proc/sys/kernel/random/boot_id")
     try:

@@ -14,10 +14,10 @@ Thing = TypeVar("Thing")
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 AHEAD = 2
-"""Batches a process that wait for it, so that memory stays bounded."""
+"""Batches that wait per process, so that memory stays bounded."""
 
 _own: Callable[[Any], Any]
-"""What a worker process does with a batch; it is built once."""
+"""Function of a worker process for a batch, built once."""
 
 
 def cores() -> int:
@@ -28,7 +28,7 @@ def cores() -> int:
 def spread(
     build: Callable[[], Callable[[Batch], Result]], batches: Iterable[tuple[Thing, Batch]], processes: int
 ) -> Iterator[tuple[Thing, Result]]:
-    """Yield what the function that `build` returns makes of every batch, in order, with what came with it.
+    """Yield the results, for every batch in order, of the function that `build` returns, with the batch's tag.
 
     Each process builds it once; one process means this one. `build`, batches and results go by pickle.
     """
@@ -50,20 +50,20 @@ def spread(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back: a process that is started meanwhile never gets it, and ends with the one that started it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Block Ctrl-C: a process started within the block never gets it, and ends with its parent."""
+    earlier_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier_mask)
 
 
 @contextmanager
 def without_script() -> Iterator[None]:
     """Hide the script of this process from processes that are spawned meanwhile.
 
-    A spawned process imports it anew, so that one without `if __name__ == "__main__"` would begin its work again; what
-    is done there is defined in modules.
+    A spawned process would import it, and without `if __name__ == "__main__"` start its work again; functions of
+    workers are defined in modules.
     """
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}

@@ -52,7 +52,7 @@ def folders(kind: str) -> list[Path]:
 
 
 def packaged(path: Path) -> bool:
-    """Say whether `path` is in the package or the checkout."""
+    """Return whether `path` is in the package or the checkout."""
     return path.resolve().is_relative_to(_PACKAGE) or path.resolve().is_relative_to(_PACKAGE.parent)
 
 

@@ -1,4 +1,4 @@
-"""Retries by tenacity of requests whose ProviderError may pass: after the pause that a server names, else backoff."""
+"""Retries by tenacity of requests with a transient ProviderError: after the pause named by the server, else backoff."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def again(attempts: int) -> Retrying:
-    """Return what calls a function again, `attempts` times at most, while its error may pass."""
+    """Return a retrying caller: at most `attempts` calls while the error is transient."""
     return Retrying(stop=_enough(attempts), wait=_pause(0.5, 30.0, 1.0), retry=_PASSING, reraise=True)
 
 
@@ -25,11 +25,11 @@ async def insist(
     *,
     jitter_s: float = 0.0,
 ) -> Result:
-    """Return what a step gives that is tried at most `attempts` times while its error may pass; else raise the last.
+    """Return the result of a step, tried at most `attempts` times while its error is transient; else raise the last.
 
     The first pause is `first_s` seconds; pauses double up to `longest_s`, with a random part of up to `jitter_s`; one
-    that the server names is kept to instead, up to `retry_after.LONGEST_S`. What `sleep` raises ends the tries. A host
-    whose name leads to no address is tried `retry_after.NAMELESS` times at most.
+    that the server names is kept to instead, up to `retry_after.LONGEST_S`. An error of `sleep` ends the retries. A
+    host whose name does not resolve is tried at most `retry_after.NAMELESS` times.
     """
 
     async def attempt() -> Result:  # tenacity awaits coroutine functions alone
@@ -65,7 +65,7 @@ def _pause(first_s: float, longest_s: float, jitter_s: float) -> Callable[[Retry
 
     def wait(state: RetryCallState) -> float:
         error = _failure(state)
-        named = error.retry_after if error else None
-        return backoff(state) if named is None else min(named, LONGEST_S)
+        requested_s = error.retry_after if error else None
+        return backoff(state) if requested_s is None else min(requested_s, LONGEST_S)
 
     return wait

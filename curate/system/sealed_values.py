@@ -20,40 +20,40 @@ Place = tuple[str, ...]
 """Keys from the top of a body to a value; items of a list count from "0"."""
 
 
-def leaves(value: Json, place: Place = ()) -> Iterator[tuple[Place, Json]]:
-    """Yield every value that is no list or mapping, with its keys; `place` holds the keys of `value` itself."""
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            yield from leaves(child, (*place, key))
-    elif isinstance(value, list | tuple):
-        for number, child in enumerate(value):
-            yield from leaves(child, (*place, str(number)))
+def leaves(node: Json, keys: Place = ()) -> Iterator[tuple[Place, Json]]:
+    """Yield every value that is no list or mapping, with its keys; `keys` are those of `node` itself."""
+    if isinstance(node, Mapping):
+        for key, child in node.items():
+            yield from leaves(child, (*keys, key))
+    elif isinstance(node, list | tuple):
+        for number, child in enumerate(node):
+            yield from leaves(child, (*keys, str(number)))
     else:
-        yield place, value
+        yield keys, node
 
 
-def variable(value: Json) -> str | None:
+def variable(leaf: Json) -> str | None:
     """Return NAME of a value ${NAME}; None for any other value."""
-    match = _NAMED.fullmatch(value) if isinstance(value, str) else None
+    match = _NAMED.fullmatch(leaf) if isinstance(leaf, str) else None
     return match[1] if match else None
 
 
-def problem(value: Json) -> str | None:
+def problem(body: Json) -> str | None:
     """Return what is wrong with the variables of a body, None if nothing is."""
-    for keys, leaf in leaves(value):
+    for keys, leaf in leaves(body):
         if isinstance(leaf, str) and "${" in leaf and variable(leaf) is None:
             return f"{'.'.join(keys)}: expected ${{NAME}} alone, where a value is read from the environment"
     return None
 
 
-def opened(value: Json, where: str) -> Json:
+def opened(body: Json, where: str) -> Json:
     """Return a body with the values of its variables filled in; ConfigError if one is unset or empty."""
-    return _mapped(value, lambda keys, leaf: _read(leaf, f"{where}.{'.'.join(keys)}"))
+    return _mapped(body, lambda keys, leaf: _read(leaf, f"{where}.{'.'.join(keys)}"))
 
 
-def need_values(value: Json, where: str) -> None:
+def need_values(body: Json, where: str) -> None:
     """Raise ConfigError if only the digest of a value is known, so that the body cannot be sent."""
-    for keys, leaf in leaves(value):
+    for keys, leaf in leaves(body):
         if isinstance(leaf, str) and _SEALED.fullmatch(leaf):
             raise ConfigError(
                 f"{where}.{'.'.join(keys)}: a run folder keeps a digest of this value alone; give the pipeline file "
@@ -61,13 +61,13 @@ def need_values(value: Json, where: str) -> None:
             )
 
 
-def sealed(value: Json) -> Json:
+def sealed(body: Json) -> Json:
     """Return a body as it is stored: its keys, with digests of its values.
 
     true, false and null stay plain, for a digest would hide nothing, and so do values that a packaged preset has under
     the same keys.
     """
-    return _mapped(value, _digested)
+    return _mapped(body, _digested)
 
 
 def frozen(settings: Settings) -> Settings:
@@ -92,12 +92,12 @@ def private(written: Json, sent: Json) -> list[str]:
     return secrets
 
 
-def _mapped(value: Json, convert: Callable[[Place, Json], Json], keys: Place = ()) -> Json:
-    if isinstance(value, Mapping):
-        return {key: _mapped(child, convert, (*keys, key)) for key, child in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mapped(child, convert, (*keys, str(number))) for number, child in enumerate(value)]
-    return convert(keys, value)
+def _mapped(body: Json, convert: Callable[[Place, Json], Json], keys: Place = ()) -> Json:
+    if isinstance(body, Mapping):
+        return {key: _mapped(child, convert, (*keys, key)) for key, child in body.items()}
+    if isinstance(body, list | tuple):
+        return [_mapped(child, convert, (*keys, str(number))) for number, child in enumerate(body)]
+    return convert(keys, body)
 
 
 def _read(leaf: Json, where: str) -> Json:

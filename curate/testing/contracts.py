@@ -47,8 +47,8 @@ def check_encoder(make: Callable[[], Encoder]) -> None:
         assert encoder.encode([], role).shape == (0, encoder.dim), "no text, no row"
 
 
-def _same(one: Vectors, other: Vectors) -> bool:
-    return bool((np.linalg.norm(one - other, axis=1) < NEAR).all())
+def _same(one: Vectors, two: Vectors) -> bool:
+    return bool((np.linalg.norm(one - two, axis=1) < NEAR).all())
 
 
 # What a retriever promises: lists that are sorted, cut and complete, and the same again.
@@ -88,13 +88,15 @@ class ListCorpus:
 
 def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
     """Return what a retriever finds as one list of hits per query."""
-    found: list[list[Hit]] = []
-    for _, hits in ask(retriever, corpus, [Query(*each) for each in queries.items()], depth, quiet):
+    hit_lists: list[list[Hit]] = []
+    for _, hits in ask(retriever, corpus, [Query(*pair) for pair in queries.items()], depth, quiet):
         ends = np.cumsum(hits.counts)
         for start, end in zip(ends - hits.counts, ends, strict=True):
-            here = zip(hits.rows[start:end].tolist(), hits.scores[start:end].tolist(), strict=True)
-            found.append([Hit(hits.ids[row], rank, score) for rank, (row, score) in enumerate(here, start=1)])
-    return found
+            rows_and_scores = zip(hits.rows[start:end].tolist(), hits.scores[start:end].tolist(), strict=True)
+            hit_lists.append(
+                [Hit(hits.ids[row], rank, score) for rank, (row, score) in enumerate(rows_and_scores, start=1)]
+            )
+    return hit_lists
 
 
 def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None:
@@ -105,17 +107,17 @@ def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None
     retriever = make()
     assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'
     json.dumps(retriever.identity)
-    whole = listed(retriever, ListCorpus(CORPUS), QUERIES, WHOLE)
-    for hits in whole:
+    complete_lists = listed(retriever, ListCorpus(CORPUS), QUERIES, WHOLE)
+    for hits in complete_lists:
         order = [(-hit.score, hit.doc_id if cuts else "") for hit in hits]
         assert order == sorted(order), "hits come best first, ties by document id"
         assert all(isinstance(hit.score, float) and math.isfinite(hit.score) for hit in hits), "scores are finite"
         assert len({hit.doc_id for hit in hits}) == len(hits), "a document is found once"
         assert {hit.doc_id for hit in hits} <= set(CORPUS), "only documents of the corpus are found"
     for depth in (1, 2):
-        expected = [hits[:depth] for hits in whole] if cuts else whole
+        expected = [hits[:depth] for hits in complete_lists] if cuts else complete_lists
         assert listed(retriever, ListCorpus(CORPUS), QUERIES, depth) == expected, "a depth only cuts the lists"
-    assert listed(make(), ListCorpus(CORPUS, size=3), QUERIES, WHOLE) == whole, "made again, it finds the same"
+    assert listed(make(), ListCorpus(CORPUS, size=3), QUERIES, WHOLE) == complete_lists, "made again, it finds the same"
     assert listed(retriever, ListCorpus(CORPUS), {}, 5) == [], "no queries, no lists"
     if cuts:
         assert listed(retriever, ListCorpus({}), QUERIES, 5) == [[]] * len(QUERIES), "nothing is found in nothing"
@@ -128,7 +130,7 @@ def _check_progress(retriever: Retriever) -> None:
     def note(label: str, total: int, done: int) -> None:
         seen[label] = total, done
 
-    list(retriever.search(ListCorpus(CORPUS), [Query(*each) for each in QUERIES.items()], 5, note))
+    list(retriever.search(ListCorpus(CORPUS), [Query(*pair) for pair in QUERIES.items()], 5, note))
     assert all(total == done for total, done in seen.values()), "progress ends at its total"
 
 
@@ -181,9 +183,9 @@ def check_provider(
     assert not key or key not in identity + repr(replies) + "".join(reply.raw for reply in replies), "no key comes out"
     error = asyncio.run(_failure(away(), request))
     assert isinstance(error, ProviderError), f"a server that is not there is a ProviderError, found {error!r}"
-    said = f"{error} {error!r}"
-    assert not key or key not in said, "no error holds the key"
-    assert not any(turn.content in said for turn in request.messages), "no error holds a text"
+    error_text = f"{error} {error!r}"
+    assert not key or key not in error_text, "no error holds the key"
+    assert not any(turn.content in error_text for turn in request.messages), "no error holds a text"
 
 
 def _check_reply(reply: Reply) -> None:
@@ -284,7 +286,9 @@ def benchmark() -> Benchmark:
         corpus=ListCorpus(FEVER),
         qrels=frame("qrels", [row for row in rows if row["score"]]),
         candidates=frame("qrels", rows),
-        verdicts=frame("verdicts", [_verdict(*pair, *said) for pair, said in decided.items()]),
+        verdicts=frame(
+            "verdicts", [_verdict(*pair, *verdict_and_grades) for pair, verdict_and_grades in decided.items()]
+        ),
         facts={"judges": [{"name": "judge-a"}, {"name": "judge-b"}], "license": None},
     )
 
@@ -303,24 +307,26 @@ def check_exporter(export: Exporter, labels: Callable[[Path], Iterable[tuple[str
 
     `labels` reads query, document and score of every label back from a folder that the exporter wrote.
     """
-    made = benchmark()
+    original = benchmark()
     shuffled = replace(
-        made,
+        original,
         corpus=ListCorpus(FEVER, size=5),
-        qrels=made.qrels.reverse(),
-        candidates=made.candidates.reverse(),
-        verdicts=made.verdicts.reverse(),
+        qrels=original.qrels.reverse(),
+        candidates=original.candidates.reverse(),
+        verdicts=original.verdicts.reverse(),
     )
-    with tempfile.TemporaryDirectory() as place:
-        folders = [Path(place, name) for name in ("one", "two")]
-        for folder, each in zip(folders, (made, shuffled), strict=True):
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        folders = [Path(temporary_folder, name) for name in ("one", "two")]
+        for folder, variant in zip(folders, (original, shuffled), strict=True):
             folder.mkdir()
-            export(each, folder)
+            export(variant, folder)
         assert digests(folders[0]), "something is written"
         assert digests(folders[0]) == digests(folders[1]), "the same benchmark gives the same bytes"
         files = [path for path in folders[0].rglob("*") if path.is_file()]
         assert not [path for path in files if path.name.startswith(".")], "no hidden file is left"
-        assert not [path for path in files if place.encode() in path.read_bytes()], "no file names a path"
-        found = list(labels(folders[0]))
-    assert {row[:2] for row in found if row[2]} == set(POSITIVES), "every positive is labelled, and nothing else is 1"
-    assert {row[:2] for row in found if not row[2]} <= set(NEGATIVES), "only what nobody found relevant is 0"
+        assert not [path for path in files if temporary_folder.encode() in path.read_bytes()], "no file names a path"
+        exported_labels = list(labels(folders[0]))
+    assert {row[:2] for row in exported_labels if row[2]} == set(POSITIVES), (
+        "every positive is labelled, and nothing else is 1"
+    )
+    assert {row[:2] for row in exported_labels if not row[2]} <= set(NEGATIVES), "only what nobody found relevant is 0"

@@ -108,7 +108,7 @@ def anonymise(
 
 
 def _mask(order: "MaskRequest", *, context: bool) -> None:
-    """Carry a request out, and say on standard error what was masked and what may have been missed."""
+    """Mask the file; print to standard error what was masked and what may have been missed."""
     from curate.commands.anonymise.file import WithheldError, anonymise
     from curate.pii.pseudonyms import secret
     from curate.pipeline.stage import home
@@ -117,7 +117,7 @@ def _mask(order: "MaskRequest", *, context: bool) -> None:
     key = secret(home()) if order.masking.mode == "pseudonym" else b""
     try:
         with bars() as (progress, _):
-            done = anonymise(order, key, progress)
+            summary = anonymise(order, key, progress)
     except WithheldError as error:
         _list(error.done, context=context)
         raise
@@ -127,30 +127,30 @@ def _mask(order: "MaskRequest", *, context: bool) -> None:
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise Stopped("stopped; nothing was written" if order.target != "-" else "stopped half-way") from None
-    _list(done, context=context)
-    counts = {name: getattr(done, name) for name in ("texts", "changed", "numbers", "dropped", "spared")}
-    result = {"out": order.target, **counts, "spans": dict(done.spans), "residual": done.reasons.total()}
-    output_mode.put(result, _said(done), err=True)
+    _list(summary, context=context)
+    counts = {name: getattr(summary, name) for name in ("texts", "changed", "numbers", "dropped", "spared")}
+    result = {"out": order.target, **counts, "spans": dict(summary.spans), "residual": summary.reasons.total()}
+    output_mode.put(result, _sentence(summary), err=True)
 
 
-def _list(done: "Done", *, context: bool) -> None:
-    """Say which places still look like personal data, on standard error."""
-    for each in done.left:
-        name = f", {each.field}" if each.field else ""
-        shown = f"  {each.excerpt}" if context else ""
-        typer.echo(f"{each.row}{name}, {each.start}-{each.end}: {each.reason}{shown}", err=True)
-    if more := done.reasons.total() - len(done.left):
-        typer.echo(f"and {more:,} places more", err=True)
+def _list(summary: "Done", *, context: bool) -> None:
+    """Print to standard error the places that still look like personal data."""
+    for residue in summary.left:
+        name = f", {residue.field}" if residue.field else ""
+        text_around = f"  {residue.excerpt}" if context else ""
+        typer.echo(f"{residue.row}{name}, {residue.start}-{residue.end}: {residue.reason}{text_around}", err=True)
+    if unlisted := summary.reasons.total() - len(summary.left):
+        typer.echo(f"and {unlisted:,} places more", err=True)
 
 
-def _said(done: "Done") -> str:
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(done.spans.items()))
-    parts = [f"{done.texts:,} texts, {done.changed:,} of them changed", f"spans: {kinds or 'none'}"]
-    parts += [f"{done.numbers:,} numbers in their place stay as they are"] if done.numbers else []
-    parts += [f"{done.dropped:,} rows dropped that could not be read"] if done.dropped else []
-    parts += [f"{done.spared:,} rows had a key `spans`, so theirs is `pii_spans`"] if done.spared else []
-    parts += [f"{done.reasons.total():,} places still look like personal data"] if done.reasons else []
-    return "; ".join(parts)
+def _sentence(summary: "Done") -> str:
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(summary.spans.items()))
+    clauses = [f"{summary.texts:,} texts, {summary.changed:,} of them changed", f"spans: {kinds or 'none'}"]
+    clauses += [f"{summary.numbers:,} numbers in their place stay as they are"] if summary.numbers else []
+    clauses += [f"{summary.dropped:,} rows dropped that could not be read"] if summary.dropped else []
+    clauses += [f"{summary.spared:,} rows had a key `spans`, so theirs is `pii_spans`"] if summary.spared else []
+    clauses += [f"{summary.reasons.total():,} places still look like personal data"] if summary.reasons else []
+    return "; ".join(clauses)
 
 
 def recognisers(as_json: AsJson = False) -> None:

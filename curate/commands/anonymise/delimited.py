@@ -1,4 +1,4 @@
-"""CSV and TSV: of a row that changes, only the cells that change are written anew; quotes and line ends stay."""
+"""CSV and TSV: only cells whose text changes are rewritten; quoting and line ends stay."""
 
 import csv
 import re
@@ -17,14 +17,14 @@ from curate.tables.readers.encoding import OLD_MAC
 from curate.tables.readers.text_rows import shown_names, unquoted
 
 DELIMITERS = {"csv": (",", ";", "\t", "|"), "tsv": ("\t",)}
-"""What may stand between the cells; of several the one under which the header has the fields."""
+"""Candidate delimiters; the one chosen is that under which the header contains the fields."""
 _LONGEST = 1 << 28
-"""Bytes of the longest row: a quote that is never closed makes one row of the rest of the file."""
+"""Maximum bytes of a row: an unclosed quote makes one row of the rest of the file."""
 
 
 @dataclass(slots=True)
 class Cells:
-    """A row and the columns of it that are texts."""
+    """A row and its text columns."""
 
     script: Script
     line: int
@@ -32,7 +32,7 @@ class Cells:
     text: str
     cells: Sequence[str]
     columns: Sequence[tuple[int, str]] = ()
-    """Place and name; none in the header and in blank rows."""
+    """(index, name) per column; empty for the header and for blank rows."""
     delimiter: str = ","
     quotes: bool = True
     """Whether quotes may hold a delimiter, as in CSV."""
@@ -41,40 +41,40 @@ class Cells:
     @property
     def texts(self) -> list[tuple[str, str]]:
         """Return name and cell of every column that is a text."""
-        return [(name, self.cells[place]) for place, name in self.columns]
+        return [(name, self.cells[index]) for index, name in self.columns]
 
     def masked(self, masked: list[Masked]) -> bytes:
         """Return the row with its masked cells, quoted as they were."""
-        new = {place: each.text for (place, _), each in zip(self.columns, masked, strict=True)}
-        parts, done = [], 0
-        for place, (start, end) in enumerate(self._places()):
-            if new.get(place, self.cells[place]) != self.cells[place]:
-                parts += [
-                    self.text[done:start],
-                    self._written(new[place], quoted=self.text[start:end] != self.cells[place]),
+        new = {index: cell.text for (index, _), cell in zip(self.columns, masked, strict=True)}
+        pieces, copied = [], 0
+        for index, (start, end) in enumerate(self._extents()):
+            if new.get(index, self.cells[index]) != self.cells[index]:
+                pieces += [
+                    self.text[copied:start],
+                    self._written(new[index], quoted=self.text[start:end] != self.cells[index]),
                 ]
-                done = end
-        return self.script.rewritten("".join([*parts, self.text[done:]]), self.line)
+                copied = end
+        return self.script.rewritten("".join([*pieces, self.text[copied:]]), self.line)
 
     def _written(self, cell: str, *, quoted: bool) -> str:
         quoted = quoted or (self.quotes and cell.startswith('"')) or self.delimiter in cell
         return '"' + cell.replace('"', '""') + '"' if quoted else cell
 
-    def _places(self) -> list[tuple[int, int]]:
-        """Return where each cell of the row stands, its quotes included."""
+    def _extents(self) -> list[tuple[int, int]]:
+        """Return (start, end) of each cell in the row's text, quotes included."""
         plain = rf"[^{re.escape(self.delimiter)}\r\n]*"
         pattern = re.compile(rf'"(?:[^"]|"")*"|{plain}' if self.quotes else plain)
-        found, at = [], 0
+        extents, position = [], 0
         for _ in self.cells:
-            match = pattern.match(self.text, at)
+            match = pattern.match(self.text, position)
             assert match is not None  # it matches the empty text
-            found.append(match.span())
-            at = match.end() + 1
-        return found
+            extents.append(match.span())
+            position = match.end() + 1
+        return extents
 
 
 class _Feed:
-    """What csv.reader takes lines from: it remembers those of the row, and goes on after it has raised."""
+    """Line source of csv.reader that keeps the lines of the current row and can continue after an error."""
 
     def __init__(self, lines: Iterator[RawLine]) -> None:
         self.taken: list[RawLine] = []
@@ -95,8 +95,8 @@ class _Feed:
 
     def row(self) -> list[RawLine]:
         """Return the lines since this was last called."""
-        taken, self.taken, self._size = self.taken, [], 0
-        return taken
+        lines, self.taken, self._size = self.taken, [], 0
+        return lines
 
 
 def pieces(
@@ -122,7 +122,7 @@ def pieces(
             yield row
         elif not width:
             width = len(row.cells)
-            columns = [(at, name.strip()) for at, name in enumerate(row.cells) if name.strip() in fields.names]
+            columns = [(index, name.strip()) for index, name in enumerate(row.cells) if name.strip() in fields.names]
             yield row
         elif len(row.cells) != width:
             yield Problem(row.line, f"{len(row.cells)} cells", f"{width} as in the header", f"quote it, {FIX}")
@@ -131,11 +131,11 @@ def pieces(
             yield row
 
 
-def _delimiter(head: RawLine, fields: Fields, kind: Literal["csv", "tsv"], place: str) -> str:
+def _delimiter(head: RawLine, fields: Fields, kind: Literal["csv", "tsv"], path: str) -> str:
     """Return the delimiter under which the header has the fields; DataError if there is none."""
     read: dict[str, list[str]] = {}
     if "\r" in (head.text or "").rstrip():
-        raise DataError(f"{place}: {OLD_MAC}")
+        raise DataError(f"{path}: {OLD_MAC}")
     for delimiter in DELIMITERS[kind]:
         cells = next(csv.reader([head.text or ""], delimiter=delimiter))
         read[delimiter] = [cell.strip() for cell in cells]
@@ -146,7 +146,7 @@ def _delimiter(head: RawLine, fields: Fields, kind: Literal["csv", "tsv"], place
     names = max(read.values(), key=len)
     lacking = ", ".join(sorted(needed - set(names)) or fields.names)
     raise DataError(
-        f"{place}:{head.number}: found the columns {shown_names(names)}, expected {lacking}; name the column of "
+        f"{path}:{head.number}: found the columns {shown_names(names)}, expected {lacking}; name the column of "
         "the texts with --field"
     )
 
@@ -163,10 +163,10 @@ def _rows(feed: _Feed, script: Script, delimiter: str, kind: Literal["csv", "tsv
             yield script.undecodable(feed.row()[-1].number)
             continue
         except csv.Error:
-            found = "a quote that is not closed, or one inside a cell"
-            yield Problem(feed.row()[0].number, found, "quotes around a whole cell and doubled inside it", FIX)
+            problem = "a quote that is not closed, or one inside a cell"
+            yield Problem(feed.row()[0].number, problem, "quotes around a whole cell and doubled inside it", FIX)
             continue
-        taken = feed.row()
-        raw, text = b"".join(line.raw for line in taken), "".join(line.text or "" for line in taken)
-        shown = [unquoted(cell) for cell in cells] if kind == "tsv" else cells
-        yield Cells(script, taken[0].number, raw, text, shown, (), delimiter, quotes=kind == "csv")
+        lines = feed.row()
+        raw, text = b"".join(line.raw for line in lines), "".join(line.text or "" for line in lines)
+        values = [unquoted(cell) for cell in cells] if kind == "tsv" else cells
+        yield Cells(script, lines[0].number, raw, text, values, (), delimiter, quotes=kind == "csv")

@@ -31,7 +31,7 @@ from curate.system.run_lock import FULL
 from curate.tables.readers import Problem
 
 LISTED = 1_000
-"""Places that still look like personal data that are listed, at most; all are counted."""
+"""Maximum number of residual places that are listed; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Left:
     end: int
     reason: str
     excerpt: Excerpt
-    """The place with what stands around it, masked."""
+    """The place with the masked text around it."""
 
 
 @dataclass
@@ -59,47 +59,47 @@ class Done:
     spans: Counter[str] = field(default_factory=Counter)
     """By kind."""
     numbers: int = 0
-    """Numbers in the place of texts, which stay."""
+    """Number of numeric values in text fields, which are left unchanged."""
     dropped: int = 0
     """Rows that could not be read."""
     spared: int = 0
-    """Rows that tell their spans under another key, for they have the usual one for themselves."""
+    """Rows whose spans are under the spare key because the usual key is taken."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Reason -> places in the masked texts that still look like personal data."""
     left: list[Left] = field(default_factory=list)
     """The first of these places."""
 
-    def suspect(self, row: str, name: str, masked: Masked, found: Residue) -> None:
+    def suspect(self, row: str, name: str, masked: Masked, residue: Residue) -> None:
         """Count a place that still looks like personal data, and keep it if it is one of the first."""
-        self.reasons[found.reason] += 1
+        self.reasons[residue.reason] += 1
         if len(self.left) < LISTED:
-            place, shown = masked.raw(found.start, found.end), excerpt(masked.text, found.start, found.end)
-            self.left.append(Left(row, name, *place, found.reason, shown))
+            extent, context = masked.raw(residue.start, residue.end), excerpt(masked.text, residue.start, residue.end)
+            self.left.append(Left(row, name, *extent, residue.reason, context))
 
 
 class WithheldError(RunFailed):
-    """Something that looks like personal data is left, so that the file was not written."""
+    """The file was not written because something in it still looks like personal data."""
 
     def __init__(self, done: Done, target: str) -> None:
         self.done = done
-        out = "standard output" if target == PIPE else target
+        destination = "standard output" if target == PIPE else target
         super().__init__(
-            f"{out}: was not written, for {done.reasons.total():,} places still look like personal data; mask them by "
-            "--words FILE or patterns in --config FILE, or write it with --allow-residual"
+            f"{destination}: was not written, for {done.reasons.total():,} places still look like personal data; mask "
+            "them by --words FILE or patterns in --config FILE, or write it with --allow-residual"
         )
 
 
-# Mask one file: parts of it in, masked parts out, in order; the output is whole or absent.
+# Mask one file chunk by chunk, in order; the output is complete or absent.
 
 _CHARACTERS = 1 << 20
-"""Characters from which on a part is full."""
+"""Number of characters from which a chunk is full."""
 
 
 class Chunk(Protocol):
     """Some rows of a file."""
 
     size: int
-    """How long it is, in the unit of the progress."""
+    """Its length in the unit of the progress bar."""
     numbers: int
 
     @property
@@ -131,14 +131,14 @@ class Lines:
         self.numbers += piece.numbers
 
     def masked(self, masked: list[Masked], *, told: bool) -> bytes:
-        """Return the rows masked; those in which nothing changes as they were, unless all of them tell their spans."""
-        parts, at = [], 0
+        """Return the masked rows; with `told`, for spans, unchanged rows are rewritten too."""
+        rows, position = [], 0
         for piece, count in self.pieces:
-            mine = masked[at : at + count]
-            at += count
-            changed = told or any(each.spans for each in mine)
-            parts.append(piece.masked(mine) if changed else piece.raw)
-        return b"".join(parts)
+            row_texts = masked[position : position + count]
+            position += count
+            changed = told or any(text.spans for text in row_texts)
+            rows.append(piece.masked(row_texts) if changed else piece.raw)
+        return b"".join(rows)
 
 
 def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Done:
@@ -156,10 +156,10 @@ def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Don
             target = stack.enter_context(_target(order))
             sidecar = stack.enter_context(_sidecar(order))
             work = _parquet if order.kind == "parquet" else _text
-            done = work(order, key, source, target, _Told(order, sidecar, progress, untouched(order.masking)))
-            if done.reasons and not order.allow_residual:
-                raise WithheldError(done, order.target)
-            return done
+            summary = work(order, key, source, target, _Tally(order, sidecar, progress, untouched(order.masking)))
+            if summary.reasons and not order.allow_residual:
+                raise WithheldError(summary, order.target)
+            return summary
     except BrokenExecutor as error:
         raise RunFailed(
             "a process that masks was ended from outside, perhaps for want of memory; set --processes"
@@ -171,8 +171,8 @@ def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Don
 
 
 @dataclass
-class _Told:
-    """Counts what was found, and writes where."""
+class _Tally:
+    """Counts of what was masked; writes spans to the sidecar file."""
 
     order: MaskRequest
     sidecar: BinaryIO | None
@@ -185,68 +185,67 @@ class _Told:
     unit: str = "bytes"
 
     def begin(self, total: int, unit: str = "bytes") -> None:
-        """Take note of how much there is to read; 0 where nobody knows."""
+        """Note how much there is to read; 0 if unknown."""
         self.total, self.unit = total, unit
         self.progress(StepLabel("masking", unit), total or 1, 0)
 
-    def of(self, part: Chunk, masked: Sequence[Masked]) -> None:
-        """Note what was found in a part."""
+    def of(self, chunk: Chunk, masked: Sequence[Masked]) -> None:
+        """Count what was masked in a chunk."""
         unit = "row" if self.order.kind == "parquet" else "line"
-        self._look_over(unit, part, masked)
-        for (line, name, text), each in zip(part.texts, masked, strict=True):
+        for row, residue in residual.scan([result.text for result in masked], self.closed):
+            number, name, _ = chunk.texts[row]
+            self.done.suspect(f"{unit} {number}", name, masked[row], residue)
+        for (line, name, text), result in zip(chunk.texts, masked, strict=True):
             self.done.texts += 1
-            if not each.spans:
+            if not result.spans:
                 continue
-            self.done.changed += each.text != text
-            self.done.spans.update(span.kind for span in each.spans)
+            self.done.changed += result.text != text
+            self.done.spans.update(span.kind for span in result.spans)
             if self.sidecar:
-                rows = ({unit: line, **row} for row in jsonl.spans(name, each))
+                rows = ({unit: line, **row} for row in jsonl.spans(name, result))
                 self.sidecar.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-        self.done.numbers += part.numbers
-        self.read += part.size
+        self.done.numbers += chunk.numbers
+        self.read += chunk.size
         if self.total:
             self.progress(StepLabel("masking", self.unit), self.total, self.read)
 
-    def _look_over(self, unit: str, part: Chunk, masked: Sequence[Masked]) -> None:
-        """Note what still looks like personal data in a part."""
-        for row, found in residual.scan([each.text for each in masked], self.closed):
-            number, name, _ = part.texts[row]
-            self.done.suspect(f"{unit} {number}", name, masked[row], found)
 
-
-def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
+def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, tally: _Tally) -> Done:
     script, stream, long = opened(source, order.encoding, order.place)
     target.write(script.bom)
-    told.begin(0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom))
+    tally.begin(0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom))
     write = _masked(order, key, script.language, long=long)
-    for part, masked in write(_grouped(_pieces(order, script, stream), order, told.done)):
-        target.write(part.masked(masked, told=bool(order.keys)))
-        told.of(part, masked)
-    return _checked(order, told)
+    for chunk, masked in write(_grouped(_pieces(order, script, stream), order, tally.done)):
+        target.write(chunk.masked(masked, told=bool(order.keys)))
+        tally.of(chunk, masked)
+    return _checked(order, tally)
 
 
-def _parquet(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
+def _parquet(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, tally: _Tally) -> Done:
     file = ParquetFile(source, order.fields, order.place)
-    told.begin(file.rows, "rows")
+    tally.begin(file.rows, "rows")
     long = order.source != PIPE and Path(order.source).stat().st_size > HEAD
     with file.writer(target) as writer:
-        for part, masked in _masked(order, key, "zh", long=long)(file.parts()):
-            writer.write(part, masked)
-            told.of(part, masked)
-    return told.done
+        for chunk, masked in _masked(order, key, "zh", long=long)(file.parts()):
+            writer.write(chunk, masked)
+            tally.of(chunk, masked)
+    return tally.done
 
 
 def _masked(
     order: MaskRequest, key: bytes, language: str, *, long: bool
 ) -> Callable[[Iterator[Some]], Iterator[tuple[Some, list[Masked]]]]:
-    """Return what masks parts in order, a long file's on all cores; `language` is that of texts without letters."""
+    """Return a function that masks chunks in order, on all cores if the file is long.
+
+    `language` is that of texts without letters.
+    """
     processes = order.processes or (cores() if long else 1)
 
-    def batches(parts: Iterator[Some]) -> Iterator[tuple[Some, Batch]]:
-        for part in parts:
-            yield part, ([text for _, _, text in part.texts], {})
+    def batches(chunks: Iterator[Some]) -> Iterator[tuple[Some, Batch]]:
+        for chunk in chunks:
+            yield chunk, ([text for _, _, text in chunk.texts], {})
 
-    return lambda parts: mask_batches(order.masking, language, key, batches(parts), processes)
+    return lambda chunks: mask_batches(order.masking, language, key, batches(chunks), processes)
 
 
 def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
@@ -259,31 +258,36 @@ def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Pi
     return delimited.pieces(lines, script, order.fields, order.kind)
 
 
-def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, done: Done) -> Iterator[Lines]:
+def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, summary: Done) -> Iterator[Lines]:
     """Yield rows together until they are many or long; DataError for one that cannot be read, unless it is dropped."""
-    part = Lines()
+    group = Lines()
     for piece in pieces:
         if isinstance(piece, Problem):
             if not order.drop:
                 raise DataError(piece.sentence(order.place))
-            done.dropped += 1
+            summary.dropped += 1
             continue
-        done.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and order.spans_key is None
-        part.add(piece)
-        if len(part.pieces) == BATCH or part.size > _CHARACTERS:
-            yield part
-            part = Lines()
-    if part.pieces:
-        yield part
+        summary.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and order.spans_key is None
+        group.add(piece)
+        if len(group.pieces) == BATCH or group.size > _CHARACTERS:
+            yield group
+            group = Lines()
+    if group.pieces:
+        yield group
 
 
-def _checked(order: MaskRequest, told: _Told) -> Done:
-    """Return what was done; DataError if rows need not have their fields, and none has one."""
-    if told.read and not told.done.texts and order.fields.optional >= set(order.fields.names) and order.kind == "jsonl":
+def _checked(order: MaskRequest, tally: _Tally) -> Done:
+    """Return the summary; DataError if every field is optional and no row has any."""
+    if (
+        tally.read
+        and not tally.done.texts
+        and order.fields.optional >= set(order.fields.names)
+        and order.kind == "jsonl"
+    ):
         raise DataError(
             f"{order.place}: found no {' or '.join(order.fields.names)} in any row; name a field with --field"
         )
-    return told.done
+    return tally.done
 
 
 @contextmanager
@@ -303,10 +307,10 @@ def _source(order: MaskRequest) -> Iterator[BinaryIO]:
 @contextmanager
 def _target(order: MaskRequest) -> Iterator[BinaryIO]:
     if order.target != PIPE:
-        with replacing(Path(order.target)) as beside, beside.open("wb") as stream:
+        with replacing(Path(order.target)) as temporary, temporary.open("wb") as stream:
             yield stream
     elif order.kind == "parquet" or not order.allow_residual:
-        # a pipe does not know its place, which the end of a Parquet file holds; and what it took is not taken back
+        # a pipe has no position, which a Parquet footer needs; and what was written to it cannot be withdrawn
         with tempfile.TemporaryFile() as stream:
             yield stream
             stream.seek(0)
@@ -322,5 +326,5 @@ def _sidecar(order: MaskRequest) -> Iterator[BinaryIO | None]:
     if order.sidecar is None:
         yield None
         return
-    with replacing(Path(order.sidecar)) as beside, beside.open("wb") as stream:
+    with replacing(Path(order.sidecar)) as temporary, temporary.open("wb") as stream:
         yield stream

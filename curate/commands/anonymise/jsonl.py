@@ -1,4 +1,4 @@
-"""JSONL: of a line that changes, only the texts that change are written anew; numbers, blanks and order stay."""
+"""JSONL: only the texts that change are rewritten; numbers, white space and key order stay."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from curate.pii.masking import Masked
 from curate.tables.readers import Problem
 
 Path = tuple[str | int, ...]
-"""Keys of objects and places in lists, from 0, that lead to a value."""
+"""Object keys and list indices, from 0, that lead to a value."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]')
 _NO_ROW = "one JSON object"
 
 
 class _UnfitError(Exception):
-    """Leaves a row with what was found, what was expected and what to do."""
+    """A row that cannot be read: what was found, what was expected and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class JsonLine:
     found: dict[Path, str]
     numbers: int
     key: str | None
-    """Under which it says where something was found; None if it does not."""
+    """Key under which the spans are written; None if they are not."""
     empty: bool = False
     """Whether its object has no key."""
 
@@ -45,15 +45,17 @@ class JsonLine:
     def masked(self, masked: list[Masked]) -> bytes:
         """Return the line with its masked texts, and with the spans as the last key if they are asked for."""
         new = {
-            path: each.text for (path, old), each in zip(self.found.items(), masked, strict=True) if each.text != old
+            path: result.text
+            for (path, old), result in zip(self.found.items(), masked, strict=True)
+            if result.text != old
         }
-        parts, done = [], 0
+        pieces, copied = [], 0
         for path, start, end in _strings(self.text) if new else ():
             if path in new:
-                parts += [self.text[done:start], self._literal(new[path])]
-                done = end
-        parts.append(self.text[done:])
-        return self.script.encode("".join(parts[:-1]) + self._with_spans(parts[-1], masked))
+                pieces += [self.text[copied:start], self._literal(new[path])]
+                copied = end
+        pieces.append(self.text[copied:])
+        return self.script.encode("".join(pieces[:-1]) + self._with_spans(pieces[-1], masked))
 
     def _literal(self, text: str) -> str:
         """Return a text as JSON, in ASCII if the line is, or if the file's encoding lacks one of its characters."""
@@ -66,19 +68,19 @@ class JsonLine:
             return plain
         return json.dumps(text)
 
-    def _with_spans(self, rest: str, masked: Sequence[Masked]) -> str:
+    def _with_spans(self, tail: str, masked: Sequence[Masked]) -> str:
         if self.key is None:
-            return rest
-        rows = [row for (name, _), each in zip(self.texts, masked, strict=True) for row in spans(name, each)]
-        end = rest.rindex("}")
-        return f"{rest[:end]}{'' if self.empty else ', '}{json.dumps(self.key)}: {json.dumps(rows)}{rest[end:]}"
+            return tail
+        rows = [row for (name, _), result in zip(self.texts, masked, strict=True) for row in spans(name, result)]
+        end = tail.rindex("}")
+        return f"{tail[:end]}{'' if self.empty else ', '}{json.dumps(self.key)}: {json.dumps(rows)}{tail[end:]}"
 
 
 def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
     """Return where something was found in a text: offsets in code points of the raw text, never the value."""
-    named = {"field": field} if field else {}
+    path = {"field": field} if field else {}
     return [
-        {**named, "start": span.start, "end": span.end, "label": span.kind, "recogniser": span.recogniser}
+        {**path, "start": span.start, "end": span.end, "label": span.kind, "recogniser": span.recogniser}
         for span in masked.spans
     ]
 
@@ -100,25 +102,25 @@ def pieces(
 
 
 def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> JsonLine:
-    value = _parsed(text)
-    key = next((key for key in keys if key not in value), None)
+    record = _parsed(text)
+    key = next((key for key in keys if key not in record), None)
     if keys and key is None:
-        taken = " and ".join(f"`{key}`" for key in keys)
+        names = " and ".join(f"`{key}`" for key in keys)
         raise DataError(
-            f"{script.place}:{line.number}: found the key {taken}, expected a free one for the spans; name it with "
+            f"{script.place}:{line.number}: found the key {names}, expected a free one for the spans; name it with "
             "--spans-key KEY"
         )
-    found: dict[Path, str] = {}
+    texts: dict[Path, str] = {}
     numbers: set[Path] = set()
     for name in fields.names:
         try:
-            plain = value.get(name)
+            plain = record.get(name)
             if isinstance(plain, str):  # as in most rows
-                found[name,] = plain
+                texts[name,] = plain
                 continue
-            for path, each in _reached(value, name.split("."), ()):
-                if isinstance(each, str):
-                    found[path] = each
+            for path, content in _leaves_of(record, name.split("."), ()):
+                if isinstance(content, str):
+                    texts[path] = content
                 else:
                     numbers.add(path)
         except KeyError as error:
@@ -126,7 +128,7 @@ def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequenc
                 raise _UnfitError(
                     f"no {name!r}", "it in every row", f"name the field with --field, or {_SPARE}"
                 ) from error
-    return JsonLine(script, line.number, line.raw, text, found, len(numbers), key=key, empty=not value)
+    return JsonLine(script, line.number, line.raw, text, texts, len(numbers), key=key, empty=not record)
 
 
 _SPARE = "let rows without it pass with --allow-missing"
@@ -134,14 +136,14 @@ _SPARE = "let rows without it pass with --allow-missing"
 
 def _parsed(text: str) -> dict[str, object]:
     try:
-        value = _DECODER.decode(text)
+        record = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise _UnfitError(f"a line that is not valid JSON ({error.msg}, column {error.colno})", _NO_ROW, FIX) from None
     except RecursionError:
         raise _UnfitError("brackets nested without end", _NO_ROW, FIX) from None
-    if not isinstance(value, dict):
-        raise _UnfitError(kind_of(value), _NO_ROW, FIX)
-    return value
+    if not isinstance(record, dict):
+        raise _UnfitError(kind_of(record), _NO_ROW, FIX)
+    return record
 
 
 def _number(_digits: str) -> int:
@@ -150,37 +152,37 @@ def _number(_digits: str) -> int:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         raise _UnfitError("a key twice in one object", "each key once, for only the last one would be seen", FIX)
-    return found
+    return record
 
 
 _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, object_pairs_hook=_object)
 
 
-def _reached(value: object, names: Sequence[str], path: Path) -> Iterator[tuple[Path, object]]:
+def _leaves_of(node: object, names: Sequence[str], path: Path) -> Iterator[tuple[Path, object]]:
     """Yield every text and number that a dotted name reaches; lists are gone through item by item.
 
     KeyError if an object lacks the name; _UnfitError where it leads past a text or ends at an object.
     """
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _reached(item, names, (*path, number))
-    elif isinstance(value, dict) and names:
-        whole = ".".join(names)
-        key, rest = (whole, []) if whole in value else (names[0], names[1:])
-        yield from _reached(value[key], rest, (*path, key))
-    elif isinstance(value, dict) or (names and value is not None):
-        place = ".".join(map(str, path))
+    if isinstance(node, list):
+        for number, element in enumerate(node):
+            yield from _leaves_of(element, names, (*path, number))
+    elif isinstance(node, dict) and names:
+        dotted = ".".join(names)
+        key, deeper = (dotted, []) if dotted in node else (names[0], names[1:])
+        yield from _leaves_of(node[key], deeper, (*path, key))
+    elif isinstance(node, dict) or (names and node is not None):
+        reached = ".".join(map(str, path))
         expected = f"an object with {'.'.join(names)!r}" if names else "text, or a list of texts"
-        raise _UnfitError(f"{kind_of(value)} as {place!r}", expected, "name a field inside it with --field A.B")
-    elif isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-        yield path, value
+        raise _UnfitError(f"{kind_of(node)} as {reached!r}", expected, "name a field inside it with --field A.B")
+    elif isinstance(node, str) or (isinstance(node, int) and not isinstance(node, bool)):
+        yield path, node
 
 
 def _strings(text: str) -> Iterator[tuple[Path, int, int]]:
-    """Yield the path of every string in a valid line that is a value, and where it stands with its quotes."""
+    """Yield (path, start, end) of every string value in a valid JSON line, quotes included."""
     path: list[str | int | None] = []
     for token in _TOKEN.finditer(text):
         first = token[0][0]
@@ -194,4 +196,4 @@ def _strings(text: str) -> Iterator[tuple[Path, int, int]]:
         elif path[-1] is None:
             path[-1] = json.loads(token[0])
         else:
-            yield tuple(part for part in path if part is not None), token.start(), token.end()
+            yield tuple(step for step in path if step is not None), token.start(), token.end()

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BYTES = 1 << 24
-"""Bytes of rows that are in memory together, about."""
+"""Approximate bytes of rows held in memory at once."""
 GROUP = 1 << 26
-"""Bytes of a row group in memory from which on it is written as several."""
+"""Bytes in memory from which a row group is written as several."""
 Nested = None | str | list["Nested"]
 
 
@@ -45,8 +45,8 @@ class Rows:
         return [
             (row, ".".join(map(str, path)), text)
             for names, values in zip(self.names, self.values, strict=True)
-            for row, value in enumerate(values, start=self.start)
-            for path, text in _strings(value, (*names,))
+            for row, content in enumerate(values, start=self.start)
+            for path, text in _strings(content, (*names,))
         ]
 
     def masked(self, masked: Sequence[Masked]) -> "pa.RecordBatch":
@@ -55,25 +55,25 @@ class Rows:
 
         texts, batch = iter(masked), self.batch
         for names, values in zip(self.names, self.values, strict=True):
-            new = [_put(value, texts) for value in values]
+            new = [_refilled(content, texts) for content in values]
             if new != values:
                 column = pa.array(new, type=_column(batch, names).type)
-                whole = _replaced(batch.to_struct_array(), names, column)
-                batch = pa.RecordBatch.from_arrays(whole.flatten(), schema=batch.schema)
+                rebuilt = _replaced(batch.to_struct_array(), names, column)
+                batch = pa.RecordBatch.from_arrays(rebuilt.flatten(), schema=batch.schema)
         return batch
 
 
-def _strings(value: Nested, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(value, str):
-        yield path, value
-    for place, item in enumerate(value if isinstance(value, list) else ()):
-        yield from _strings(item, (*path, place))
+def _strings(content: Nested, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(content, str):
+        yield path, content
+    for index, element in enumerate(content if isinstance(content, list) else ()):
+        yield from _strings(element, (*path, index))
 
 
-def _put(value: Nested, texts: Iterator[Masked]) -> Nested:
-    if isinstance(value, list):
-        return [_put(item, texts) for item in value]
-    return value if value is None else next(texts).text
+def _refilled(content: Nested, texts: Iterator[Masked]) -> Nested:
+    if isinstance(content, list):
+        return [_refilled(element, texts) for element in content]
+    return content if content is None else next(texts).text
 
 
 def _column(batch: "pa.RecordBatch", names: Sequence[str]) -> "pa.Array":
@@ -87,26 +87,26 @@ def _replaced(array: "pa.StructArray", names: Sequence[str], column: "pa.Array")
     """Return an array with one field of it replaced, however deep; nulls stay nulls."""
     import pyarrow as pa
 
-    fields, parts = list(array.type), list(array.flatten())
-    at = array.type.get_field_index(names[0])
-    parts[at] = _replaced(parts[at], names[1:], column) if names[1:] else column
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+    fields, children = list(array.type), list(array.flatten())
+    index = array.type.get_field_index(names[0])
+    children[index] = _replaced(children[index], names[1:], column) if names[1:] else column
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 
 class ParquetFile:
     """A Parquet file that is read in batches."""
 
-    def __init__(self, stream: BinaryIO, fields: Fields, place: str) -> None:
+    def __init__(self, stream: BinaryIO, fields: Fields, path: str) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
             self._file = pq.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)
         except pa.ArrowInvalid as error:
-            raise DataError(f"{place}: found no sound Parquet file, expected one; write it again") from error
+            raise DataError(f"{path}: found no sound Parquet file, expected one; write it again") from error
         self.rows: int = self._file.metadata.num_rows
-        self._names = _chosen(self._file.schema_arrow, fields, place)
-        self._place = place
+        self._names = _chosen(self._file.schema_arrow, fields, path)
+        self._path = path
 
     def parts(self) -> Iterator[Rows]:
         """Yield the rows in order; DataError where they cannot be read, or hold bytes that are no UTF-8."""
@@ -122,10 +122,10 @@ class ParquetFile:
                     yield Rows(batch, self._names, row, last=row + len(batch) == end)
                     row += len(batch)
         except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(f"{self._place}: row {row}: the file is damaged here; write it again") from error
+            raise DataError(f"{self._path}: row {row}: the file is damaged here; write it again") from error
         except UnicodeDecodeError:
             raise DataError(
-                f"{self._place}: row {row} or behind it: found bytes that are no UTF-8, expected text; write it again"
+                f"{self._path}: row {row} or behind it: found bytes that are no UTF-8, expected text; write it again"
             ) from None
 
     @contextmanager
@@ -155,34 +155,34 @@ class ParquetWriter:
             self._writer.write_table(table, row_group_size=max(len(table), 1))  # type: ignore[attr-defined]
 
 
-def _chosen(schema: "pa.Schema", fields: Fields, place: str) -> list[list[str]]:
+def _chosen(schema: "pa.Schema", fields: Fields, path: str) -> list[list[str]]:
     """Return the names that lead to every column of texts; DataError for one that is not there, or is no text."""
     import pyarrow as pa
 
-    found = []
+    chosen = []
     for name in fields.names:
         names = [name] if name in schema.names else name.split(".")
         kind: pa.DataType = pa.struct(list(schema))
-        for part in names:
-            at = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
-            if at < 0:
+        for step in names:
+            index = kind.get_field_index(step) if pa.types.is_struct(kind) else -1
+            if index < 0:
                 break
-            kind = kind.field(at).type
+            kind = kind.field(index).type
         else:
             if not _textual(kind):
                 raise DataError(
-                    f"{place}: found {kind} as {name!r}, expected text or lists of it; name another column with --field"
+                    f"{path}: found {kind} as {name!r}, expected text or lists of it; name another column with --field"
                 )
-            found.append(names)
+            chosen.append(names)
             continue
         if name not in fields.optional:
             raise DataError(
-                f"{place}: found the columns {shown_names(schema.names)}, expected {name!r}; name the column of the "
+                f"{path}: found the columns {shown_names(schema.names)}, expected {name!r}; name the column of the "
                 "texts with --field"
             )
-    if not found:
-        raise DataError(f"{place}: found none of {', '.join(fields.names)}; name the column of the texts with --field")
-    return found
+    if not chosen:
+        raise DataError(f"{path}: found none of {', '.join(fields.names)}; name the column of the texts with --field")
+    return chosen
 
 
 def _textual(kind: "pa.DataType") -> bool:
@@ -197,15 +197,15 @@ def _textual(kind: "pa.DataType") -> bool:
 
 def _settings(file: object) -> dict[str, object]:
     """Return how a file was written, as far as it says so."""
-    about = file.metadata  # type: ignore[attr-defined]
-    first = about.row_group(0) if about.num_row_groups else None
-    columns = [first.column(at) for at in range(first.num_columns)] if first else []
+    metadata = file.metadata  # type: ignore[attr-defined]
+    first = metadata.row_group(0) if metadata.num_row_groups else None
+    columns = [first.column(index) for index in range(first.num_columns)] if first else []
     return {
-        "version": about.format_version,
+        "version": metadata.format_version,
         "compression": {column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE") for column in columns}
         or "NONE",
         "use_dictionary": [column.path_in_schema for column in columns if column.has_dictionary_page],
         "write_statistics": [column.path_in_schema for column in columns if column.is_stats_set],
         "use_deprecated_int96_timestamps": any(column.physical_type == "INT96" for column in columns),
-        "store_schema": b"ARROW:schema" in (about.metadata or {}),
+        "store_schema": b"ARROW:schema" in (metadata.metadata or {}),
     }

@@ -1,4 +1,4 @@
-"""Lines of a text file with the bytes that they are made of, so that what is not changed can be written as it was."""
+"""Lines of a text file with their raw bytes, so that unchanged lines are written byte for byte."""
 
 import codecs
 import io
@@ -14,7 +14,7 @@ from curate.tables.readers import Problem
 from curate.tables.readers.encoding import CODECS, Encoding, guess
 
 HEAD = 1 << 24
-"""Bytes that are looked at first, for the encoding; what is not longer is masked by one process."""
+"""Bytes read first to detect the encoding; a file of at most this size is masked by one process."""
 FIX = "correct it, or leave such rows out with --on-error drop"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -24,9 +24,9 @@ _BOMS = (
 )
 _CHUNK = 1 << 16
 _LOOKED = 1 << 16
-"""Bytes by which the language is told."""
+"""Number of bytes from which the language is detected."""
 _KEY = re.compile(r'"[^"\n]*"\s*:|\A.*\n')
-"""Keys and a first line, of columns, which are English in most files."""
+"""JSON keys and the header line, ignored in language detection: they are English in most files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class RawLine:
     """From 1."""
     raw: bytes
     text: str | None
-    """None if the bytes are no text in the file's encoding."""
+    """None if the bytes cannot be decoded in the file's encoding."""
 
 
 class Piece(Protocol):
@@ -70,20 +70,20 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class Script:
-    """How a file is written."""
+    """Encoding and language of a file."""
 
     codec: tuple[str, ...]
-    """The first of these that can."""
+    """Codecs to try, in order."""
     bom: bytes
     encoding: str
-    """Its name for people."""
+    """Its name in messages."""
     place: str
-    """What stands in front of a line number in an error."""
+    """Name of the file in error messages, before the line number."""
     language: str = "zh"
-    """zh or en: what a placeholder is in where a text has no letters, by the first of the whole file."""
+    """zh or en, detected from the head of the file: placeholder language of texts without letters."""
 
     def decode(self, raw: bytes) -> str | None:
-        """Return bytes as text; None if they are none."""
+        """Return bytes as text; None if they cannot be decoded."""
         for codec in self.codec:
             try:
                 return raw.decode(codec, _errors(codec))
@@ -118,9 +118,9 @@ class Script:
 
     def undecodable(self, number: int) -> Problem:
         """Return the problem of a line whose bytes are no text."""
-        found = f"bytes that are not {self.encoding.upper()}"
+        problem = f"bytes that are not {self.encoding.upper()}"
         hint = "save the file as UTF-8, or name what it is with --encoding, such as gb18030"
-        return Problem(number, found, "text in one encoding", f"{hint}; --on-error drop leaves such lines out")
+        return Problem(number, problem, "text in one encoding", f"{hint}; --on-error drop leaves such lines out")
 
 
 def _errors(codec: str) -> str:
@@ -128,33 +128,33 @@ def _errors(codec: str) -> str:
 
 
 def _wide(stream: BinaryIO, codec: str) -> Iterator[bytes]:
-    """Yield the lines of UTF-16, in which a line feed is two bytes at an even place."""
-    feed, rest = "\n".encode(codec), b""
+    """Yield the lines of UTF-16 bytes; a line feed is two bytes at an even offset."""
+    feed, buffer = "\n".encode(codec), b""
     for chunk in iter(lambda: stream.read(_CHUNK), b""):
-        begin, seen = 0, max(len(rest) - 1, 0)
-        rest += chunk
-        while (at := rest.find(feed, seen)) >= 0:
-            seen = at + 1
-            if at % 2 == 0:
-                yield rest[begin : at + 2]
-                begin = seen = at + 2
-        rest = rest[begin:]
-    if rest:
-        yield rest
+        begin, searched = 0, max(len(buffer) - 1, 0)
+        buffer += chunk
+        while (position := buffer.find(feed, searched)) >= 0:
+            searched = position + 1
+            if position % 2 == 0:
+                yield buffer[begin : position + 2]
+                begin = searched = position + 2
+        buffer = buffer[begin:]
+    if buffer:
+        yield buffer
 
 
-def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], place: str) -> tuple[Script, BinaryIO, bool]:
+def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], path: str) -> tuple[Script, BinaryIO, bool]:
     """Return how a stream is written, a stream of what follows its byte order mark, and whether it is a long one."""
     head = stream.read(HEAD)
     long = len(head) == HEAD
     head += stream.readline()  # the sample ends with a whole line
-    named = guess(io.BytesIO(head), place, "--encoding") if encoding == "auto" else encoding
+    name = guess(io.BytesIO(head), path, "--encoding") if encoding == "auto" else encoding
     bom, codec = next(((bom, codec) for bom, codec in _BOMS if head.startswith(bom)), (b"", ""))
-    if not codec.startswith(named):  # a mark of another encoding is text in this one
-        bom, codec = b"", "utf-16-le" if named == "utf-16" else ""
-    choices = (codec,) if codec else CODECS[named]
+    if not codec.startswith(name):  # a mark of another encoding is text in this one
+        bom, codec = b"", "utf-16-le" if name == "utf-16" else ""
+    choices = (codec,) if codec else CODECS[name]
     spoken = script(_KEY.sub("", head[len(bom) : _LOOKED].decode(choices[0], "ignore"))) or "zh"
-    return Script(choices, bom, named, place, spoken), _Chained([io.BytesIO(head[len(bom) :]), stream]), long
+    return Script(choices, bom, name, path, spoken), _Chained([io.BytesIO(head[len(bom) :]), stream]), long
 
 
 class _Chained(io.BufferedReader):

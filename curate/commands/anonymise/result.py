@@ -42,17 +42,17 @@ class AnonymisedTexts:
     def __getitem__(self, number: int) -> str:
         return self.texts[number]
 
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
-        left = f"; {len(self.residual):,} places still look like personal data" if len(self.residual) else ""
-        return f"texts: {len(self.texts):,}; masked: {kinds or 'nothing'}{left}"
+        residual = f"; {len(self.residual):,} places still look like personal data" if len(self.residual) else ""
+        return f"texts: {len(self.texts):,}; masked: {kinds or 'nothing'}{residual}"
 
     def __repr__(self) -> str:
-        return f"AnonymisedTexts({self._said()})"
+        return f"AnonymisedTexts({self._sentence()})"
 
     def _repr_html_(self) -> str:
         rows = [{"text": number, "masked": text} for number, text in enumerate(self.texts[:SHOWN])]
-        return html.block(self._said(), html.table(rows))
+        return html.block(self._sentence(), html.table(rows))
 
 
 def anonymise(
@@ -83,30 +83,30 @@ def anonymise(
     from curate.pii.texts import mask_texts
     from curate.pipeline.stage import home
 
-    own = list(words)
-    raw, given = _texts(texts), dict(settings or {})
-    if own:
-        known = given.get("words")
-        given["words"] = {**(known if isinstance(known, Mapping) else {}), "words": {"words": own}}
+    custom = list(words)
+    raw, changed = _texts(texts), dict(settings or {})
+    if custom:
+        configured = changed.get("words")
+        changed["words"] = {**(configured if isinstance(configured, Mapping) else {}), "words": {"words": custom}}
     changes = {"mode": mode, "placeholders": language, "recognisers": recognisers, "without": without}
-    given |= {name: value for name, value in changes.items() if value is not None}
-    config = check(Masking, given, "anonymise")
+    changed |= {name: change for name, change in changes.items() if change is not None}
+    config = check(Masking, changed, "anonymise")
     key = secret(home()) if config.mode == "pseudonym" else b""
     masked = list(mask_texts(raw, config, key, processes, progress or quiet))
     spans = [
         (row, span.start, span.end, span.kind, span.recogniser)
-        for row, each in enumerate(masked)
-        for span in each.masked.spans
+        for row, result in enumerate(masked)
+        for span in result.masked.spans
     ]
-    left = [
-        (row, *each.masked.raw(found.start, found.end), found.reason)
-        for row, each in enumerate(masked)
-        for found in each.left
+    residual = [
+        (row, *result.masked.raw(residue.start, residue.end), residue.reason)
+        for row, result in enumerate(masked)
+        for residue in result.left
     ]
     return AnonymisedTexts(
-        [each.masked.text for each in masked],
+        [result.masked.text for result in masked],
         pl.DataFrame(spans, schema=SPANS, orient="row"),
-        pl.DataFrame(left, schema=RESIDUAL, orient="row"),
+        pl.DataFrame(residual, schema=RESIDUAL, orient="row"),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a user wants masked: from where to where, which fields, how; checked before anything is read."""
+"""Request to mask a file: source, target, fields and settings, checked before anything is read."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from curate.tables.readers.encoding import Encoding
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
 KEY, SPARE = "spans", "pii_spans"
-"""The key under which a row says where something was found, and the one in a row that has the first for itself."""
+"""Key of the spans in a JSONL row, and the spare key of a row that has the first one already."""
 PIPE = "-"
 """Stands for standard input and output."""
 _ENDINGS: dict[str, Format] = {
@@ -55,9 +55,9 @@ class MaskRequest:
     format: Format | None = None
     encoding: Encoding | Literal["auto"] = "auto"
     spans: bool = False
-    """Whether to say where something was found: rows of JSONL get a key `spans`, other files one beside them."""
+    """Whether to write the spans: as a key `spans` in JSONL rows, else in a sidecar file."""
     spans_key: str | None = None
-    """That key in all rows; without it `spans`, and `pii_spans` in a row that has a key `spans` of its own."""
+    """Key of the spans in all rows; default: `spans`, or `pii_spans` in a row that has `spans` already."""
     allow_residual: bool = False
     """Write the file though something in it still looks like personal data."""
     drop: bool = False
@@ -92,9 +92,11 @@ class MaskRequest:
             raise DataError(f"{self.source}: {what}; give a file, or - for standard input")
 
     def _check_target(self) -> None:
-        kind, other = self.kind, None if self.target == PIPE else _ending(self.target)
-        if other not in (None, kind):
-            raise ConfigError(f"{self.target}: found the ending of {other}, expected {kind} as the input is; rename it")
+        kind, ending = self.kind, None if self.target == PIPE else _ending(self.target)
+        if ending not in (None, kind):
+            raise ConfigError(
+                f"{self.target}: found the ending of {ending}, expected {kind} as the input is; rename it"
+            )
         if self.target == PIPE:
             return
         path = Path(self.target)
@@ -108,21 +110,21 @@ class MaskRequest:
     @property
     def kind(self) -> Format:
         """Return the format: the one that was named, else that of the input's ending, else of the output's."""
-        known = [self.format, *(_ending(name) for name in (self.source, self.target) if name != PIPE)]
-        if found := next((each for each in known if each), None):
-            return found
+        candidates = [self.format, *(_ending(name) for name in (self.source, self.target) if name != PIPE)]
+        if kind := next((candidate for candidate in candidates if candidate), None):
+            return kind
         names = ", ".join(get_args(Format))
         if Path(self.source).suffix.lower() in (".gz", ".zst", ".bz2", ".xz", ".zip"):
             raise ConfigError(
                 f"{self.source}: is packed; unpack it into the command: "
                 f"gunzip -c FILE | curate anonymise - OUT --format FORMAT, of {names}"
             )
-        place = "standard input" if self.source == PIPE else self.source
-        raise ConfigError(f"{place}: its format is not known; name one with --format: {names}")
+        path = "standard input" if self.source == PIPE else self.source
+        raise ConfigError(f"{path}: its format is not known; name one with --format: {names}")
 
     @property
     def place(self) -> str:
-        """Return what stands in front of a line number in an error."""
+        """Return the name of the source in error messages, before the line number."""
         return "standard input" if self.source == PIPE else self.source
 
     @property
@@ -134,9 +136,9 @@ class MaskRequest:
 
     @property
     def sidecar(self) -> str | None:
-        """Return the file for spans beside the output; None if there is none."""
-        beside = self.spans and self.kind != "jsonl" and self.target != PIPE
-        return f"{self.target}.spans.jsonl" if beside else None
+        """Return the path of the sidecar file for spans; None if there is none."""
+        has_sidecar = self.spans and self.kind != "jsonl" and self.target != PIPE
+        return f"{self.target}.spans.jsonl" if has_sidecar else None
 
 
 def _ending(name: str) -> Format | None:
@@ -144,15 +146,15 @@ def _ending(name: str) -> Format | None:
 
 
 def masking(config: Path | None, words: Path | None, **changes: object) -> Masking:
-    """Return what is looked for: the settings in a YAML file, a list of words besides, and what else is not None."""
+    """Return the masking settings: a YAML file, a list of words, and every change that is not None."""
     settings: dict[str, object] = {} if config is None else dict(read_yaml(config))
-    settings |= {name: value for name, value in changes.items() if value is not None}
-    found = check(Masking, settings, str(config) if config else "anonymise")
+    settings |= {name: change for name, change in changes.items() if change is not None}
+    checked = check(Masking, settings, str(config) if config else "anonymise")
     if words is None:
-        return found
-    if "words" in found.words:
+        return checked
+    if "words" in checked.words:
         raise ConfigError(f"{config}: words.words: is the name that --words has; choose another one")
-    return found.model_copy(update={"words": {**found.words, "words": CustomWords(file=words)}})
+    return checked.model_copy(update={"words": {**checked.words, "words": CustomWords(file=words)}})
 
 
 def listed(names: str | None) -> list[str] | None:

@@ -1,8 +1,8 @@
 """First pass of masking by a local language model, which is asked where personal data stands in each text.
 
-Through the one door, like every question: planned, allowed, under the cap, and written down as it is answered. Only
-where something stands is written down, under a key that says nothing of the text; so a killed or repeated run reads
-from the ledger what was answered, and the ledger holds no text.
+The calls go through the LLM client like all others: estimated, permitted, within the budget, and written to the ledger
+as they are answered. The ledger stores only offsets, under a keyed hash of the text; so an interrupted or repeated run
+reads the earlier answers from the ledger, and the ledger holds no text.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ Texts = Callable[[], Iterable[str]]
 
 
 class LlmPassSettings(Protocol):
-    """What the settings of the stage say of the model."""
+    """Settings of the stage that concern the model."""
 
     model: str | None
     allow_remote: bool
@@ -46,22 +46,22 @@ class LlmPassSettings(Protocol):
 
 @dataclass(frozen=True)
 class Spots:
-    """What is known of all texts."""
+    """Spans that the model found in all texts, and what that cost."""
 
     key: Callable[[str], str]
     spans: Mapping[str, tuple[Span, ...]]
-    """Key of a window -> what stands in it; windows without anything are not there."""
+    """Key of a window -> its spans; windows without spans are absent."""
     statuses: Mapping[Status, int]
-    """How many different windows came to what."""
+    """Status -> number of distinct windows."""
     facts: Mapping[str, Json]
-    """What the report says of it."""
+    """Facts for the report."""
     paid: Total
-    """What it cost the run so far, None if a price is unknown."""
+    """Cost to the run so far; its amount is None if a price is unknown."""
     spent: float
-    """What it took out of the cap now."""
+    """Amount spent by this call."""
 
     def of(self, text: str) -> list[Span]:
-        """Return the spans of a text; those that reach over the edge of a window join in masking."""
+        """Return the spans of a text; masking joins those that overlap at the edge of a window."""
         return [
             Span(span.start + offset, span.end + offset, span.kind, span.recogniser)
             for offset, window in windows(text)
@@ -70,12 +70,12 @@ class Spots:
 
     @property
     def unread(self) -> dict[str, int]:
-        """Return why windows were not checked -> how many."""
+        """Return reason -> number of windows that were not checked."""
         return {status: count for status, count in self.statuses.items() if status != "read" and count}
 
 
 def asked(config: LlmPassSettings, context: Context) -> tuple[LanguageModel, MaskingPrompt] | None:
-    """Return the model and what it is asked; None without one.
+    """Return the model and its prompt; None if no model is configured.
 
     ConfigError if the name means no language model, or without `allow_remote` one that is not on this machine, or whose
     settings do not say `local: true`.
@@ -95,7 +95,7 @@ def asked(config: LlmPassSettings, context: Context) -> tuple[LanguageModel, Mas
 
 
 def _leaves(who: str, settings: LanguageModel) -> str | None:
-    """Return why an unmasked text might leave this machine: more is asked here than of a reader of masked ones."""
+    """Return why an unmasked text might leave this machine; None if it cannot. Stricter than for masked texts."""
     why = beyond(who, settings)
     if settings.base_url is None:
         return why and "a vendor's own address is not this machine"
@@ -104,15 +104,15 @@ def _leaves(who: str, settings: LanguageModel) -> str | None:
 
 def fingerprint(config: LlmPassSettings, context: Context) -> Json:
     """Return what identifies model and prompt; raises what `asked` does."""
-    found = asked(config, context)
-    return None if found is None else {"model": _identity(found[0]), "prompt": found[1].digest}
+    asked_model = asked(config, context)
+    return None if asked_model is None else {"model": _identity(asked_model[0]), "prompt": asked_model[1].digest}
 
 
 def preflight(config: LlmPassSettings, context: Context) -> None:
     """Check the key, if the model wants one."""
-    found = asked(config, context)
-    if found is not None and not context.consent.offline:
-        provider(found[0])
+    asked_model = asked(config, context)
+    if asked_model is not None and not context.consent.offline:
+        provider(asked_model[0])
 
 
 def _identity(settings: LanguageModel) -> dict[str, Json]:
@@ -120,44 +120,44 @@ def _identity(settings: LanguageModel) -> dict[str, Json]:
 
 
 def spot(config: LlmPassSettings, context: Context, texts: Texts) -> Spots | None:
-    """Ask about every text that the ledger knows nothing of, and return what is known; None without a model.
+    """Ask about every text without an answer in the ledger; return the spans of all texts, or None without a model.
 
-    A text that could not be checked is not one in which nothing was found: RunFailed, unless the rules alone are
-    allowed for it. What failed is asked again on the next run, what was refused or could not be read on `--retry`.
+    A text that could not be checked does not count as one without personal data: RunFailed, unless `on_failure` is
+    `rules`. Failed calls are repeated on the next run, refusals and unreadable replies only with `--retry`.
     """
-    found = asked(config, context)
-    if found is None:
+    asked_model = asked(config, context)
+    if asked_model is None:
         return None
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        spotter = _Spotter(str(config.model), *found, secret(context.home), ledger, context)
+        spotter = _Spotter(str(config.model), *asked_model, secret(context.home), ledger, context)
         spots = spotter.spots(texts)
     if spots.unread and config.on_failure == "stop":
         raise RunFailed(
-            f"mask: {_told(spots)}, so nothing is masked yet; type `curate mask --yes` to ask again what failed, with "
-            "--retry also the others; or let the rules alone look at those: mask.on_failure=rules"
+            f"mask: {_unread_sentence(spots)}, so nothing is masked yet; type `curate mask --yes` to ask again what "
+            "failed, with --retry also the others; or let the rules alone look at those: mask.on_failure=rules"
         )
     return spots
 
 
 def planned(config: LlmPassSettings, context: Context, texts: Texts) -> dict[str, CostEstimate]:
-    """Return what asking about every text that the ledger knows nothing of would come to; empty without a model."""
-    found = asked(config, context)
-    if found is None:
+    """Return the cost estimate of all texts without an answer in the ledger; empty without a model."""
+    asked_model = asked(config, context)
+    if asked_model is None:
         return {}
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        spotter = _Spotter(str(config.model), *found, secret(context.home), ledger, context)
-        _, _, left = spotter.looked_up(spotter.account(), texts)
-        return spotter.planned(texts, left)
+        spotter = _Spotter(str(config.model), *asked_model, secret(context.home), ledger, context)
+        _, _, missing = spotter.looked_up(spotter.account(), texts)
+        return spotter.planned(texts, missing)
 
 
 def notes(spots: Spots | None) -> list[str]:
     """Return what a user should know of texts that only the rules looked at."""
-    return [f"{_told(spots)}: there the rules alone looked"] if spots is not None and spots.unread else []
+    return [f"{_unread_sentence(spots)}: there the rules alone looked"] if spots is not None and spots.unread else []
 
 
-def _told(spots: Spots) -> str:
-    each = ", ".join(f"{status}: {count:,}" for status, count in spots.unread.items())
-    return f"the model did not check {sum(spots.unread.values()):,} texts or parts of texts ({each})"
+def _unread_sentence(spots: Spots) -> str:
+    reasons = ", ".join(f"{status}: {count:,}" for status, count in spots.unread.items())
+    return f"the model did not check {sum(spots.unread.values()):,} texts or parts of texts ({reasons})"
 
 
 @dataclass(frozen=True)
@@ -170,14 +170,14 @@ class _Spotter:
     context: Context
 
     def spots(self, texts: Texts) -> Spots:
-        """Ask for what is missing, and return everything that the ledger then knows of the texts."""
+        """Ask about the missing windows; return everything that the ledger then has of the texts."""
         account = self.account()
-        known, wanted, left = self.looked_up(account, texts)
-        if left:
-            self.need_consent(texts, left)
+        answers, keys, missing = self.looked_up(account, texts)
+        if missing:
+            self.need_consent(texts, missing)
             self.need_server()
-        spent = self.send(texts, left, account) if left else 0.0
-        return self.summed(self.known(account, wanted) if left else known, account, spent)
+        spent = self.send(texts, missing, account) if missing else 0.0
+        return self.summed(self.answers(account, keys) if missing else answers, account, spent)
 
     def account(self) -> client.Account:
         """Return what calls are booked on."""
@@ -185,46 +185,48 @@ class _Spotter:
         return client.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
 
     def looked_up(self, account: client.Account, texts: Texts) -> tuple[dict[str, Spotted], set[str], set[str]]:
-        """Return what the ledger has of the windows of all texts, the keys of these, and of those that are left."""
-        wanted = {self.key(window) for text in texts() for _, window in windows(text)}
-        known, retry = self.known(account, wanted), self.context.consent.retry
+        """Return the answers in the ledger by key, the keys of all windows, and the keys still to be asked about."""
+        keys = {self.key(window) for text in texts() for _, window in windows(text)}
+        answers, retry = self.answers(account, keys), self.context.consent.retry
         settled = {
-            key for key, each in known.items() if each.status != "failed" and not (retry and each.status != "read")
+            key
+            for key, answer in answers.items()
+            if answer.status != "failed" and not (retry and answer.status != "read")
         }
-        return known, wanted, wanted - settled
+        return answers, keys, keys - settled
 
     def key(self, window: str) -> str:
-        """Return what a window is known by; without the secret nobody can find out by trying which text it was."""
+        """Return the keyed hash of a window; without the secret nobody can test which text it was."""
         return hmac.new(
             self.secret, f"{PURPOSE}\0{window}".encode("utf-8", "surrogatepass"), hashlib.sha256
         ).hexdigest()
 
-    def known(self, account: client.Account, wanted: set[str]) -> dict[str, Spotted]:
-        """Return window -> what the ledger has of it: the first that was read, else what came last."""
-        found: dict[str, Spotted] = {}
+    def answers(self, account: client.Account, keys: set[str]) -> dict[str, Spotted]:
+        """Return key -> answer in the ledger: the first one that was read, else the last one."""
+        answers: dict[str, Spotted] = {}
         for key, finish, raw, _ in self.ledger.generations(account.judge_digest, account.rubric_digest):
-            if key in wanted and (key not in found or found[key].status != "read"):
-                found[key] = Spotted("failed") if finish == "error" else Spotted.restored(raw)
-        return found
+            if key in keys and (key not in answers or answers[key].status != "read"):
+                answers[key] = Spotted("failed") if finish == "error" else Spotted.restored(raw)
+        return answers
 
-    def tasks(self, texts: Texts, left: set[str]) -> Iterator[client.Task]:
-        """Yield one task per window that is left, equal ones once."""
-        for key, window in self.windows(texts, left):
+    def tasks(self, texts: Texts, missing: set[str]) -> Iterator[client.Task]:
+        """Yield one task per missing window; equal windows count once."""
+        for key, window in self.windows(texts, missing):
             request = reading.build(self.prompt, window, self.settings.thinking_tokens)
             yield client.Task(request, partial(_read, window), _failed, named=key)
 
-    def windows(self, texts: Texts, left: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of every window that is left, equal ones once."""
-        done = set[str]()
+    def windows(self, texts: Texts, missing: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield key and text of every missing window; equal windows count once."""
+        yielded = set[str]()
         for text in texts():
             for _, window in windows(text):
                 key = self.key(window)
-                if key in left and key not in done:
-                    done.add(key)
+                if key in missing and key not in yielded:
+                    yielded.add(key)
                     yield key, window
 
     def need_server(self) -> None:
-        """Raise ConfigError if nothing listens at an address of this machine: it would be waited for like an outage."""
+        """Raise ConfigError if nothing listens at a local address; else the client would retry it like an outage."""
         address = self.settings.base_url
         if self.context.consent.offline or address is None or outside(address) or http.listening(address):
             return
@@ -233,32 +235,32 @@ class _Spotter:
             f"{self.settings.model}` or `ollama serve` do, or mask by the rules alone: --set mask.model=null"
         )
 
-    def need_consent(self, texts: Texts, left: set[str]) -> None:
-        consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, left), self.context)
+    def need_consent(self, texts: Texts, missing: set[str]) -> None:
+        consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, missing), self.context)
 
-    def planned(self, texts: Texts, left: set[str]) -> dict[str, CostEstimate]:
-        requests, account = (task.request for task in self.tasks(texts, left)), self.account()
+    def planned(self, texts: Texts, missing: set[str]) -> dict[str, CostEstimate]:
+        requests, account = (task.request for task in self.tasks(texts, missing)), self.account()
         rate = token_rate(self.ledger, account.judge_digest, account.rubric_digest, self.settings.tokens_a_han)
         return {f"mask.model={self.name}": plan(requests, self.settings.price, rate)}
 
-    def send(self, texts: Texts, left: set[str], account: client.Account) -> float:
-        """Ask for what is left; return what was spent."""
+    def send(self, texts: Texts, missing: set[str], account: client.Account) -> float:
+        """Ask about the missing windows; return the amount spent."""
         job = client.Job(
             f"mask.model={self.name}",
-            self.tasks(texts, left),
+            self.tasks(texts, missing),
             provider(self.settings),
             account,
-            consent.limits(self.settings, mixed_models=True),  # a place is right or wrong for any model
-            len(left),
+            consent.limits(self.settings, mixed_models=True),  # whether a span is right does not depend on the model
+            len(missing),
             unit="texts",
         )
         budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell
         return client.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent
 
-    def summed(self, known: Mapping[str, Spotted], account: client.Account, spent: float) -> Spots:
-        statuses, rejected = Counter(each.status for each in known.values()), Counter[str]()
-        for each in known.values():
-            rejected.update(each.rejected)
+    def summed(self, answers: Mapping[str, Spotted], account: client.Account, spent: float) -> Spots:
+        statuses, rejected = Counter(answer.status for answer in answers.values()), Counter[str]()
+        for answer in answers.values():
+            rejected.update(answer.rejected)
         facts: dict[str, Json] = {
             "name": self.name,
             "prompt": f"{self.prompt.name} ({self.prompt.digest[:12]})",
@@ -266,15 +268,15 @@ class _Spotter:
             "texts": {status: statuses[status] for status in STATUSES},
             "rejected_quotations": dict(sorted(rejected.items())),
         }
-        spans = {key: each.spans for key, each in known.items() if each.spans}
-        asked = {self.name: (account.judge_digest, self.settings.price)}
-        paid = billing.total(billing.bills(self.ledger, self.context, asked), self.context)
+        spans = {key: answer.spans for key, answer in answers.items() if answer.spans}
+        priced = {self.name: (account.judge_digest, self.settings.price)}
+        paid = billing.total(billing.bills(self.ledger, self.context, priced), self.context)
         return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, paid, spent)
 
 
 def _read(window: str, reply: Reply) -> client.ReplyResult:
-    found = reading.read(reply, window)
-    return client.ReplyResult(form=found.status, fruitful=found.status == "read", kept=found.kept)
+    spotted = reading.read(reply, window)
+    return client.ReplyResult(form=spotted.status, fruitful=spotted.status == "read", kept=spotted.kept)
 
 
 def _failed(_error: ProviderError) -> client.ReplyResult:

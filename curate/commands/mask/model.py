@@ -1,7 +1,7 @@
 """Ask a language model where personal data stands in a text: windows, prompt, and strict reading of its quotations.
 
-A reply is one JSON object, `{"spans": [{"text": ..., "kind": ...}]}`, and can do nothing but point: what it quotes must
-stand in the text, letter by letter. Offsets are never asked for, because models cannot count.
+A reply is one JSON object, `{"spans": [{"text": ..., "kind": ...}]}`. Every quotation must occur in the text verbatim.
+Offsets are never asked for, because models count unreliably.
 """
 
 import json
@@ -23,49 +23,49 @@ from curate.pii.masking import kinds
 from curate.pii.residual import is_measure
 
 LAYOUT = 1
-"""Raised when markers, windows or how a reply is read change; part of a prompt's digest, so texts are asked again."""
+"""Version of markers, windows and reply parsing; part of the prompt digest, so a new one repeats all calls."""
 NAME = "model"
-"""The recogniser's name in spans."""
+"""Name of this recogniser in spans."""
 ANSWER_TOKENS = 1500
 WINDOW = 1000
-"""Code points of a text that are shown at once, at most: with prompt and answer they fit 4,096 tokens."""
+"""Maximum code points of a window: with prompt and answer it fits in 4,096 tokens."""
 OVERLAP = 100
-"""Code points that neighbouring windows share, at least: all that may be quoted stands whole in one of them."""
+"""Minimum code points that adjacent windows share: every permitted quotation is complete in one of them."""
 LONGEST: Mapping[str, int] = {"address": 100, "url": 100, "email": 100, "hospital": 60, "school": 60}
-"""Code points of a quotation, at most; of other kinds `_LONGEST`."""
+"""Kind -> maximum code points of a quotation; other kinds `_LONGEST`."""
 _LONGEST = 40
 _FEWEST_DIGITS = 4
-"""Digits of a quotation that is a number alone, at least: fewer stand in many texts and name nobody."""
+"""Minimum digits of a quotation that is only a number: shorter ones occur in many texts and identify nobody."""
 _SENTENCE_END = re.compile(r"[。！？!?；;…\n]")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d年?")
 _EDGES = " \t\r\n\u3000，。、；：,;:"
 _UNASKED = ("bank_account", "number")
-"""Kinds that models are not told of."""
+"""Kinds left out of the prompt."""
 
 Status = Literal["read", "refused", "unparsed", "excessive", "failed"]
 STATUSES: tuple[Status, ...] = ("read", "refused", "unparsed", "excessive", "failed")
-"""`excessive`: a reply that would mask so much of a text that nothing is believed of it."""
+"""`excessive`: a reply that would mask so much of a text that all of it is rejected."""
 
 
 class MaskingPrompt(PromptTemplate):
-    """What the model is asked."""
+    """Prompt for the masking model."""
 
     subject = "kinds"
     texts = frozenset({"text"})
 
     def meanings(self) -> Mapping[str, str]:
-        """Return kind -> its words in the language of the prompt."""
+        """Return kind -> its name in the language of the prompt."""
         return {kind: in_language(words, self.language) for kind, words in _asked().items()}
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside the texts, and of how texts are cut."""
+        """Return the SHA-256 of everything that is sent except the texts, and of the windowing settings."""
         return digest([LAYOUT, WINDOW, OVERLAP, ANSWER_TOKENS, self.prefix, self.user.strip()])
 
 
 @dataclass(frozen=True)
 class Spotted:
-    """What a reply came to: spans of the window that was shown, and how many quotations were rejected, by reason."""
+    """Parsed reply: spans in the window, and reason -> number of rejected quotations."""
 
     status: Status
     spans: tuple[Span, ...] = ()
@@ -73,16 +73,16 @@ class Spotted:
 
     @property
     def kept(self) -> str:
-        """Return all of it as JSON that holds offsets and counts, and not a word of the text."""
-        places = [[span.start, span.end, span.kind] for span in self.spans]
-        return canonical({"status": self.status, "spans": places, "rejected": self.rejected})
+        """Return the result as JSON with offsets and counts only, without any text."""
+        extents = [[span.start, span.end, span.kind] for span in self.spans]
+        return canonical({"status": self.status, "spans": extents, "rejected": self.rejected})
 
     @classmethod
     def restored(cls, kept: str) -> "Spotted":
-        """Return what `kept` was written of."""
-        data = json.loads(kept)
-        spans = tuple(Span(start, end, kind, NAME) for start, end, kind in data["spans"])
-        return cls(data["status"], spans, data["rejected"])
+        """Return the result that `kept` encodes."""
+        fields = json.loads(kept)
+        spans = tuple(Span(start, end, kind, NAME) for start, end, kind in fields["spans"])
+        return cls(fields["status"], spans, fields["rejected"])
 
 
 def prompt(data: Mapping[str, Json], where: str) -> MaskingPrompt:
@@ -91,7 +91,7 @@ def prompt(data: Mapping[str, Json], where: str) -> MaskingPrompt:
 
 
 def windows(text: str) -> Iterator[tuple[int, str]]:
-    """Yield parts of a text with their offsets, cut at ends of sentences if there are any; none if nothing is said."""
+    """Yield (offset, window) over a text, cut at sentence ends where possible; none for a blank text."""
     if not any(map(str.isalnum, text)):
         return
     start = 0
@@ -103,12 +103,12 @@ def windows(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _sentence(text: str, low: int, high: int) -> int:
-    """Return where the last sentence between two places ends; the higher place if none does."""
+    """Return the end of the last sentence between two offsets; `high` if none ends there."""
     return max((match.end() for match in _SENTENCE_END.finditer(text, low, high)), default=high)
 
 
 def build(asked: MaskingPrompt, window: str, thinking_tokens: int = 0) -> Request:
-    """Return the request about a window of a text; errors of the provider may not repeat it."""
+    """Return the request about a window; it is private, so provider errors must not quote it."""
     turns = asked.turns({"text": block("text", fence([window]), window)})
     return Request(turns, ANSWER_TOKENS + thinking_tokens, schema(), private=True)
 
@@ -120,34 +120,34 @@ def schema() -> dict[str, Json]:
 
 
 def read(reply: Reply, window: str) -> Spotted:
-    """Return what a reply says of the window that was shown: every place of every quotation that can be believed.
+    """Parse a reply into spans: every occurrence of every plausible quotation in the window.
 
-    A refusal, an answer that was cut and one in another form say nothing, and so does one that would mask most of it.
+    A refusal, a truncated answer, one in another form and one that would mask most of the window give no spans.
     """
     if reply.finish == "refusal":
         return Spotted("refused")
-    found = parse.items(reply.text or "")
-    listed = found[0][1] if found is not None and [key for key, _ in found] == ["spans"] else None
+    members = parse.items(reply.text or "")
+    listed = members[0][1] if members is not None and [key for key, _ in members] == ["spans"] else None
     if reply.finish == "length" or type(listed) is not list:
         return Spotted("unparsed")
-    places, rejected = dict[tuple[int, int], str](), Counter[str]()
+    kinds_by_extent, rejected = dict[tuple[int, int], str](), Counter[str]()
     for quote, kind in dict.fromkeys(map(_quotation, listed)):
         reason = _implausible(quote, kind)
         spots, why = ([], reason) if reason else _occurrences(quote, window)
         if not spots:
             rejected[why] += 1
         for spot in spots:
-            places.setdefault(spot, kind)
-    spans = tuple(Span(*place, kind, NAME) for place, kind in sorted(places.items()))
+            kinds_by_extent.setdefault(spot, kind)
+    spans = tuple(Span(*extent, kind, NAME) for extent, kind in sorted(kinds_by_extent.items()))
     status: Status = "excessive" if _excessive(spans, len(window)) else "read"
     return Spotted(status, spans if status == "read" else (), dict(rejected))
 
 
-def _quotation(item: object) -> tuple[str, str]:
-    """Return text and kind of an item; both empty if it is in another form."""
+def _quotation(entry: object) -> tuple[str, str]:
+    """Return text and kind of a list entry; both empty if it is in another form."""
     # `parse.items` gives objects as lists of pairs, which no JSON array is.
-    said = dict(item) if isinstance(item, list) and all(isinstance(pair, tuple) for pair in item) else {}
-    quote, kind = said.get("text"), said.get("kind")
+    record = dict(entry) if isinstance(entry, list) and all(isinstance(pair, tuple) for pair in entry) else {}
+    quote, kind = record.get("text"), record.get("kind")
     if not isinstance(quote, str) or not isinstance(kind, str):
         return "", ""
     return quote.strip(_EDGES), _known_kinds().get(plain(kind), kind or "?")
@@ -155,18 +155,18 @@ def _quotation(item: object) -> tuple[str, str]:
 
 @cache
 def _asked() -> dict[str, Mapping[str, str]]:
-    """Return the kinds that a model may name, with their words; a new one changes every prompt's digest."""
+    """Return kind -> names of the kinds in the prompt; a new one changes every prompt's digest."""
     return {kind: words for kind, words in kinds().items() if kind not in _UNASKED}
 
 
 @cache
 def _known_kinds() -> dict[str, str]:
-    """Return every word for a kind -> the kind: its own name, and those that stand in placeholders."""
+    """Return name -> kind, for the kinds' own names and those in placeholders."""
     return {plain(word): kind for kind, words in kinds().items() for word in (kind, *words.values())}
 
 
 def _implausible(quote: str, kind: str) -> str:
-    """Return why a quotation is no personal data wherever it stands; empty if it may be."""
+    """Return why a quotation cannot be personal data in any context; empty if it may be."""
     if not kind:
         return "in another form"
     if kind not in _asked():
@@ -180,27 +180,27 @@ def _implausible(quote: str, kind: str) -> str:
 
 
 def _occurrences(quote: str, window: str) -> tuple[list[tuple[int, int]], str]:
-    """Return all places of a quotation, and if there are none, why: in a longer number 12 is not 12."""
-    places = [match.span() for match in re.finditer(_alone(quote), window)]
-    if not places:
+    """Return (start, end) of all occurrences of a quotation as a whole word, and if there are none, the reason."""
+    extents = [match.span() for match in re.finditer(_whole_word(quote), window)]
+    if not extents:
         return [], "in a longer word" if quote in window else "not in the text"
-    spots = [(start, end) for start, end in places if not is_measure(quote, window[end : end + OVERLAP])]
+    spots = [(start, end) for start, end in extents if not is_measure(quote, window[end : end + OVERLAP])]
     return spots, "a measure or a year"
 
 
-def _alone(quote: str) -> str:
-    first, last = (_touching(character) for character in (quote[0], quote[-1]))
+def _whole_word(quote: str) -> str:
+    first, last = (_word_class(character) for character in (quote[0], quote[-1]))
     return (rf"(?<!{first})" if first else "") + re.escape(quote) + (rf"(?!{last})" if last else "")
 
 
-def _touching(character: str) -> str:
-    """Return the characters that would make a longer word of a word that begins or ends with this one."""
+def _word_class(character: str) -> str:
+    """Return the character class that would extend a word at this character; empty if none would."""
     if character.isdecimal():
         return r"\d"
     return "[A-Za-z]" if character.isascii() and character.isalpha() else ""
 
 
 def _excessive(spans: Sequence[Span], length: int) -> bool:
-    """Say whether spans cover over half of a text and over 40 code points, or over four fifths and over 20."""
-    covered = len({place for span in spans for place in range(span.start, span.end)})
+    """Return whether spans cover over half of a text and over 40 code points, or over four fifths and over 20."""
+    covered = len({position for span in spans for position in range(span.start, span.end)})
     return covered > 20 and covered > length * (0.5 if covered > 40 else 0.8)

@@ -1,10 +1,10 @@
-"""mask: personal data in queries and corpus gives way to typed placeholders.
+"""mask: replace personal data in queries and corpus by typed placeholders.
 
-Written: queries, corpus, classes, qrels, aliases, dropped as `ingest` left them but masked; spans: where something was
-found, never what; residual: where the masked texts still look as if something was missed; and altered: which texts
-masking made equal to others, or took too much of. Ids in which something is found are renamed, the same in all tables.
-Texts that are equal once they are masked are merged as in `ingest`; their classes say that they were not. Rows stream,
-in their order. If a model is to look first, all texts are put to it before any is masked.
+Output: queries, corpus, classes, qrels, aliases, dropped as `ingest` wrote them but masked; spans: offsets of what was
+masked, without its text; residual: places that still look like personal data; altered: texts that masking made equal to
+others or shortened too much. Ids that contain personal data are renamed consistently in all tables. Texts that are
+equal after masking are merged as in `ingest`; their classes record that the raw texts differed. Rows stream in input
+order. If a model is configured, all texts are sent to it before any is masked.
 """
 
 import shutil
@@ -38,17 +38,17 @@ from curate.view.run_figures import counted_texts
 LABELS = "labels"
 TABLES = ("queries", "corpus", "classes", "qrels", "aliases", "dropped")
 _SMALL = 20_000
-"""Rows up to which one process is done before others have started."""
+"""Number of rows up to which starting more processes takes longer than masking in one."""
 
 
 def run(config: Config, context: Context) -> Report:
-    """Mask both tables of texts, let qrels and aliases follow, write everything."""
+    """Mask queries and corpus, update qrels and aliases to match, and write all tables."""
     if not config.enabled:
         return _copy(context)
     spots = llm_pass.spot(config, context, lambda: _texts(context))
     decided = residual_decisions.ToMask(context.run, secret(context.home))
     masked = {table: _mask(table, config, context, spots, decided) for table in FIELDS}
-    ids = {table: part.ids for table, part in masked.items()}
+    ids = {table: result.ids for table, result in masked.items()}
     looker = masker(_settings(config), context.language, secret(context.home)) if config.ids == "mask" else None
     labels = context.read("ingest", "qrels").with_columns(ids["queries"].of("query_id"), ids["corpus"].of("doc_id"))
     qrels = follow_qrels(labels, masked["queries"].merged, masked["corpus"].merged)
@@ -61,41 +61,41 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "dropped", lost.sort("table", "id", "reason"))
     spans = pl.concat([masked[table].spans.table() for table in FIELDS])
     files.write_table(context.out, "spans", spans.sort("table", "id", "field", "start"))
-    left = pl.concat([masked[table].residual.table() for table in FIELDS])
-    files.write_table(context.out, "residual", left.sort("table", "id", "field", "start"))
+    residual = pl.concat([masked[table].residual.table() for table in FIELDS])
+    files.write_table(context.out, "residual", residual.sort("table", "id", "field", "start"))
     altered = pl.concat([masked[table].altered().select(*records.TABLES["altered"]) for table in sorted(FIELDS)])
     files.write_table(context.out, "altered", altered)
-    classes = [_kept(masked[table]) for table in FIELDS]
+    classes = [_kept_classes(masked[table]) for table in FIELDS]
     files.write_table(context.out, "classes", pl.concat(classes))
     kinds = dict(spans["kind"].value_counts().sort("kind").iter_rows())
-    return _report(masked, kinds, altered, len(left), spots, decided, odd)
+    return _report(masked, kinds, altered, len(residual), spots, decided, odd)
 
 
 def _labels(context: Context, masked: Mapping[str, MaskedTable], looker: Masker | None) -> int:
-    """Let labels follow their texts; return how many names of classes look like personal data."""
+    """Write the labels under the new ids; return the number of class names that look like personal data."""
     if not files.there(context.folder("ingest"), LABELS):
         return 0
-    found = context.read("ingest", LABELS)
-    parts = [
-        found.filter(pl.col("side") == table).with_columns(
-            item_id=part.ids.of("item_id").replace(part.merged) if part.merged else part.ids.of("item_id")
+    labels = context.read("ingest", LABELS)
+    renamed = [
+        labels.filter(pl.col("side") == table).with_columns(
+            item_id=result.ids.of("item_id").replace(result.merged) if result.merged else result.ids.of("item_id")
         )
-        for table, part in masked.items()
+        for table, result in masked.items()
     ]
-    followed = pl.concat(parts).unique(["item_id", "label"], keep="first", maintain_order=True)
+    followed = pl.concat(renamed).unique(["item_id", "label"], keep="first", maintain_order=True)
     files.write_table(context.out, LABELS, followed.sort("item_id", "label"))
-    named = found["label"].unique().sort().to_list()
-    return sum(bool(each.spans) for each in mask_all(looker, named)) if looker else 0
+    names = labels["label"].unique().sort().to_list()
+    return sum(bool(mask.spans) for mask in mask_all(looker, names)) if looker else 0
 
 
 def _settings(config: Config) -> Masking:
     return Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
 
 
-def _kept(done: MaskedTable) -> pl.DataFrame:
+def _kept_classes(result: MaskedTable) -> pl.DataFrame:
     """Return the classes of the rows that were not merged."""
-    own = done.classes.filter(~pl.col("id").is_in(list(done.merged)))
-    return own.select(table=pl.lit(done.table), id="id", **{"class": "class"})
+    unmerged = result.classes.filter(~pl.col("id").is_in(list(result.merged)))
+    return unmerged.select(table=pl.lit(result.table), id="id", **{"class": "class"})
 
 
 def _mask(
@@ -103,69 +103,70 @@ def _mask(
 ) -> MaskedTable:
     total, key = files.height(context.folder("ingest"), table), secret(context.home)
     settings = _settings(config)
-    done = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
+    result = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
     closed = untouched(settings)
     label = StepLabel(f"masking {table}", "texts")
     context.progress(label, total, 0)
     with files.TableWriter(context.out, table) as writer:
         for batch, masked in _masked(table, total, config, context, spots, decided):
-            kept = list(done.take(batch, masked, keep_all=keep_all))
-            for each in kept:
-                writer.add(each.written)
-            done.look_over(kept, closed)
-            context.progress(label, total, len(done.masked))
-            del batch, masked, kept  # or they would be held while the next batch is masked
-    done.ids.refuse(done.classes["id"])
-    done.classes = done.classes.with_columns(done.ids.of("id"))
-    return done
+            rows = list(result.take(batch, masked, keep_all=keep_all))
+            for row in rows:
+                writer.add(row.written)
+            result.look_over(rows, closed)
+            context.progress(label, total, len(result.masked))
+            del batch, masked, rows  # else they stay in memory while the next batch is masked
+    result.ids.refuse(result.classes["id"])
+    result.classes = result.classes.with_columns(result.ids.of("id"))
+    return result
 
 
 def _masked(
     table: str, total: int, config: Config, context: Context, spots: Spots | None, decided: residual_decisions.ToMask
 ) -> Iterator[tuple[pl.DataFrame, list[Masked]]]:
-    """Yield the raw rows and their masked texts: by workers of the pipeline's engine, or by processes here."""
+    """Yield raw rows and their masked texts, computed by the pipeline's engine or by local processes."""
     settings, key, ids = _settings(config), secret(context.home), config.ids == "mask"
     engine = build.workers(context)
-    texts, known = partial(_looked_at, table, ids=ids), partial(_known, table, spots, decided, ids=ids)
+    texts = partial(_texts_of, table, ids=ids)
+    spans = partial(_known_spans, table, spots, decided, ids=ids)
     if engine is not None:
         work = PartMasker(context.folder("ingest"), table, texts, settings, context.language, key)
-        return mask_in_parts(engine, work, total, known if spots or decided.decided else None)
+        return mask_in_parts(engine, work, total, spans if spots or decided.decided else None)
     processes = config.processes or (cores() if total > _SMALL else 1)
     batches = files.batches(context.folder("ingest"), table)
-    found = ((batch, (texts(batch), known(batch))) for batch in batches)
-    return mask_batches(settings, context.language, key, found, processes)
+    inputs = ((batch, (texts(batch), spans(batch))) for batch in batches)
+    return mask_batches(settings, context.language, key, inputs, processes)
 
 
-def _looked_at(table: str, batch: pl.DataFrame, *, ids: bool = False) -> list[str]:
-    """Return the texts of raw rows, field by field, and behind them the ids, if they are to be looked at."""
+def _texts_of(table: str, batch: pl.DataFrame, *, ids: bool = False) -> list[str]:
+    """Return the texts of raw rows, field by field, and after them the ids if `ids`."""
     texts = [text for name in FIELDS[table] for text in batch[name]]
     return texts + batch[KEYS[table]].to_list() if ids else texts
 
 
-def _known(
+def _known_spans(
     table: str, spots: Spots | None, decided: residual_decisions.ToMask, batch: pl.DataFrame, *, ids: bool
 ) -> Known:
-    """Return what a model has found in raw rows, which is not asked about ids, or people have decided to mask."""
-    known: defaultdict[int, list[Span]] = defaultdict(list)
-    for row, text in enumerate(_looked_at(table, batch) if spots else ()):
-        if spots and (spans := spots.of(text)):
-            known[row] += spans
+    """Return spans by row that the model found in texts (it is not asked about ids) or that people chose to mask."""
+    spans: defaultdict[int, list[Span]] = defaultdict(list)
+    for row, text in enumerate(_texts_of(table, batch) if spots else ()):
+        if spots and (model_spans := spots.of(text)):
+            spans[row] += model_spans
     columns = {name: name for name in FIELDS[table]} | ({FIELD: KEYS[table]} if ids else {})
     for row, span in decided.of(table, batch, columns, KEYS[table]):
-        known[row].append(span)
-    return dict(known)
+        spans[row].append(span)
+    return dict(spans)
 
 
 def planned(config: Config, context: Context, table: str) -> dict[str, CostEstimate]:
-    """Return what the model would be asked about the raw texts of a table; empty without a model."""
+    """Return the estimated cost of asking the model about the raw texts of a table; empty without a model."""
     return llm_pass.planned(config, context, lambda: _texts(context, [table]))
 
 
 def _texts(context: Context, tables: Iterable[str] = FIELDS) -> Iterator[str]:
     for table in tables:
         for batch in files.batches(context.folder("ingest"), table):
-            yield from _looked_at(table, batch)
+            yield from _texts_of(table, batch)
 
 
 def _report(
@@ -178,13 +179,13 @@ def _report(
     odd: int,
 ) -> Report:
     facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in kinds.items()}
-    for table, part in masked.items():
-        own = altered.filter(pl.col("table") == table)
-        equal, shortened = own["equal_to"].count(), own.filter(pl.col("lost") > MOST).height
-        facts |= {f"masked_{table}": len(part.lost), f"merged_{table}": len(part.merged)}
+    for table, result in masked.items():
+        altered_rows = altered.filter(pl.col("table") == table)
+        equal, shortened = altered_rows["equal_to"].count(), altered_rows.filter(pl.col("lost") > MOST).height
+        facts |= {f"masked_{table}": len(result.lost), f"merged_{table}": len(result.merged)}
         facts |= {f"made_equal_{table}": equal, f"shortened_{table}": shortened}
     facts["residual"] = left
-    facts |= renaming.facts({table: part.ids for table, part in masked.items()})
+    facts |= renaming.facts({table: result.ids for table, result in masked.items()})
     if decided.decided:
         facts["masked_by_people"] = decided.applied
     if spots is not None:
@@ -196,10 +197,10 @@ def _report(
     if odd:
         notes.append(f"{odd:,} classes have names that look like personal data and stay; rename them in the input")
     notes += [*renaming.notes(facts), *_altering(facts)]
-    parts = masked.values()
+    results = masked.values()
     return Report(
-        sum(len(part.masked) for part in parts),
-        sum(part.kept for part in parts),
+        sum(len(result.masked) for result in results),
+        sum(result.kept for result in results),
         cost=0.0 if spots is None else spots.paid.amount,
         facts=facts,
         notes=[*notes, *llm_pass.notes(spots)],
@@ -208,14 +209,14 @@ def _report(
 
 
 def _altering(facts: Mapping[str, Json]) -> Iterator[str]:
-    """Yield what masking did to the sense of texts, if it did it to any, as one sentence."""
-    told = (
+    """Yield one sentence on the texts that masking made equal or shortened, if there are any."""
+    descriptions = (
         ("made_equal", "made {} equal to others that they were not equal to"),
         ("shortened", "took more than a third of the characters of {}"),
     )
-    parts = [words.format(counted) for fact, words in told if (counted := counted_texts(facts, fact))]
-    if parts:
-        yield f"masking {' and '.join(parts)}: see `curate show mask/altered`"
+    phrases = [words.format(counted) for fact, words in descriptions if (counted := counted_texts(facts, fact))]
+    if phrases:
+        yield f"masking {' and '.join(phrases)}: see `curate show mask/altered`"
 
 
 def _copy(context: Context) -> Report:
@@ -228,17 +229,17 @@ def _copy(context: Context) -> Report:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check the recognisers; return their names, what becomes of duplicates, and what is outside of the settings."""
+    """Check the recognisers; return their names, the handling of duplicates, and all inputs outside the settings."""
     checked(config)
     lists = {name: files.sha256(word.file) for name, word in config.words.items() if word.file}
     drawn = link(secret(context.home), "", "") if config.mode == "pseudonym" else None
-    asked = llm_pass.fingerprint(config, context) if config.enabled else None
+    model = llm_pass.fingerprint(config, context) if config.enabled else None
     return {
         "recognisers": config.names,
         "duplicates": context.duplicates,
         "words": lists,
         "key": drawn,
-        "model": asked,
+        "model": model,
         "decisions": residual_decisions.identity(context.run) if config.enabled else [],
     }
 

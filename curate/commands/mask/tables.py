@@ -1,4 +1,4 @@
-"""Ids that hold personal data are renamed where texts are masked, and every table of `mask` follows."""
+"""Rename ids that contain personal data, consistently in every table of `mask`."""
 
 import re
 from array import array
@@ -29,7 +29,7 @@ from curate.system.files import BATCH, Gathered
 from curate.view.run_figures import counted_texts
 
 LIKE_NUMBERS = "digits"
-"""Reason of the residual scan that says nothing of an id: most numbered documents have seven digits or more."""
+"""Reason of the residual scan that is ignored in ids: most document numbers have seven digits or more."""
 
 
 @dataclass
@@ -38,21 +38,21 @@ class RenamedIds:
 
     key: bytes = field(repr=False)
     renamed: dict[str, str] = field(default_factory=dict)
-    """Id of the source -> its name, of those that are renamed; only ever in memory."""
+    """Source id -> new id, of the renamed ones; never written to disk."""
 
     def called(self, raw: str, masked: Masked | None) -> str:
-        """Return what a row is called, by what was found in its id; `masked` is None if nobody looked."""
+        """Return the id of a row, renamed if its masked id differs; `masked` is None if ids are not masked."""
         if masked is None or not masked.spans:
             return raw
         self.renamed[raw] = pseudonyms.name(self.key, raw)
         return self.renamed[raw]
 
     def of(self, column: str) -> pl.Expr:
-        """Return a column with the names in place of the ids."""
+        """Return a column with the new ids in place of the old ones."""
         return pl.col(column).replace(self.renamed) if self.renamed else pl.col(column)
 
     def refuse(self, ids: Iterable[str]) -> None:
-        """Raise DataError if a name is also an id of the source, as where a masked set was put beside its raw one."""
+        """Raise DataError if a new id is also a source id, as when a masked set is joined with its raw one."""
         if self.renamed and (both := set(self.renamed.values()).intersection(ids)):
             raise DataError(
                 f"found {min(both)!r} beside the id that it stands for, expected one of them; "
@@ -61,70 +61,71 @@ class RenamedIds:
 
 
 def left(ids: list[str], closed: re.Pattern[str]) -> list[tuple[int, Residue]]:
-    """Return what still looks like personal data in ids, by row; being a long number is not enough."""
-    return [(row, found) for row, found in residual.scan(ids, closed) if found.reason != LIKE_NUMBERS]
+    """Return (row, residue) of ids that still look like personal data; a long number alone does not count."""
+    return [(row, residue) for row, residue in residual.scan(ids, closed) if residue.reason != LIKE_NUMBERS]
 
 
 def aliases(frame: pl.DataFrame, ids: Mapping[str, RenamedIds], masker: Masker | None) -> pl.DataFrame:
-    """Return the aliases under the ids of now; an id that was merged away stands in no other table."""
-    parts = []
-    for table, own in ids.items():
+    """Return the aliases under the new ids; ids that were merged away occur in no other table."""
+    renamed_rows = []
+    for table, table_ids in ids.items():
         rows = frame.filter(pl.col("table") == table)
-        _look(rows["old_id"], own, masker)
-        parts.append(rows.with_columns(own.of("old_id"), own.of("kept_id")))
-    return pl.concat(parts)
+        _rename_found(rows["old_id"], table_ids, masker)
+        renamed_rows.append(rows.with_columns(table_ids.of("old_id"), table_ids.of("kept_id")))
+    return pl.concat(renamed_rows)
 
 
 def dropped(frame: pl.DataFrame, ids: Mapping[str, RenamedIds], masker: Masker | None) -> pl.DataFrame:
-    """Return what was dropped, without personal data in ids, which are two for a qrel, or in reasons that quote one."""
+    """Return the dropped rows with masked ids (two, separated by a space, for a qrel) and masked reasons."""
     if masker is None or frame.is_empty():
         return frame
-    parts = [part for each in frame["id"] for part in each.split(" ")]
+    ids_alone = [name for row_id in frame["id"] for name in row_id.split(" ")]
     every = RenamedIds(
-        next(iter(ids.values())).key, {raw: name for own in ids.values() for raw, name in own.renamed.items()}
+        next(iter(ids.values())).key,
+        {raw: name for table_ids in ids.values() for raw, name in table_ids.renamed.items()},
     )
-    _look(pl.Series(parts, dtype=pl.String), every, masker)
-    called = [" ".join(every.renamed.get(part, part) for part in each.split(" ")) for each in frame["id"]]
-    again = RenamedIds(every.key)
-    _look(pl.Series(called, dtype=pl.String), again, masker)  # an id may hold spaces
+    _rename_found(pl.Series(ids_alone, dtype=pl.String), every, masker)
+    called = [" ".join(every.renamed.get(name, name) for name in row_id.split(" ")) for row_id in frame["id"]]
+    spaced = RenamedIds(every.key)
+    _rename_found(pl.Series(called, dtype=pl.String), spaced, masker)  # an id may itself contain spaces
     reasons = frame["reason"].unique().to_list()
-    said = dict(zip(reasons, (found.text for found in mask_all(masker, reasons)), strict=True))
-    ids_now = pl.Series("id", [again.renamed.get(each, each) for each in called], dtype=pl.String)
-    return frame.with_columns(ids_now, pl.col("reason").replace(said))
+    masked_reasons = dict(zip(reasons, (masked.text for masked in mask_all(masker, reasons)), strict=True))
+    ids_now = pl.Series("id", [spaced.renamed.get(row_id, row_id) for row_id in called], dtype=pl.String)
+    return frame.with_columns(ids_now, pl.col("reason").replace(masked_reasons))
 
 
-def _look(raw: pl.Series, own: RenamedIds, masker: Masker | None) -> None:
-    """Rename those of some ids in which something is found."""
-    unknown = raw.unique().filter(~raw.unique().is_in(list(own.renamed))).to_list() if masker else []
-    for each, found in zip(unknown, mask_all(masker, unknown) if masker else (), strict=True):
-        own.called(each, found)
+def _rename_found(raw: pl.Series, ids: RenamedIds, masker: Masker | None) -> None:
+    """Rename the ids that contain personal data and are not renamed yet."""
+    unknown = raw.unique().filter(~raw.unique().is_in(list(ids.renamed))).to_list() if masker else []
+    for name, masked in zip(unknown, mask_all(masker, unknown) if masker else (), strict=True):
+        ids.called(name, masked)
 
 
 def facts(ids: Mapping[str, RenamedIds]) -> dict[str, Json]:
-    """Return how many ids of each table were renamed, and by which key; nothing if none was."""
-    counts: dict[str, Json] = {f"renamed_{table}": len(own.renamed) for table, own in ids.items()}
+    """Return the number of renamed ids per table and the mark of the key; empty if none was renamed."""
+    counts: dict[str, Json] = {f"renamed_{table}": len(table_ids.renamed) for table, table_ids in ids.items()}
     if not any(counts.values()):
         return {}
     return {**counts, pseudonyms.MARK: pseudonyms.mark(next(iter(ids.values())).key)}
 
 
 def notes(counted: Mapping[str, Json]) -> list[str]:
-    """Return what a user should know of it, in a sentence; nothing if none was renamed."""
-    of = counted_texts(counted, "renamed")
-    said = f"the ids of {of} look like personal data and are called {pseudonyms.PREFIX}... from here on"
-    return [f"{said}; if they are numbers that identify nobody: mask.ids: keep"] if of else []
+    """Return one sentence on renamed ids; empty if none was renamed."""
+    renamed = counted_texts(counted, "renamed")
+    sentence = f"the ids of {renamed} look like personal data and are called {pseudonyms.PREFIX}... from here on"
+    return [f"{sentence}; if they are numbers that identify nobody: mask.ids: keep"] if renamed else []
 
 
-# Masking by the workers of an engine, which may be on other machines: parts in, what was masked in them out.
+# Masking by the workers of an engine, possibly on other machines: one part in, its masked texts out.
 
 Known = Mapping[int, Sequence[Span]]
-"""Spans that are known of some texts of a batch, by row."""
+"""Row of a batch -> spans known before masking."""
 Texts = Callable[[pl.DataFrame], list[str]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some batches of a table, by number, and what is known of their texts."""
+    """Some batches of a table, by number, and the known spans of their texts."""
 
     numbers: range
     known: Mapping[int, Known] = field(default_factory=dict)
@@ -132,13 +133,13 @@ class Part:
 
 @dataclass(frozen=True)
 class PartMasker:
-    """What a worker does with a part of a table: it reads, masks, and returns what it masked, by row of each batch."""
+    """Task of a worker: read a part of a table, mask it, and return the masked texts by row of each batch."""
 
     folder: Path
     """Where `ingest` wrote the table."""
     table: str
     texts: Texts
-    """The texts of a batch that are looked at, in order."""
+    """Function that returns the texts of a batch to mask, in order."""
     masking: Masking
     language: str
     key: bytes = field(repr=False)
@@ -148,7 +149,7 @@ class PartMasker:
         return pl.scan_parquet(self.folder / f"{self.table}.parquet").slice(number * BATCH, BATCH).collect()
 
     def __call__(self, part: Part) -> list[dict[int, Masked]]:
-        """Return the texts in which something was found, for each batch by row."""
+        """Return row -> masked text for each batch, only of texts that changed."""
         batches = (
             (texts, (texts, part.known.get(number, {})))
             for number in part.numbers
@@ -156,64 +157,66 @@ class PartMasker:
         )
         masked = mask_batches(self.masking, self.language, self.key, batches, 1)
         return [
-            {row: each for row, (raw, each) in enumerate(zip(texts, found, strict=True)) if each != Masked(raw)}
-            for texts, found in masked
+            {row: result for row, (raw, result) in enumerate(zip(texts, results, strict=True)) if result != Masked(raw)}
+            for texts, results in masked
         ]
 
 
 def mask_in_parts(
     engine: Engine, work: PartMasker, rows: int, known: Callable[[pl.DataFrame], Known] | None
 ) -> Iterator[tuple[pl.DataFrame, list[Masked]]]:
-    """Yield every batch of a table and its masked texts, in order; `known` is asked of all before any is masked."""
+    """Yield every batch of a table with its masked texts, in order; `known` is called for all of them first."""
     count = -(-rows // BATCH)
     cut = min(engine.shards, count)
-    ranges = [range(count * each // cut, count * (each + 1) // cut) for each in range(cut)]
-    parts = [Part(each, {number: known(work.batch(number)) for number in each} if known else {}) for each in ranges]
-    for part, found in zip(parts, engine.map(work, parts), strict=True):
-        for number, masked in zip(part.numbers, found, strict=True):
+    ranges = [range(count * index // cut, count * (index + 1) // cut) for index in range(cut)]
+    parts = [
+        Part(numbers, {number: known(work.batch(number)) for number in numbers} if known else {}) for numbers in ranges
+    ]
+    for part, results in zip(parts, engine.map(work, parts), strict=True):
+        for number, masked in zip(part.numbers, results, strict=True):
             batch = work.batch(number)
             yield batch, [masked.get(row) or Masked(raw) for row, raw in enumerate(work.texts(batch))]
 
 
-# What masking did to one table: its rows under their ids of now, and what it notes of them on the way.
+# Masking of one table: its rows under their new ids, and the records made on the way.
 
 KEYS = {"queries": "query_id", "corpus": "doc_id"}
 MOST = 1 / 3
-"""Share of a text's characters above which the masked ones may have taken its sense."""
+"""Share of masked characters above which a text may have lost its meaning."""
 
 
 class MaskedRow(NamedTuple):
-    """A row as it was, and its masked texts by column."""
+    """A raw row and its masked texts by column."""
 
     raw: dict[str, Any]
-    """Under its id of now."""
+    """The row, under its new id."""
     masked: dict[str, Masked]
     id: str
     looked: bool
-    """Whether its id was looked at, and stays."""
+    """Whether its id was scanned and kept."""
 
     @property
     def written(self) -> dict[str, Any]:
         """Return the row with its texts masked."""
-        return {**self.raw, **{name: found.text for name, found in self.masked.items()}}
+        return {**self.raw, **{name: masked.text for name, masked in self.masked.items()}}
 
     def shown(self, *, decided: bool) -> str:
-        """Return what is shown of the masked row; without what people decided, as it was when they did."""
+        """Return title and text of the masked row; without `decided`, as before people's decisions."""
         texts = {
-            name: found.text if decided else found.restored(self.raw[name], residual_decisions.PERSON)
-            for name, found in self.masked.items()
+            name: masked.text if decided else masked.restored(self.raw[name], residual_decisions.PERSON)
+            for name, masked in self.masked.items()
         }
         return records.shown(texts.get("title", ""), texts["text"])
 
 
 @dataclass
 class MaskedTable:
-    """What masking did to one table."""
+    """Result of masking one table."""
 
     table: str
     key: bytes = field(repr=False)
     classes: pl.DataFrame
-    """id and class of every row that `ingest` wrote."""
+    """id and class of every row of `ingest`."""
     spans: Gathered = field(default_factory=partial(Gathered, "spans"))
     """Rows of the table `spans`; offsets in the raw text."""
     residual: Gathered = field(default_factory=partial(Gathered, "residual"))
@@ -221,9 +224,9 @@ class MaskedTable:
     merged: dict[str, str] = field(default_factory=dict)
     firsts: Firsts = field(default_factory=Firsts)
     masked: "array[int]" = field(default_factory=partial(array, "q"))
-    """The class of every row's masked text."""
+    """Class of every row's masked text, in row order."""
     lost: dict[str, float] = field(default_factory=dict)
-    """Id -> share of its characters that were masked, of those in which something was."""
+    """Id -> share of its characters that were masked, of texts with any."""
     kept: int = 0
     ids: RenamedIds = field(init=False)
 
@@ -233,17 +236,18 @@ class MaskedTable:
     def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[MaskedRow]:
         """Yield the rows of a batch with their masked texts, and note the spans."""
         columns, key, size = FIELDS[self.table], KEYS[self.table], len(batch)
-        own = masked[len(columns) * size :]
+        masked_ids = masked[len(columns) * size :]
         for number, row in enumerate(batch.iter_rows(named=True)):
-            texts = {name: masked[place * size + number] for place, name in enumerate(columns)}
-            called = self.ids.called(str(row[key]), own[number] if own else None)
+            texts = {name: masked[index * size + number] for index, name in enumerate(columns)}
+            called = self.ids.called(str(row[key]), masked_ids[number] if masked_ids else None)
             for name, text in texts.items():
                 self._note(called, name, row[name], text)
-            self._count(called, sum(len(row[name]) for name in columns), texts.values())
-            yield MaskedRow({**row, key: called}, texts, called, bool(own) and called == row[key])
+            if hidden := sum(span.end - span.start for text in texts.values() for span in text.spans):
+                self.lost[called] = hidden / sum(len(row[name]) for name in columns)
+            yield MaskedRow({**row, key: called}, texts, called, bool(masked_ids) and called == row[key])
 
     def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[MaskedRow]:
-        """Yield the rows of a batch that are kept, and note what the others are merged into."""
+        """Yield the rows of a batch that are kept, and record what the others are merged into."""
         for row in self.rows(batch, masked):
             name, first = row.id, self.first(row)
             first = self.merged.get(first, first)
@@ -269,29 +273,27 @@ class MaskedTable:
         every = lost.join(equal, on="id", how="full", coalesce=True).with_columns(table=pl.lit(self.table))
         return every.filter((pl.col("lost") > MOST) | pl.col("equal_to").is_not_null()).sort("id")
 
-    def _count(self, name: str, length: int, texts: Iterable[Masked]) -> None:
-        if hidden := sum(span.end - span.start for text in texts for span in text.spans):
-            self.lost[name] = hidden / length
-
     def look_over(self, rows: Sequence[MaskedRow], closed: re.Pattern[str]) -> None:
         """Note what still looks like personal data in masked rows and their ids."""
         for name in FIELDS[self.table]:
-            for number, found in residual.scan([row.masked[name].text for row in rows], closed):
+            for number, residue in residual.scan([row.masked[name].text for row in rows], closed):
                 row = rows[number]
-                self._list(row.id, name, found, row.masked[name].raw(found.start, found.end), row.raw[name])
-        kept = [row.id for row in rows if row.looked]
-        for number, found in left(kept, closed):
-            self._list(kept[number], FIELD, found, (found.start, found.end), kept[number])
+                self._list(row.id, name, residue, row.masked[name].raw(residue.start, residue.end), row.raw[name])
+        kept_ids = [row.id for row in rows if row.looked]
+        for number, residue in left(kept_ids, closed):
+            self._list(kept_ids[number], FIELD, residue, (residue.start, residue.end), kept_ids[number])
 
-    def _list(self, name: str, column: str, found: Residue, place: tuple[int, int], raw: str) -> None:
-        where: dict[str, str | int] = {"table": self.table, "id": name, "field": column}
-        seen: dict[str, str | int] = {"start": found.start, "end": found.end, "reason": found.reason}
+    def _list(self, name: str, column: str, residue: Residue, raw_extent: tuple[int, int], raw: str) -> None:
+        location: dict[str, str | int] = {"table": self.table, "id": name, "field": column}
+        finding: dict[str, str | int] = {"start": residue.start, "end": residue.end, "reason": residue.reason}
         link = residual_decisions.text_link(self.key, raw)
-        self.residual.append({**where, **seen, "raw_start": place[0], "raw_end": place[1], "link": link})
+        self.residual.append(
+            {**location, **finding, "raw_start": raw_extent[0], "raw_end": raw_extent[1], "link": link}
+        )
 
     def _note(self, name: str, key: str, raw: str, masked: Masked) -> None:
         for span in masked.spans:
-            place: dict[str, str | int] = {"table": self.table, "id": name, "field": key}
+            extent: dict[str, str | int] = {"table": self.table, "id": name, "field": key}
             kind: dict[str, str | int] = {"kind": span.kind, "recogniser": span.recogniser}
-            value = link(self.key, span.kind, raw[span.start : span.end])
-            self.spans.append({**place, "start": span.start, "end": span.end, **kind, "link": value})
+            text_link = link(self.key, span.kind, raw[span.start : span.end])
+            self.spans.append({**extent, "start": span.start, "end": span.end, **kind, "link": text_link})

@@ -1,4 +1,4 @@
-"""`curate review`: a sample for people to check, out and back, and what it proves."""
+"""`curate review`: draw a sample for people to check, import their answers, and report the figures."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -118,16 +118,16 @@ def export(
 
     outside_runs(out)
     work, kinds, of = open_run(None, run), paper.kinds(formats), samples.of(of, for_scores)
-    some = samples.chosen(of, target, margin, contested=contested)
-    name = sample or some or ("expert" if of == "labels" else of)
-    drawn_before = (work.folder / "reviews" / name / "design.json").is_file()
-    if size is None and not margin and target in (None, some) and drawn_before:
+    special = samples.chosen(of, target, margin, contested=contested)
+    name = sample or special or ("expert" if of == "labels" else of)
+    exists = (work.folder / "reviews" / name / "design.json").is_file()
+    if size is None and not margin and target in (None, special) and exists:
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds, as_json=as_json)
         return
     order = drawing.SampleOptions(
         name=name,
         size=samples.size(work, size) if contested else size,
-        target=None if some else target,
+        target=None if special else target,
         margins=margin or (),
         assessors=[name.strip() for name in assessors.split(",") if name.strip()],
         overlap=overlap,
@@ -140,8 +140,8 @@ def export(
     )
     _need(work, order)
     drawn = (
-        samples.draw(work, order, some, plan=plan, as_json=as_json)
-        if some
+        samples.draw(work, order, special, plan=plan, as_json=as_json)
+        if special
         else _draw(work, order, plan=plan, as_json=as_json)
     )
     if drawn is not None:
@@ -166,7 +166,7 @@ def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> 
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
-    """Refuse a sample of what is not up to date."""
+    """Raise if the stage that the sample is of is not up to date."""
     from curate.pipeline import stages
     from curate.review import items
 
@@ -191,13 +191,16 @@ def take_back(
     from curate.commands.review import samples
     from curate.review import paper
 
-    desk = _desk(run, sample)
-    taken = paper.take_back(desk, files, assessor=assessor, keep_good_rows=keep_good_rows)
-    for each in taken:
-        for problem in each.problems:
-            notice(f"{each.file}, {problem}; held back")
-    lines = [f"{each.file}: {each.assessor}: {each.answers:,} answers, {each.new:,} of them new" for each in taken]
-    answer([asdict(each) for each in taken], [*lines, *samples.next_steps(desk.sample)], as_json=as_json)
+    review = _desk(run, sample)
+    results = paper.take_back(review, files, assessor=assessor, keep_good_rows=keep_good_rows)
+    for result in results:
+        for problem in result.problems:
+            notice(f"{result.file}, {problem}; held back")
+    lines = [
+        f"{result.file}: {result.assessor}: {result.answers:,} answers, {result.new:,} of them new"
+        for result in results
+    ]
+    answer([asdict(result) for result in results], [*lines, *samples.next_steps(review.sample)], as_json=as_json)
 
 
 @app.command("serve")
@@ -221,21 +224,21 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
     from curate.core.errors import ConfigError
     from curate.review import proof, published, showing
 
-    desk = _desk(run, sample)
-    if desk.sample.of_items or desk.sample.of_some:
-        (samples.report_items if desk.sample.of_items else samples.report)(desk, as_json=as_json)
+    review = _desk(run, sample)
+    if review.sample.of_items or review.sample.of_some:
+        (samples.report_items if review.sample.of_items else samples.report)(review, as_json=as_json)
         return
-    if desk.sample.of_pilot:
+    if review.sample.of_pilot:
         raise ConfigError(
-            f"{desk.sample.folder}: a pilot, which proves nothing of labels; see `curate pilot report`, or name a "
+            f"{review.sample.folder}: a pilot, which proves nothing of labels; see `curate pilot report`, or name a "
             "review with --sample"
         )
-    figures: dict[str, Any] = proof.prove(desk)
-    final = published.prove(desk.sample.folder.parents[1])
+    figures: dict[str, Any] = proof.prove(review)
+    final = published.prove(review.sample.folder.parents[1])
     lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
     lines += [showing.note(final)] if final else []
-    few = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
-    answer({**figures, "published": final}, [*lines, *few], as_json=as_json, warnings=few)
+    warnings = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
+    answer({**figures, "published": final}, [*lines, *warnings], as_json=as_json, warnings=warnings)
 
 
 @app.command("adjudicate")
@@ -252,22 +255,22 @@ def adjudicate(
     from curate.review import ADJUDICATED, paper
     from curate.runs.outputs import outside_runs
 
-    desk = _desk(run, sample)
+    review = _desk(run, sample)
     if file is None:
         outside_runs(out)
-        path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv")
+        path, rows = paper.dispute(review, out or review.sample.folder / "sheets" / f"{ADJUDICATED}.csv")
         answer({"file": path, "rows": rows}, [f"{path}: {rows:,} rows"], as_json=as_json)
         return
-    taken = paper.take_back(desk, [file], assessor=ADJUDICATED)
-    lines = (f"{each.file}: {each.answers:,} final answers, {each.new:,} of them new" for each in taken)
-    answer([asdict(each) for each in taken], lines, as_json=as_json)
+    results = paper.take_back(review, [file], assessor=ADJUDICATED)
+    lines = (f"{result.file}: {result.answers:,} final answers, {result.new:,} of them new" for result in results)
+    answer([asdict(result) for result in results], lines, as_json=as_json)
 
 
 def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
-    """Yield how many pairs, or items, are drawn of each stratum, and the half widths of the intervals that follow."""
+    """Yield the number of pairs or items drawn per stratum, and the half widths of the resulting intervals."""
     from curate.review.planning import purpose
 
-    drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
+    drawn, pairs = (sum(getattr(entry, field) for entry in planned.strata) for field in ("drawn", "size"))
     yield f"{drawn:,} of {pairs:,} {unit}; half widths are those of {planned.level:.0%} intervals"
     if planned.aims:
         yield f"drawn for: {purpose(planned.aims)}"
@@ -276,11 +279,11 @@ def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
     yield from planned.notes
 
 
-def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_json: bool) -> None:
+def _hand_out(review: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_json: bool) -> None:
     from curate.review import paper
 
-    files = paper.hand_out(desk, out or desk.sample.folder / "sheets", kinds)
-    answer({"sample": desk.sample.folder, "files": files}, map(str, files), as_json=as_json)
+    files = paper.hand_out(review, out or review.sample.folder / "sheets", kinds)
+    answer({"sample": review.sample.folder, "files": files}, map(str, files), as_json=as_json)
 
 
 def _desk(run: Path | None, sample: str | None) -> "Desk":

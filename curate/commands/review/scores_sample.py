@@ -17,7 +17,7 @@ from curate.system.files import read_scale, read_table, there, write_table
 
 def of_results(run: Path, results: Path) -> TopPairs:
     """Return the pairs in the top tens of an evaluation of a run; DataError unless both are of the same benchmark."""
-    folder = next((each for each in (results, results / "evaluation") if there(each, "tops")), None)
+    folder = next((candidate for candidate in (results, results / "evaluation") if there(candidate, "tops")), None)
     if folder is None:
         raise DataError(
             f"--for-scores {results}: found no tops.parquet, expected the folder of an evaluation of retrieval; run "
@@ -34,14 +34,14 @@ def of_results(run: Path, results: Path) -> TopPairs:
     return TopPairs(strata(tops.select(PAIR).unique().sort(PAIR), verdicts, read_scale(run / "judge")), tops)
 
 
-def planned(top: TopPairs, size: int | None, wanted: Mapping[str, float]) -> SamplePlan:
-    """Return the design of a sample of a frame: strata, the half widths to expect, and when only queries help."""
-    count = min(size or top.needed(wanted), top.pairs.height)
-    drawn, found, whole = top.allocate(count), top.widest(count), top.widest(top.pairs.height)
+def planned(top: TopPairs, size: int | None, margins: Mapping[str, float]) -> SamplePlan:
+    """Return the design of a sample of a frame: strata, expected half widths, and the number of useful answers."""
+    count = min(size or top.needed(margins), top.pairs.height)
+    drawn, widths_now, widths_complete = top.allocate(count), top.widest(count), top.widest(top.pairs.height)
     rows = [Planned(name, n, drawn[name], drawn[name] / n, GUESSES[top.spreads[name]]) for name, n in top.sizes.items()]
     widths: dict[str, float | None] = {}
     for figure, name in SCORES.items():
-        here, end = found[figure], whole[figure]
+        here, end = widths_now[figure], widths_complete[figure]
         widths[name] = here[0] if here else None
         widths[f"{name}, for new queries"] = here[1] if here else None
         widths[f"{name}, for new queries, every pair read"] = end[1] if end else None
@@ -63,15 +63,15 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     Sample.refuse(folder)
     top = of_results(run, order.results or run)
     design = planned(top, order.size, of_scores(order.margins))
-    drawn = sampling_design.draw(top.pairs, {each.stratum: each.drawn for each in design.strata}, order.seed)
+    drawn = sampling_design.draw(top.pairs, {stratum.stratum: stratum.drawn for stratum in design.strata}, order.seed)
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder, "frame", top.pairs)
-    parts = [Stratum(each.stratum, each.size, each.drawn) for each in design.strata]
-    return frozen(run, order, drawn, parts, {"aims": {}, "of": order.of, **facts(top)})
+    drawn_strata = [Stratum(stratum.stratum, stratum.size, stratum.drawn) for stratum in design.strata]
+    return frozen(run, order, drawn, drawn_strata, {"aims": {}, "of": order.of, **facts(top)})
 
 
 def facts(top: TopPairs) -> dict[str, Json]:
-    """Return what the design of a sample says of its frame."""
+    """Return the facts of the frame for the design of a sample."""
     return {
         "frame": {
             "what": "first ten documents of the models that were evaluated",

@@ -1,4 +1,4 @@
-"""The words around a name in free text and how much each says for one, read from name_evidence.yaml."""
+"""Words around a name in free text with their weights, read from name_evidence.yaml."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,7 +7,7 @@ from curate.pii.person_names.lexicon import WordList, known, lists
 from curate.pii.words import words
 
 LISTS = words("name_evidence")
-"""The lists of name_evidence.yaml; what each means is said there."""
+"""The lists of name_evidence.yaml, which documents them."""
 
 
 def weight(group: str) -> float:
@@ -17,8 +17,8 @@ def weight(group: str) -> float:
 
 def groups(side: str) -> dict[str, list[str]]:
     """Return the words by group, of those in front of a name or behind it."""
-    parts = ((key.split("."), listed) for key, listed in LISTS.items())
-    return {part[1]: listed for part, listed in parts if part[0] == side and part[-1] == "words"}
+    entries = ((key.split("."), listed) for key, listed in LISTS.items())
+    return {path[1]: listed for path, listed in entries if path[0] == side and path[-1] == "words"}
 
 
 @cache
@@ -28,7 +28,7 @@ def characters(name: str) -> str:
 
 
 class Weighed:
-    """Words with a weight each, looked up before or behind a place of a text; the longest word counts."""
+    """Words with weights, looked up before or after a position of a text; the longest word counts."""
 
     def __init__(self, side: str) -> None:
         self._weights: dict[str, float] = {}
@@ -37,18 +37,18 @@ class Weighed:
                 self._weights.setdefault(word, weight(f"{side}.{group}"))
         self._lengths = sorted({len(word) for word in self._weights}, reverse=True)
 
-    def before(self, text: str, place: int) -> tuple[int, float]:
-        """Return length and weight of the longest word that ends at `place`; zeros without one."""
+    def before(self, text: str, position: int) -> tuple[int, float]:
+        """Return length and weight of the longest word that ends at `position`; zeros without one."""
         for length in self._lengths:
-            if length <= place and (weight := self._weights.get(text[place - length : place])) is not None:
+            if length <= position and (weight := self._weights.get(text[position - length : position])) is not None:
                 return length, weight
         return 0, 0.0
 
-    def after(self, text: str, place: int) -> tuple[int, float]:
-        """Return length and weight of the longest word that begins at `place`; zeros without one."""
+    def after(self, text: str, position: int) -> tuple[int, float]:
+        """Return length and weight of the longest word that begins at `position`; zeros without one."""
         for length in self._lengths:
-            weight = self._weights.get(text[place : place + length])
-            if weight is not None and place + length <= len(text):
+            weight = self._weights.get(text[position : position + length])
+            if weight is not None and position + length <= len(text):
                 return length, weight
         return 0, 0.0
 
@@ -65,15 +65,15 @@ class _Around:
     asked: WordList
     owners: WordList
 
-    def owned(self, text: str, place: int) -> bool:
-        """Say whether a family word with an owner ends there: 我弟, 她儿子."""
-        kin = self.kin.before(text, place)
-        return kin > 0 and self.owners.before(text, place - kin) > 0
+    def owned(self, text: str, position: int) -> bool:
+        """Return whether a kinship word with an owner ends at `position`: 我弟, 她儿子."""
+        kin = self.kin.before(text, position)
+        return kin > 0 and self.owners.before(text, position - kin) > 0
 
 
 @cache
 def around() -> _Around:
-    """Return the lists as they are looked up."""
+    """Return the lists in lookup form."""
     return _Around(
         front=Weighed("front"),
         behind=Weighed("behind"),
@@ -88,25 +88,25 @@ def around() -> _Around:
 
 @cache
 def given() -> frozenset[str]:
-    """Return the characters that given names in free text are made of."""
+    """Return the characters of given names in free text."""
     return (known().given | set(characters("given")) | scarce()) - known().function
 
 
 @cache
 def never() -> frozenset[str]:
-    """Return the characters that no given name holds."""
+    """Return the characters that occur in no given name."""
     return (known().function | set(characters("unlikely"))) - given()
 
 
 @cache
 def scarce() -> frozenset[str]:
-    """Return the characters that hardly stand anywhere but in given names."""
+    """Return the characters that rarely occur outside given names."""
     return frozenset(characters("scarce"))
 
 
 @cache
 def ordinary() -> frozenset[str]:
-    """Return the words that the segmentation knows beside those of its dictionary."""
+    """Return the words of the segmentation besides those of its dictionary."""
     weighed = (word for name, listed in LISTS.items() if name.endswith(".words") for word in listed)
     stems = (stem for stem in lists()["stems"] if not known().titles.after(stem, 1))
     endings = (word for word in lists()["endings"] if word[0] not in "小老")

@@ -10,7 +10,7 @@ from curate.pii.words import either
 _DOTS = "·•・‧∙"
 DOT = f"[{_DOTS}]"
 LETTER = f"(?:{either(lists()['sounds'])}|[{''.join(sorted(set(''.join(lists()['foreign']))))}])"
-"""What foreign names are written with; a pattern."""
+"""Pattern of the characters of transcribed foreign names."""
 PEOPLE = either(lists()["minority"])
 _FIRST = frozenset(word[0] for word in lists()["minority"])
 
@@ -42,22 +42,22 @@ def _person(match: re.Match[str], text: str) -> bool:
 
 
 def foreign_at(text: str, start: int) -> int | None:
-    """Return where a name with a dot, or one of another people of China, ends that begins at `start`; or None."""
+    """Return the end of a name with a dot, or of a minority of China, at `start`; None if there is none."""
     dotted = _DOTTED.match(text, start) if any(dot in text for dot in _DOTS) else None
     match = dotted or (_ALONE.match(text, start) if text[start : start + 1] in _FIRST else None)
     return match.end() if match else None
 
 
 def any_name_at(text: str, start: int, trust: Trust) -> int | None:
-    """Return where a name of any of these kinds, or a Chinese one, ends that begins at `start`; None if none does."""
+    """Return the end of a name of any of these kinds, or a Chinese one, at `start`; None if there is none."""
     if not is_chinese(text, start):
         return foreign_at(text, start)
     match = _ANY_DOTTED.match(text, start)
-    whole = match is not None and known().function.isdisjoint(match[0])
-    return match.end() if match and whole else foreign_at(text, start) or name_at(text, start, trust)
+    plausible = match is not None and known().function.isdisjoint(match[0])
+    return match.end() if match and plausible else foreign_at(text, start) or name_at(text, start, trust)
 
 
 def sounds_at(text: str, start: int) -> int | None:
-    """Return where three to six characters end that foreign names are written with; None if something follows."""
+    """Return the end of three to six characters of transcribed names; None if a character follows."""
     match = _SOUNDS.match(text, start)
     return match.end() if match else None

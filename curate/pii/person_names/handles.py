@@ -1,7 +1,7 @@
 """Names in @-names of running text: @王小明医生, @dr_john_smith, @zhangwei1985; not e-mail, institutions or media.
 
-A handle in Latin letters is a person's if it is made of a given name of the list, of a given name and a surname, or of
-a surname and a given name in pinyin; it goes whole. In a Chinese one the name goes, and a title behind it stays.
+A handle in Latin letters is a person's if it consists of a given name of the list, a given name and a surname, or a
+surname and a given name in pinyin; all of it is masked. In a Chinese one only the name is masked, not a title after it.
 """
 
 import re
@@ -27,11 +27,11 @@ _VERB = re.compile(either(_LISTS["verbs_zh"]))
 _LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
-"""In front of a surname alone: @DrPatel; `real` and `its` say less."""
+"""Titles that may precede a surname alone: @DrPatel; `real` and `its` are weaker evidence."""
 _UNMARKED, _MARKED = 7, 6
-"""Letters of a name in pinyin, and of one in a handle with digits or _: words seldom stand there."""
+"""Minimum letters of a name in pinyin, without and with digits or _ in the handle, where words are rare."""
 _SYLLABLES = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+){1,2}[0-9]{2,8}")
-"""A capital before every syllable, and digits: LiNa0312."""
+"""Every syllable capitalised, then digits: LiNa0312."""
 _HOST = re.compile(r"\.[a-z]{2,4}\Z")
 
 
@@ -47,8 +47,8 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
         run, start = match["name"], match.start("name")
         titled = _TITLED.match(run)
         name = titled["name"] if titled else run
-        if titled is None and (before := _before_verb(run)):
-            yield start, start + before
+        if titled is None and (length := _before_verb(run)):
+            yield start, start + length
         elif not _NO_PERSON.search(name) and _named(name):
             yield start, start + len(name)
         elif (end := longest(text, start)) is not None and behind(text, end) > 0:  # the sentence goes on: @许志强说得对
@@ -56,7 +56,7 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _before_verb(run: str) -> int:
-    """Return the length of a name that a verb follows, the longest there is; 0 without one."""
+    """Return the length of the longest name that a verb follows; 0 without one."""
     longest = 4 if run[:2] in known().compounds else 3
     for length in range(longest, 1, -1):
         name = run[:length]
@@ -69,7 +69,7 @@ def _before_verb(run: str) -> int:
 
 
 def _named(name: str) -> bool:
-    """Say whether a word is a surname with a given name, not the surname alone nor a nickname."""
+    """Return whether a word is a surname with a given name, not a surname alone or a nickname."""
     return (
         len(name) > 2 - (name[:1] in known().sure) and name[0] not in "小老阿" and name[-1] != "某" and is_name([name])
     )
@@ -83,37 +83,37 @@ def _latin(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _person(pieces: Sequence[str], name: str) -> bool:
-    whole = "".join(pieces)
-    if whole in _NOBODY or not _NO_PARTS.isdisjoint(pieces) or name.isupper():
+    joined = "".join(pieces)
+    if joined in _NOBODY or not _NO_PARTS.isdisjoint(pieces) or name.isupper():
         return False
-    parts = [piece for piece in pieces if piece not in _TITLE_WORDS]
-    if len(parts) == 1:
-        titled = pieces[0] in _TITLES and parts[0] in _SURNAMES
-        return titled or _one(parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
-    if not 2 <= len(parts) <= 3:
+    name_parts = [piece for piece in pieces if piece not in _TITLE_WORDS]
+    if len(name_parts) == 1:
+        titled = pieces[0] in _TITLES and name_parts[0] in _SURNAMES
+        return titled or _one(name_parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
+    if not 2 <= len(name_parts) <= 3:
         return False
-    if parts[0] in given_names() or (parts[-1] in given_names() and len(parts[0]) > 1):
+    if name_parts[0] in given_names() or (name_parts[-1] in given_names() and len(name_parts[0]) > 1):
         return True
-    return _beside(parts, titled=len(parts) < len(pieces)) or _spelt(parts, name)
+    return _beside(name_parts, titled=len(name_parts) < len(pieces)) or _spelt(name_parts, name)
 
 
-def _beside(parts: Sequence[str], *, titled: bool) -> bool:
-    """Say whether a given name stands between two words, or a surname behind an initial or a title."""
-    if len(parts) == 3 and parts[1] in given_names() and min(map(len, parts)) > 3:
+def _beside(name_parts: Sequence[str], *, titled: bool) -> bool:
+    """Return whether a given name is between two words, or a surname follows an initial or a title."""
+    if len(name_parts) == 3 and name_parts[1] in given_names() and min(map(len, name_parts)) > 3:
         return True
-    return parts[-1] in _SURNAMES and (len(parts[0]) == 1 or titled)
+    return name_parts[-1] in _SURNAMES and (len(name_parts[0]) == 1 or titled)
 
 
-def _spelt(parts: Sequence[str], name: str) -> bool:
-    """Say whether parts are a name in pinyin, a short one only with a capital at every syllable and digits."""
-    whole, surnames = "".join(parts), _PINYIN_SURNAMES
-    if _SYLLABLES.fullmatch(name) and _PINYIN.fullmatch(whole):
-        return parts[0] in surnames
-    return _pinyin(whole) and (parts[0] in surnames or parts[-1] in surnames)
+def _spelt(name_parts: Sequence[str], name: str) -> bool:
+    """Return whether the parts are a name in pinyin; a short one only with capitals and digits."""
+    joined, surnames = "".join(name_parts), _PINYIN_SURNAMES
+    if _SYLLABLES.fullmatch(name) and _PINYIN.fullmatch(joined):
+        return name_parts[0] in surnames
+    return _pinyin(joined) and (name_parts[0] in surnames or name_parts[-1] in surnames)
 
 
 def _one(word: str, fewest: int) -> bool:
-    """Say whether one word is a given name, one with a surname behind it, or a name in pinyin."""
+    """Return whether a word is a given name, a given name with a surname, or a name in pinyin."""
     if word in given_names():
         return len(word) > 3
     cuts = range(3, len(word) - 2)
@@ -121,5 +121,5 @@ def _one(word: str, fewest: int) -> bool:
 
 
 def _pinyin(word: str, fewest: int = _UNMARKED) -> bool:
-    """Say whether a word is a surname and one or two syllables in pinyin, of so many letters or more."""
+    """Return whether a word is a surname and one or two syllables in pinyin, with at least `fewest` letters."""
     return len(word) >= fewest and _PINYIN.fullmatch(word) is not None

@@ -33,7 +33,7 @@ _CALL = re.compile(
     rf"|叫我|叫俺|本人姓名|小名|乳名|昵称){_SKIP}"
 )
 _NO_PERSON = re.compile(r"[药藥病症品菌种剂片丸汤膏素草花术]的?$")
-"""A medicine or a disease is called so, no person: 这种药的名字叫金水宝."""
+"""Ends of names of medicines and diseases, which are not persons: 这种药的名字叫金水宝."""
 _FAMILY = re.compile(rf"(?<![百同尊复异改随隐外单双])姓(?:氏?[是为])?{_SKIP}")
 _AFTER_FAMILY = tuple("的名叫今也是")
 _PATIENTS = lists()["introductions.patients"]
@@ -43,21 +43,21 @@ _STATE = (
     rf"|[我她他的家]{either(lists()['introductions.kin'])}){_SKIP}"
 )
 _STATED = re.compile(f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _PATIENTS)}]){_STATE}")
-"""The first characters come first: `re` tries all those words at every place otherwise."""
+"""The lookahead on first characters saves `re` from trying all words at every position."""
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"
 _YEARS = r"\d{1,3} ?(?:周岁|岁|歲)"
 _NEAR = 16
-"""Sex or age behind a name are no farther from its start."""
+"""Maximum distance of sex or age from the start of a name."""
 _CASE = re.compile(rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}{_YEARS}|{_YEARS}{_PAUSE}{{0,3}}[男女](?![{CJK}]))")
-"""How the report of a case begins after the name: 张三，男，45岁."""
+"""Start of a case report after the name: 张三，男，45岁."""
 _CASE_SEEN = rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}\d|\d{{1,3}}\s?[周岁歲])"
 _OWNED = re.compile(
     r"[ ,，、:：;；\t|(]{0,3}(?<![0-9])(?:1[3-9][0-9]{9}|[1-9][0-9]{5}(?:18|19|20)[0-9]{9}[0-9Xx])(?![0-9])"
 )
-"""A mobile or an identity number right behind a name: 王小明 138..."""
+"""A mobile or identity number right after a name: 王小明 138..."""
 _OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
-"""A name in brackets behind a person's number."""
+"""A name in brackets after a person's number."""
 _LONG_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){6}")
 _YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
@@ -91,7 +91,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _owners(text: str) -> Iterator[tuple[int, int]]:
-    """Yield names beside a number of theirs; at the start of a line, before an age, those with a sure surname."""
+    """Yield names next to their own number; and, at the start of a line before an age, those with a sure surname."""
     if _LONG_NUMBER.search(text):
         yield from _beside_numbers(text)
     for match in _YEARS_OLD.finditer(text) if "岁" in text or "歲" in text else ():
@@ -124,7 +124,7 @@ def _called(text: str, cue: re.Match[str]) -> int | None:
 
 
 def _nick(text: str, start: int) -> int | None:
-    """Return where 小李, 阿珍 or 乐乐 ends; None if it is a word."""
+    """Return the end of a nickname such as 小李, 阿珍 or 乐乐; None if it is a word."""
     match = _NICK.match(text, start)
     if match is None or match[0] in known().no_nicks:
         return None
@@ -156,4 +156,4 @@ def _stated(text: str, cue: re.Match[str]) -> int | None:
 
 
 _WAYS = ((_CALL, "叫名昵", _called), (_FAMILY, "姓", _family), (_STATED, "", _stated))
-"""Pattern, characters of which a text has one if it matches, and what tells where the name ends."""
+"""(pattern, characters of which a matching text has at least one, function that returns the end of the name)."""

@@ -14,11 +14,11 @@ from curate.pii.words import one_of
 
 _BAR = 5.0
 _SAID, _DONE = 4.0, 2.5
-"""What must stand behind a given name that is a word, and behind another one."""
+"""Minimum evidence after a given name that is a word, and after another one."""
 _WORD = 5.0
-"""A given name that is a word gains this much: it is one of few, and a verb follows."""
+"""Gain of a given name that is also a word: there are few, and a verb follows."""
 _OWNED = 3.0
-"""A family word with an owner (我弟, 她儿子) counts so much more."""
+"""Additional weight of a kinship word with an owner (我弟, 她儿子)."""
 _AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
 _CALLED = frozenset(LISTS["called"])
 

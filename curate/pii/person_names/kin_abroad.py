@@ -29,17 +29,17 @@ _GIVEN = (given_names() | {name.casefold() for name in _LISTS["given"]}) - {
     name.casefold() for name in _LISTS["doubtful"]
 }
 _LONGEST = 60
-"""Characters in front of a family word that are looked at."""
+"""Number of characters before a kinship word that are examined."""
 RAW = rf"(?:{'|'.join(sorted(set(_LISTS['words'])))}),?[ \u00a0\u202f\u3000][A-ZＡ-ＺÀ-Þ]"
-"""What occurs wherever anything is found; a trigger."""
+"""Trigger: occurs in every text with a match."""
 
 
 def places(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where names are in a narrowed text.
+    """Yield (start, end) of names in a narrowed text.
 
-    A given name of the lists is enough; another one needs a verb of a person behind it, and one behind a comma a
-    second comma before that. German sends the verb of a clause to its end, so that nouns, which have capitals, stand
-    before it: there, and with the ending of a noun, an unknown word is no name.
+    A given name of the lists is sufficient; another one needs a person's verb after it, and, after a comma, a second
+    comma before that verb. A German clause ends with its verb, preceded by capitalised nouns: there, and with a noun
+    ending, an unknown word is not a name.
     """
     for match in _BEHIND_KIN.finditer(text):
         front = text[max(0, match.start() - _LONGEST) : match.start()]
@@ -52,9 +52,9 @@ def places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end(text: str, end: int) -> int:
-    """Return where the surnames behind a given name end; what is no name ends them."""
-    rest = _REST.match(text, end)
-    for name in _NAME.finditer(text, end, rest.end()) if rest else ():
+    """Return the end of the surnames after a given name; a word that is not a name ends them."""
+    tail = _REST.match(text, end)
+    for name in _NAME.finditer(text, end, tail.end()) if tail else ():
         if _ordinary(name[0]):
             break
         end = name.end()
@@ -62,7 +62,7 @@ def _end(text: str, end: int) -> int:
 
 
 def _vouched(match: re.Match[str], end: int, front: str) -> bool:
-    """Say whether a verb of a person follows unknown words, in German not as the last word of a clause."""
+    """Return whether a person's verb follows unknown words, in German not as the last word of a clause."""
     text, name = match.string, match.string[match.start("first") : end]
     verb = _VERB.match(text, end)
     if verb is None or ("," in match["link"]) != bool(verb["comma"]) or _ENDING.match(name.casefold()):

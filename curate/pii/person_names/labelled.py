@@ -12,7 +12,7 @@ from curate.pii.words import either
 
 _ALL = either(lists()["labels.plain"] + lists()["labels.colon"])
 _PLAIN = frozenset(lists()["labels.plain"])
-"""After these a name stands without a colon too."""
+"""Labels after which a name may follow without a colon."""
 _LABEL = re.compile(
     rf"(?P<label>{_ALL})[】\])）]?(?P<colon>[\s\"“_|*]{{0,3}}[:：=][\s\"“_|*]{{0,6}})?(?P<gap>[\s|_（(\[]{{0,3}})"
 )
@@ -21,13 +21,13 @@ _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])(
 
 
 _PLACEHOLDER = "[姓名]"
-"""A name that is masked already asks for none behind it."""
+"""A masked name, after which no further name is expected."""
 _OPEN = r"[】\])）］]?"
 _FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
 
 def _written(pattern: str) -> str:
-    """Return a pattern of labels as they may be written: with white space of any kind in them."""
+    """Return a pattern of labels with any white space inside."""
     return pattern.replace(re.escape(" "), r"\s")
 
 
@@ -67,5 +67,5 @@ def _value(text: str, start: int, trust: Trust) -> int | None:
 
 
 def _is_name(match: re.Match[str]) -> bool:
-    surname, *given = [letter for letter in match.groups() if letter]
-    return surname in known().usual and known().function.isdisjoint(given)
+    surname, *given_letters = [letter for letter in match.groups() if letter]
+    return surname in known().usual and known().function.isdisjoint(given_letters)

@@ -1,7 +1,7 @@
-"""How well ordinary words explain a run of Chinese characters: a segmentation by the words of jieba's dictionary.
+"""Segmentation of a run of Chinese characters into the words of jieba's dictionary, with log probabilities.
 
-A surname is one only where words explain it worse: 高 of 高血压, 时 of 时间 and 陈 of 陈皮 belong to words, while in
-今天陈护士 the word before ends right in front of it. The dictionary's own names of persons are left out.
+A surname counts only if words explain it worse: 高 in 高血压, 时 in 时间 and 陈 in 陈皮 belong to words, while in
+今天陈护士 the previous word ends right before it. Personal names in the dictionary are left out.
 """
 
 from functools import cache, lru_cache
@@ -13,20 +13,20 @@ from curate.pii.person_names.lexicon import known
 from curate.pii.recognisers.places import fold
 
 _TOTAL = 6e7
-"""Words in the text that the dictionary's counts come from."""
+"""Number of words in the corpus of the dictionary's counts."""
 _LONGEST = 5
 _NEVER = float("-inf")
 _OWN = log(600 / _TOTAL)
-"""What a word of our own lists weighs at least."""
+"""Minimum weight of a word in our own lists."""
 _SLACK = 1.5
-"""A segmentation that is worse by no more than this is a good one too."""
+"""Maximum loss against the best segmentation of one that still counts as good."""
 _UNKNOWN = log(12 / _TOTAL)
-"""A character that is hardly ever a word."""
+"""Weight of a character that is rarely a word."""
 
 
 @cache
 def _words() -> dict[str, float]:
-    """Return word -> logarithm of its share; names of persons are left out, single characters are in."""
+    """Return word -> log share, without personal names but with single characters."""
     import jieba
 
     weights: dict[str, float] = {}
@@ -50,7 +50,7 @@ def _openings() -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def single(character: str) -> float:
-    """Return what a character weighs as a word of its own."""
+    """Return the weight of a character as a word."""
     return _UNKNOWN if character in scarce() else max(_words().get(character, _UNKNOWN), _UNKNOWN)
 
 
@@ -60,17 +60,19 @@ def _verbs() -> frozenset[str]:
     import jieba
 
     with Path(jieba.__file__).with_name("dict.txt").open(encoding="utf-8") as lines:
-        parts = (line.rstrip().split(" ") for line in lines)
-        return frozenset(word for word, _, tag in parts if 1 < len(word) <= _LONGEST and tag in ("v", "vi", "vn", "l"))
+        entries = (line.rstrip().split(" ") for line in lines)
+        return frozenset(
+            word for word, _, tag in entries if 1 < len(word) <= _LONGEST and tag in ("v", "vi", "vn", "l")
+        )
 
 
 def is_word(piece: str) -> bool:
-    """Say whether the dictionary or our own lists know some characters as a word."""
+    """Return whether `piece` is a word in the dictionary or our own lists."""
     return fold(piece) in _words()
 
 
 class Lattice:
-    """The best segmentations of a run of characters, up to every place and from it on."""
+    """Best segmentations of a run of characters, up to every position and from it on."""
 
     def __init__(self, run: str) -> None:
         self.run, size = run, len(run)
@@ -90,26 +92,26 @@ class Lattice:
             from_on[start] = max([weight + from_on[end] for end, weight in edges[start]])
 
     def gain(self, start: int, end: int, weight: float) -> float:
-        """Return what the best segmentation gains if one piece of such a weight stands from `start` to `end`."""
+        """Return the gain over the best segmentation if a piece with this weight spans `start` to `end`."""
         return self.up_to[start] + weight + self.from_on[end] - self.from_on[0]
 
     def ends(self, start: int, end: int, slack: float = _SLACK) -> bool:
-        """Say whether a word from `start` to `end` belongs to a good segmentation of what stands before `end`."""
+        """Return whether a word from `start` to `end` is in a good segmentation of the text before `end`."""
         return self.up_to[start] + self._weight(start, end) >= self.up_to[end] - slack
 
     def begins(self, start: int, end: int) -> bool:
-        """Say whether a word from `start` to `end` belongs to a good segmentation of what follows `start`."""
+        """Return whether a word from `start` to `end` is in a good segmentation of the text from `start`."""
         return self._weight(start, end) + self.from_on[end] >= self.from_on[start] - _SLACK
 
     def verb_follows(self, start: int) -> bool:
-        """Say whether a good segmentation of what follows `start` begins with a verb of two characters or more."""
+        """Return whether a good segmentation from `start` begins with a verb of two or more characters."""
         ends = range(start + 2, min(len(self.run), start + _LONGEST) + 1)
         return any(self.run[start:end] in _verbs() and self.begins(start, end) for end in ends)
 
-    def behind_word(self, place: int) -> bool:
-        """Say whether the best segmentation of what stands before a place ends in a word of two characters or more."""
-        starts = range(max(0, place - _LONGEST), place - 1)
-        return any(self.run[start:place] in _words() and self.ends(start, place, slack=0.01) for start in starts)
+    def behind_word(self, position: int) -> bool:
+        """Return whether the best segmentation before a position ends in a word of two or more characters."""
+        starts = range(max(0, position - _LONGEST), position - 1)
+        return any(self.run[start:position] in _words() and self.ends(start, position, slack=0.01) for start in starts)
 
     def _weight(self, start: int, end: int) -> float:
         word = self.run[start:end]
@@ -118,11 +120,11 @@ class Lattice:
 
 @lru_cache(maxsize=64)
 def lattice(run: str) -> Lattice:
-    """Return the segmentations of a run, read in simplified characters; neighbours ask for the same."""
+    """Return the segmentations of a run in simplified characters; cached, since neighbouring candidates share runs."""
     return Lattice(fold(run))
 
 
 @lru_cache(maxsize=16384)
 def words_alone(piece: str) -> float:
-    """Return what words make of a few characters by themselves; where they stand they make no less of them."""
+    """Return the segmentation weight of a few characters on their own, a lower bound of their weight in context."""
     return Lattice(fold(piece)).from_on[0]

@@ -25,19 +25,26 @@ def characters(name: str) -> frozenset[str]:
 
 
 class WordList:
-    """Words of a list, looked up at a place of a text; the longest one counts."""
+    """Words of a list, looked up at a position of a text; the longest one counts."""
 
     def __init__(self, words: list[str]) -> None:
         self._words = frozenset(words)
         self._lengths = sorted({len(word) for word in words}, reverse=True)
 
-    def after(self, text: str, place: int) -> int:
-        """Return how long the longest word is that begins at `place`; 0 without one."""
-        return next((n for n in self._lengths if text[place : place + n] in self._words), 0)
+    def after(self, text: str, position: int) -> int:
+        """Return the length of the longest word that begins at `position`; 0 without one."""
+        return next((length for length in self._lengths if text[position : position + length] in self._words), 0)
 
-    def before(self, text: str, place: int) -> int:
-        """Return how long the longest word is that ends at `place`; 0 without one."""
-        return next((n for n in self._lengths if n <= place and text[place - n : place] in self._words), 0)
+    def before(self, text: str, position: int) -> int:
+        """Return the length of the longest word that ends at `position`; 0 without one."""
+        return next(
+            (
+                length
+                for length in self._lengths
+                if length <= position and text[position - length : position] in self._words
+            ),
+            0,
+        )
 
     def __contains__(self, word: str) -> bool:
         return word in self._words
@@ -49,7 +56,7 @@ class _Known:
     plain: frozenset[str]
     doubtful: frozenset[str]
     usual: frozenset[str]
-    """All of these three."""
+    """Union of the three sets above."""
     rare: frozenset[str]
     compounds: frozenset[str]
     given: frozenset[str]
@@ -67,8 +74,8 @@ class _Known:
 
 @cache
 def known() -> _Known:
-    """Return the lists as sets: a surname is of one class, the more doubtful one."""
-    data = lists()
+    """Return the lists as sets; a surname in several classes is only in the most doubtful one."""
+    word_lists = lists()
     rare = characters("surnames.rare")
     doubtful = characters("surnames.doubtful") - rare
     plain = characters("surnames.plain") - doubtful - rare
@@ -80,23 +87,23 @@ def known() -> _Known:
         doubtful=doubtful,
         usual=sure | plain | doubtful,
         rare=rare,
-        compounds=frozenset(data["compounds.sure"] + data["compounds.plain"]),
+        compounds=frozenset(word_lists["compounds.sure"] + word_lists["compounds.plain"]),
         given=characters("given") - function,
         function=function,
         starters=characters("starters"),
-        stems=WordList(data["stems"]),
-        words=WordList(data["words"]),
-        endings=WordList(data["endings"]),
+        stems=WordList(word_lists["stems"]),
+        words=WordList(word_lists["words"]),
+        endings=WordList(word_lists["endings"]),
         titles=WordList(titles("doctors", "people")),
-        followers=WordList(data["followers"]),
-        called=WordList(data["followers"] + data["called_followers"]),
-        ailing=WordList(data["ailing_followers"]),
-        no_nicks=frozenset(data["no_nicks"]),
+        followers=WordList(word_lists["followers"]),
+        called=WordList(word_lists["followers"] + word_lists["called_followers"]),
+        ailing=WordList(word_lists["ailing_followers"]),
+        no_nicks=frozenset(word_lists["no_nicks"]),
     )
 
 
 def surnames() -> str:
-    """Return every character that a name can begin with, for a character class."""
+    """Return the first characters of all surnames, for a character class."""
     first = {compound[0] for compound in known().compounds}
     return "".join(sorted(known().usual | known().rare | first))
 
@@ -106,24 +113,24 @@ def surnames() -> str:
 CJK = CHINESE[1:-1]
 _CHARACTER = re.compile(CHINESE)
 _COVERED = "*×○●〇·•・‧∙"
-"""After a name they say that it goes on: 王*, 张○○ are covered up already, 约翰·史密斯 is no Chinese name."""
+"""Signs after which a name goes on: 王* and 张○○ are masked already, 约翰·史密斯 is not a Chinese name."""
 _SEX_AND_AGE = re.compile(r"[男女][,，、;； ]{0,2}\d")
 _BOUNDARY = 100
-"""How sure a name's end is; a following word counts its characters."""
+"""Sureness of a name's end at a boundary; a following word counts by its characters."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """How far the words in front vouch for a name."""
+    """Evidence for a name from the words before it."""
 
     field: bool = False
-    """A form asks for a name here: any surname, any given name, however much it looks like a word."""
+    """A form field for a name: any surname and given name count, even if they look like a word."""
     called: bool = False
-    """A person is called so: words that can be names are names, and more may follow."""
+    """After a verb of naming: words that can be names are names, and more text may follow."""
     aged: bool = False
-    """Sex or age follow, as after the name in a case report."""
+    """Sex or age follows, as after the name in a case report."""
     rare: bool = False
-    """Given names may have characters that are not in the list."""
+    """Whether given names may have characters outside the list."""
 
 
 FIELD = Trust(field=True, rare=True)
@@ -133,27 +140,28 @@ AGED = Trust(aged=True, rare=True)
 LOOSE = Trust()
 
 
-def is_chinese(text: str, place: int) -> bool:
-    """Say whether a Chinese character stands at a place."""
-    return 0 <= place < len(text) and _CHARACTER.match(text, place) is not None
+def is_chinese(text: str, position: int) -> bool:
+    """Return whether the character at `position` is Chinese."""
+    return 0 <= position < len(text) and _CHARACTER.match(text, position) is not None
 
 
 def bounded(text: str, end: int) -> bool:
-    """Say whether no Chinese character follows, nor a sign that covers the rest of a name."""
+    """Return whether neither a Chinese character nor a sign that hides the rest of a name follows."""
     return not is_chinese(text, end) and text[end : end + 1] not in tuple(_COVERED)
 
 
 def name_at(text: str, start: int, trust: Trust) -> int | None:
-    """Return where the surname and given name that begin at `start` end; None if there are none.
+    """Return the end of the surname and given name that begin at `start`; None if there are none.
 
-    Of the possible lengths the one counts that a boundary follows, else the longest word, else the longer name.
+    Of the possible lengths, one with a boundary after it is preferred, else the longest following word, else the longer
+    name.
     """
     best, sureness = None, 0.0
     for surname, end in _ends(text, start, trust):
         if _plausible(text, start, surname, end, trust):
-            more = _sureness(text, start, surname, end, trust)
-            if more > sureness:
-                best, sureness = end, more
+            candidate_sureness = _sureness(text, start, surname, end, trust)
+            if candidate_sureness > sureness:
+                best, sureness = end, candidate_sureness
     return best
 
 
@@ -169,21 +177,25 @@ def _ends(text: str, start: int, trust: Trust) -> Iterator[tuple[int, int]]:
 
 
 def _plausible(text: str, start: int, surname: int, end: int, trust: Trust) -> bool:
-    given = text[start + surname : end]
-    if end > len(text) or any(letter in known().function for letter in given) or not all(map(_CHARACTER.match, given)):
+    given_name = text[start + surname : end]
+    if (
+        end > len(text)
+        or any(letter in known().function for letter in given_name)
+        or not all(map(_CHARACTER.match, given_name))
+    ):
         return False
     if known().titles.after(text, start + surname) or _SEX_AND_AGE.match(text, end - 1):
         return False
     return not is_word(text, start, end, trust)
 
 
-def common(given: str) -> bool:
-    """Say whether all characters are ones that given names are made of."""
-    return all(letter in known().given for letter in given)
+def common(given_name: str) -> bool:
+    """Return whether all characters are common in given names."""
+    return all(letter in known().given for letter in given_name)
 
 
 def is_word(text: str, start: int, end: int, trust: Trust = LOOSE) -> bool:
-    """Say whether what looks like a name is an ordinary word, or begins with one that no name does in such a place."""
+    """Return whether a candidate is an ordinary word, or begins with one that no name does in this context."""
     if text[start:end] in known().words:
         return not (trust.field or trust.called or trust.aged)
     stem = known().stems.after(text, start)
@@ -210,7 +222,7 @@ def _sureness(text: str, start: int, surname: int, end: int, trust: Trust) -> fl
 
 
 def name_before(text: str, end: int, trust: Trust) -> int | None:
-    """Return where the name begins that ends at `end` and has a boundary in front; None if there is none."""
+    """Return the start of the name that ends at `end`, with a boundary before it; None if there is none."""
     for start in (end - 4, end - 3, end - 2):
         free = start == 0 or (start > 0 and bounded(text, start - 1))
         if free and name_at(text[start:end], 0, trust) == end - start:
@@ -224,9 +236,9 @@ _CAPITAL = re.compile("[A-Z][a-z]+")
 
 
 def is_name(rater: Sequence[str]) -> bool:
-    """Say whether a rater is called by names of people alone; these are its words, as written but without accents.
+    """Return whether a rater's name consists only of personal names; `rater` are its words without accents.
 
-    The second word of a full name may be unknown if both are written with a capital.
+    The second word of a full name may be unknown if both are capitalised.
     """
     if rater and all(map(_known, rater)):
         return True
@@ -234,34 +246,34 @@ def is_name(rater: Sequence[str]) -> bool:
 
 
 def _known(word: str) -> bool:
-    """Say whether a word is a name; those of the world must begin with a capital."""
+    """Return whether a word is a name; non-Chinese ones must be capitalised."""
     if not word.isascii():
         return _chinese(word)
     return word.casefold() in _latin() or (word[0].isupper() and word.casefold() in given_names())
 
 
 def _chinese(word: str) -> bool:
-    """Say whether a word is a Chinese name: 张三, 欧阳娜娜, 老王, 李工."""
+    """Return whether a word is a Chinese name: 张三, 欧阳娜娜, 老王, 李工."""
     if word in known().words or word in known().stems or word in words("people")["no_person"]:
         return False
     if word[0] in words("people")["before"] and word[1:] in known().usual | known().compounds:
         return True
     surname = word[:2] if word[:2] in known().compounds else word[:1]
-    given = word[len(surname) :]
-    if surname not in known().usual | known().compounds or not given:
+    given_name = word[len(surname) :]
+    if surname not in known().usual | known().compounds or not given_name:
         return False
-    sure = surname in known().sure | known().compounds and not set(given) & known().function
-    usual = sure or set(given) <= known().given
-    return given in words("people")["after"] or (len(given) <= 2 and usual)
+    sure = surname in known().sure | known().compounds and not set(given_name) & known().function
+    usual = sure or set(given_name) <= known().given
+    return given_name in words("people")["after"] or (len(given_name) <= 2 and usual)
 
 
 @cache
 def _latin() -> frozenset[str]:
-    """Return the names of names.yaml, in small letters."""
+    """Return the names of names.yaml, in lower case."""
     return frozenset(name.casefold() for name in (*lists()["latin.surnames"], *lists()["latin.given"]))
 
 
 @cache
 def given_names() -> frozenset[str]:
-    """Return all given names, in small letters."""
+    """Return all given names, in lower case."""
     return frozenset(name.casefold() for name in (*lists()["latin.given"], *words("people")["given"]))

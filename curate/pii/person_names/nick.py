@@ -13,18 +13,18 @@ from curate.pii.spans import behind_found, in_order
 from curate.pii.text import CHINESE, narrow, trigger
 
 _NICK = -7.5
-"""How rarely a nickname stands where a word might (logarithm)."""
+"""Log probability of a nickname where a word might be."""
 _BAR, _WORD_BAR = 4.3, 5.0
-"""What all must add up to; more if it is a word as well."""
+"""Minimum total weight; the second is for a nickname that is also a word."""
 _OWNED = 1.5
-"""A family word in front with an owner (我弟, 她儿子) counts so much more."""
+"""Additional weight of a preceding kinship word with an owner (我弟, 她儿子)."""
 _GIVEN_LESS = 4.0
-"""小敏 and 阿珍 are said less often than 小王."""
+"""Penalty of nicknames from given names: 小敏 and 阿珍 are rarer than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
 _DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
 _AT_HOME = frozenset(LISTS["doubled"])
 _FAMILY = ("女", "子", "家")
-"""小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
+"""Characters that rule out a nickname before them: 小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 
 
 @trigger(DOUBLED, needs=(CHINESE, LED_OR_KIN))
@@ -36,7 +36,7 @@ def nick(text: str) -> list[Span]:
 
 
 def _prefixed(text: str) -> Iterator[tuple[int, int]]:
-    done = -1
+    last_end = -1
     for match in _PREFIXED.finditer(text):
         start, end = match.start(), match.end() + 1
         weight = _weight(text[start], text[start + 1])
@@ -46,9 +46,9 @@ def _prefixed(text: str) -> Iterator[tuple[int, int]]:
             or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]
         ):
             continue
-        seen, less = behind_found(text, start) if start == done else (text, 0)
+        seen, less = behind_found(text, start) if start == last_end else (text, 0)
         if _vouched(seen, start - less, end - less, _NICK + weight):
-            done = end
+            last_end = end
             yield start, end
 
 
@@ -56,10 +56,10 @@ def _weight(prefix: str, letter: str) -> float | None:
     surname = surname_weight(letter) if prefix != "阿" else None
     if prefix == "老":
         return surname
-    given = given_weight(letter) if letter in known().given else None
-    if given is not None:
-        given -= _GIVEN_LESS
-    return max((weight for weight in (surname, given) if weight is not None), default=None)
+    as_given = given_weight(letter) if letter in known().given else None
+    if as_given is not None:
+        as_given -= _GIVEN_LESS
+    return max((weight for weight in (surname, as_given) if weight is not None), default=None)
 
 
 def _vouched(text: str, start: int, end: int, weight: float) -> bool:
@@ -67,13 +67,10 @@ def _vouched(text: str, start: int, end: int, weight: float) -> bool:
     word = text[start:end] in ordinary()
     if before <= 0 or (word and after < 4 and before < LEADS) or (after <= 0 and before < LEADS):
         return False
-    owned = _OWNED * (not _is_adverb(text[start:end]) and around().owned(text, start))
+    name = text[start:end]
+    is_adverb = name[0] == name[1] and is_word(name)  # as 毛毛 and 静静 are
+    owned = _OWNED * (not is_adverb and around().owned(text, start))
     return gain(text, start, end, weight) + before + after + owned >= (_WORD_BAR if word else _BAR)
-
-
-def _is_adverb(name: str) -> bool:
-    """Say whether a doubled nickname is a word too, as 毛毛 and 静静 are."""
-    return name[0] == name[1] and is_word(name)
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:

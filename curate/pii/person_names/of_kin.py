@@ -17,7 +17,7 @@ _KIN = rf"{one_of(_LISTS['words'])}"
 _CALLED = either(_LISTS["called"])
 _BETWEEN = rf"(?:{one_of(_LISTS['between'])}[ -]){{0,2}}"
 _GIVEN = sorted(name for name in given_names() - set(_LISTS["small"]) if len(name) > 2 and name.isascii())
-"""Given names that are known in small letters too."""
+"""Given names that also count in lower case."""
 _OWNED = re.compile(
     rf"(?<![A-Za-z])(?i:{either(_LISTS['owners'])} {_BETWEEN}{_KIN})(?P<link>,? | ?\(|(?i:{_CALLED}))"
     rf"(?:(?P<first>{_WORD})(?P<rest>(?: (?:[A-Z]\.? )?{_WORD}){{0,2}})|(?P<small>{one_of(_GIVEN)})(?![\w-]))"
@@ -25,7 +25,7 @@ _OWNED = re.compile(
 )
 _VERB = re.compile(rf"(?:,|\(|['’]s)? ?(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|,|\(| ?\(|['’]s")
 _CLOSED = re.compile(r" ?[,)]| who ")
-"""Behind what a comma or a bracket sets apart: her son, Tyler, is."""
+"""End of an apposition by a comma or a bracket: her son, Tyler, is."""
 _NOT = frozenset(_LISTS["no_names"])
 _DOUBTFUL = frozenset(_LISTS["doubtful"])
 _SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{1,2}},)")
@@ -54,14 +54,14 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             continue
         first = match["first"]
         names = [first, *match["rest"].split()]
-        kept = next((n for n, name in enumerate(names) if name in _NOT and name not in _DOUBTFUL), len(names))
-        start, end = match.start("first"), match.start("first") + len(" ".join(names[:kept]))
-        if kept and _vouched(text, first, end, match["link"]):
+        count = next((index for index, name in enumerate(names) if name in _NOT and name not in _DOUBTFUL), len(names))
+        start, end = match.start("first"), match.start("first") + len(" ".join(names[:count]))
+        if count and _vouched(text, first, end, match["link"]):
             yield start, end
 
 
 def _vouched(text: str, first: str, end: int, link: str) -> bool:
-    """Say whether a word with a capital is a name: of the list, announced, set apart, or a person's verb follows."""
+    """Return whether a capitalised word is a name: listed, announced, in apposition, or before a person's verb."""
     follows = _VERB.match(text, end) is not None
     if first.casefold() in given_names() and first not in _DOUBTFUL:
         return True

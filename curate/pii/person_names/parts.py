@@ -16,7 +16,7 @@ from curate.pii.text import CHINESE, trigger
 from curate.pii.words import words
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
-"""They stand between the parts of a name and in few other places."""
+"""Dots between the parts of a name, rare elsewhere."""
 _SEPARATOR = rf"(?: ?[{_DOTS}] ?| ?[.\-_=] ?| )"
 _LONGEST = 9
 _RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
@@ -25,11 +25,11 @@ _CUT = re.compile(_SEPARATOR)
 _PART = -5.0
 _SOUND = -4.3
 _TELLING = -3.0
-"""What a part, each of its characters, and one with a telling beginning weigh (logarithms)."""
+"""Log weights of a part, of each of its characters, and of a typical beginning."""
 _BAR, _UNKNOWN_BAR, _ALONE_BAR = 4.0, 18.0, 8.0
-"""What a name must weigh; with another sign than a dot, one of no part that tells it, and one that begins with 让."""
+"""Minimum weights of a name; without a dot, of one without a typical part, and of one that begins with 让."""
 _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
-"""What a dot, another sign and a blank between the parts say for a name."""
+"""Weights of a dot, another sign and a blank between the parts."""
 
 
 @cache
@@ -49,32 +49,29 @@ _TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = fold(text)
-    return in_order(_places(text), "name", "name_parts")
-
-
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    for match in _RUN.finditer(text):
-        yield from _names(text, *match.span())
+    return in_order(
+        (extent for match in _RUN.finditer(text) for extent in _names(text, *match.span())), "name", "name_parts"
+    )
 
 
 def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the names in a stretch of runs with separators between them."""
+    """Yield (start, end) of the names in a stretch of runs with separators between them."""
     cuts = [(cut.start(), cut.end()) for cut in _CUT.finditer(text, low, high)]
     ends = [low, *(edge for cut in cuts for edge in cut), high]
     runs = list(zip(ends[::2], ends[1::2], strict=True))
-    place = 0
-    while place + 1 < len(runs):
-        found = _from(text, runs[place:])
-        if found is None:
-            place += 1
+    index = 0
+    while index + 1 < len(runs):
+        name = _from(text, runs[index:])
+        if name is None:
+            index += 1
         else:
-            start, end, used = found
+            start, end, used = name
             yield start, end
-            place += used
+            index += used
 
 
 def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
-    """Return start, end and number of runs of the weightiest name that begins in the first run."""
+    """Return (start, end, number of runs) of the heaviest name that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
     for count, inner, strong in _lengths(text, runs):
         last = runs[count - 1]
@@ -88,42 +85,42 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
 
 
 def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, float, bool]]:
-    """Yield numbers of runs, what stands between the first and the last one weighs, and whether all signs are dots."""
+    """Yield (number of runs, weight between the first and the last one, whether all signs are dots)."""
     inner, strong = 0.0, True
     for count in range(2, len(runs) + 1):
-        before, last = runs[count - 2], runs[count - 1]
-        middle = _whole(text, *before) if count > 2 else 0.0
+        previous, last = runs[count - 2], runs[count - 1]
+        middle = _whole(text, *previous) if count > 2 else 0.0
         if middle is None:
             return
-        joint = _joint(text[before[1] : last[0]])
+        joint = _joint(text[previous[1] : last[0]])
         inner, strong = inner + joint + middle, strong and joint == _STRONG
         yield count, inner, strong
 
 
 def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
-    """Say whether parts with another sign than a dot between them are a name's: one tells, or no word is in it."""
-    parts = text[slice(*head)], text[slice(*tail)]
-    if parts[0] in words("name_parts")["alone"]:
+    """Return whether parts without a dot are a name: one is typical, or none contains a word."""
+    pieces = text[slice(*head)], text[slice(*tail)]
+    if pieces[0] in words("name_parts")["alone"]:
         return total >= _ALONE_BAR
-    if min(map(len, parts)) < 2:
+    if min(map(len, pieces)) < 2:
         return False
     signed = text[head[1] : tail[0]].strip(" ") != ""
-    return any(map(_known, parts)) or (signed and sum(map(len, parts)) >= 5 and total >= _UNKNOWN_BAR)
+    return any(map(_known, pieces)) or (signed and sum(map(len, pieces)) >= 5 and total >= _UNKNOWN_BAR)
 
 
-def _known(part: str) -> bool:
-    """Say whether a part tells by itself that it is a name's."""
-    return len(part) > 1 and any(_TELLING_WORDS.after(part, place) > 1 for place in range(len(part)))
+def _known(piece: str) -> bool:
+    """Return whether a part is typical of names by itself."""
+    return len(piece) > 1 and any(_TELLING_WORDS.after(piece, index) > 1 for index in range(len(piece)))
 
 
 def _thing(text: str, end: int) -> bool:
-    """Say whether what follows makes it an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
+    """Return whether the following word makes it an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
     stop = end
     while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
         stop += 1
-    for place in range(end, stop + 1):
-        length = _NO_PERSON.after(text, place)
-        if length and begins(text, place, place + length):
+    for position in range(end, stop + 1):
+        length = _NO_PERSON.after(text, position)
+        if length and begins(text, position, position + length):
             return True
     return False
 
@@ -135,14 +132,14 @@ def _joint(separator: str) -> float:
 
 
 def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
-    """Yield every place at which a first part may begin, with what it gains over words."""
-    left = run_at(text, high - 1)[0]
-    ways = lattice(text[left:high])
+    """Yield (start, gain over words) of every possible first part."""
+    run_start = run_at(text, high - 1)[0]
+    ways = lattice(text[run_start:high])
     for start in range(high - 1, max(low, high - _LONGEST) - 1, -1):
         if text[start] not in _sounds():
             return
-        if start >= left and around().front.after(text, start)[0] < 2:
-            yield start, ways.gain(start - left, high - left, _part(text[start:high]))
+        if start >= run_start and around().front.after(text, start)[0] < 2:
+            yield start, ways.gain(start - run_start, high - run_start, _part(text[start:high]))
 
 
 def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
@@ -162,11 +159,11 @@ def _whole(text: str, low: int, high: int) -> float | None:
     return lattice(text[low:high]).gain(0, high - low, _part(text[low:high]))
 
 
-def _part(part: str) -> float:
-    """Return what a part weighs: a telling beginning counts as one word, every other character by itself."""
-    weight, place = _PART, 0
-    while place < len(part):
-        length = _TELLING_WORDS.after(part, place)
+def _part(piece: str) -> float:
+    """Return the weight of a part: a typical beginning counts as one word, every other character by itself."""
+    weight, position = _PART, 0
+    while position < len(piece):
+        length = _TELLING_WORDS.after(piece, position)
         weight += _TELLING if length > 1 else _SOUND
-        place += max(length, 1)
-    return weight - 2.5 * (len(part) == 1)
+        position += max(length, 1)
+    return weight - 2.5 * (len(piece) == 1)

@@ -11,9 +11,9 @@ from curate.pii.spans import behind_found, in_order
 from curate.pii.text import CHINESE, narrow, trigger
 
 _BAR = 5.5
-"""What the characters and what stands around must add up to."""
+"""Minimum total weight of characters and context."""
 _GAIN = 0.5
-"""What the characters alone must gain over ordinary words."""
+"""Minimum gain of the characters alone over ordinary words."""
 _SCARCE = re.compile(SCARCE)
 _FIRST = frozenset(surnames())
 
@@ -26,24 +26,24 @@ def bare(text: str) -> list[Span]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    done = 0
+    last_end = 0
     for match in _SCARCE.finditer(text):
-        if match.start() < done or text[match.start() - 1 : match.end()] in known().compounds:
+        if match.start() < last_end or text[match.start() - 1 : match.end()] in known().compounds:
             continue
-        found = max(_weighed(text, match.start(), done), default=None)
-        if found is not None:
-            _, start, done = found
-            yield start, done
+        best = max(_weighed(text, match.start(), last_end), default=None)
+        if best is not None:
+            _, start, last_end = best
+            yield start, last_end
 
 
-def _weighed(text: str, place: int, done: int) -> Iterator[tuple[float, int, int]]:
-    """Yield weight, start and end of the names around a scarce character that reach the bar."""
-    for start in range(max(done, place - 3), place):
+def _weighed(text: str, position: int, last_end: int) -> Iterator[tuple[float, int, int]]:
+    """Yield (weight, start, end) of the names around a scarce character that reach the bar."""
+    for start in range(max(last_end, position - 3), position):
         if text[start] not in _FIRST:
             continue
-        seen, less = behind_found(text, start) if start == done else (text, 0)
-        for end in range(place + 1, min(place + 3, len(text) + 1)):
-            whole = all(is_chinese(text, at) for at in range(start, end))
-            weights = full(seen, start - less, end - less) if whole else None
+        seen, less = behind_found(text, start) if start == last_end else (text, 0)
+        for end in range(position + 1, min(position + 3, len(text) + 1)):
+            is_run = all(is_chinese(text, index) for index in range(start, end))
+            weights = full(seen, start - less, end - less) if is_run else None
             if weights is not None and weights.front >= 0 and weights.gain >= _GAIN and weights.total >= _BAR:
                 yield weights.total, start, end

@@ -17,7 +17,7 @@ _THANKS = "(?:谢谢|感谢|拜托|多谢|盼复|謝謝)(?:了|啦|医生|大夫
 _LAST = re.compile(rf"(?:\n[ \t]{{0,8}}|{_THANKS}[!！.。,，~ \n]{{1,4}})(?=[{CJK}])")
 _CLOSE = re.compile(r"[ \t]{0,4}[!！.。]?\s{0,6}(?:(?:19|20)?\d\d[-./年]\d{1,2}[-./月]\d{1,2}日?)?\s{0,6}\Z")
 _TAIL = 60
-"""A name in the last line, perhaps with a date below, is no farther from the end."""
+"""Maximum distance from the end of a name in the last line, perhaps with a date below."""
 _SEEN = rf"[{surnames()}][{CJK}]{{1,3}}"
 
 

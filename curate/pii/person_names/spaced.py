@@ -15,11 +15,11 @@ _GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
 _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
 _BAR = 3.5
 _ALONE = 3.0
-"""A surname that stands apart between a boundary and a blank is hardly a word."""
+"""Weight of a surname between a boundary and a blank, which is rarely a word."""
 _INSIDE = 4.0
-"""What speaks against a surname that is the end of a word: 麻醉医师 雷崟."""
+"""Penalty of a surname that is the end of a word: 麻醉医师 雷崟."""
 _SPREAD = 4.0
-"""What all characters with a blank between them need more: tables and headings are written so too."""
+"""Penalty if all characters are separated by blanks, as tables and headings are."""
 
 
 @trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=(CHINESE, SEPARATED))
@@ -30,30 +30,30 @@ def spaced(text: str) -> list[Span]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    done = -1
+    last_end = -1
     for match in _SPACED.finditer(text):
         for length in (1, 2):
             start, end = match.end("surname") - length, match.end("given")
-            seen, less = behind_found(text, start) if start == done else (text, 0)
-            places = (each - less for each in (start, match.end("surname"), match.start("given"), end))
-            if start >= match.start() and _weight(seen, *places) >= _BAR:
-                done = end
+            seen, less = behind_found(text, start) if start == last_end else (text, 0)
+            offsets = (offset - less for offset in (start, match.end("surname"), match.start("given"), end))
+            if start >= match.start() and _weight(seen, *offsets) >= _BAR:
+                last_end = end
                 yield start, end
                 break
 
 
-def _weight(text: str, start: int, middle: int, given: int, end: int) -> float:
-    """Return what speaks for a name; far below the bar if a part is none."""
-    first, second = surname_weight(text[start:middle]), given_weight(text[given:end].replace(" ", ""))
+def _weight(text: str, start: int, middle: int, given_start: int, end: int) -> float:
+    """Return the weight of a name; minus infinity if a part cannot be one."""
+    first, second = surname_weight(text[start:middle]), given_weight(text[given_start:end].replace(" ", ""))
     if first is None or second is None:
         return float("-inf")
-    left, right = run_at(text, start)[0], run_at(text, given)[1]
-    before, after = lattice(text[left:middle]), lattice(text[given:right])
+    left, right = run_at(text, start)[0], run_at(text, given_start)[1]
+    before, after = lattice(text[left:middle]), lattice(text[given_start:right])
     gained = before.gain(start - left, middle - left, NAME + first)
     gained -= _INSIDE * (middle - start == 1 and behind_word(text, middle))
-    if " " in text[given:end]:
-        gained += second - sum(single(letter) for letter in text[given:end] if letter != " ") - _SPREAD
+    if " " in text[given_start:end]:
+        gained += second - sum(single(letter) for letter in text[given_start:end] if letter != " ") - _SPREAD
     else:
-        gained += after.gain(0, end - given, second)
+        gained += after.gain(0, end - given_start, second)
     apart = start == 0 or not is_chinese(text, start - 1)
     return gained + (_ALONE if apart else 0.0) + front(text, start) + behind(text, end)

@@ -85,7 +85,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _known(words: list[str]) -> bool:
-    """Say whether the words begin with a given name of the list, or are a surname and a given name in pinyin."""
+    """Return whether the words begin with a listed given name, or are a surname and a given name in pinyin."""
     return words[0] in _GIVEN or (len(words) == 2 and not _SURNAMES.isdisjoint(words) and _NOT.isdisjoint(words))
 
 
@@ -96,7 +96,7 @@ _KIN = frozenset(titles("kin"))
 _ONE = frozenset(titles("one"))
 _FIRST = frozenset(surnames())
 _SPLITS = ((2, 2), (2, 1), (2, 0), (1, 2), (1, 1), (1, 0))
-"""Characters of the surname and of the given name, in the order in which they are tried."""
+"""Lengths of surname and given name, in the order in which they are tried."""
 _LEADERS, _CALLS = WordList(lists()["leaders"]), WordList(lists()["calls"])
 _PLAIN_COMPOUNDS = frozenset(lists()["compounds.plain"])
 _GREETED = re.compile(r"[,，、!！ ]{0,2}(?:您好|你好|好[,，!！。]|[:：])")
@@ -119,15 +119,15 @@ def titled(text: str) -> list[Span]:
 
 
 def _start(text: str, end: int, title: str) -> int | None:
-    for surname, given in _SPLITS:
-        start = end - surname - given
-        if start >= 0 and _named(text, start, surname, end) and _stands(text, start, surname, end, title):
+    for surname_length, given_length in _SPLITS:
+        start = end - surname_length - given_length
+        if start >= 0 and _named(text, start, surname_length, end) and _stands(text, start, surname_length, end, title):
             return start
     return None
 
 
 def _named(text: str, start: int, surname: int, end: int) -> bool:
-    """Say whether a surname and a given name of common characters stand there, and no word."""
+    """Return whether it is a surname and a given name of common characters, and not a word."""
     first = text[start : start + surname]
     if surname == 2 and first not in known().compounds:
         return False
@@ -142,11 +142,16 @@ def _named(text: str, start: int, surname: int, end: int) -> bool:
 
 
 def _given(text: str, start: int, middle: int, end: int) -> bool:
-    """Say whether a given name stands there; a single character may be any after a sure surname that is led in."""
-    given = text[middle:end]
-    if common(given):
+    """Return whether it is a given name; after a sure surname with evidence before it, any single character is."""
+    given_name = text[middle:end]
+    if common(given_name):
         return True
-    odd = len(given) == 1 and text[start] in known().sure and is_chinese(text, middle) and given not in known().function
+    odd = (
+        len(given_name) == 1
+        and text[start] in known().sure
+        and is_chinese(text, middle)
+        and given_name not in known().function
+    )
     return odd and _led(text, start)
 
 
@@ -156,7 +161,7 @@ def _led(text: str, start: int) -> bool:
 
 
 def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
-    """Say whether what stands around a surname lets it be one."""
+    """Return whether the context of a surname permits it."""
     alone = end == start + surname
     after = end + len(title)
     if alone and title in _KIN:

@@ -1,7 +1,7 @@
-"""What a name in free text weighs: its characters against ordinary words, and what stands before and behind it.
+"""Weights of names in free text: their characters against ordinary words, and their context.
 
-A candidate counts for what it gains over the words that would stand there otherwise (`name_lattice`), and for what
-stands around it (`name_evidence`): labels, family words, titles, verbs, sex and age, signs, the text's ends.
+A candidate's weight is its gain over the best segmentation into words (`name_lattice`) plus the evidence around it
+(`name_evidence`): labels, kinship words, titles, verbs, sex and age, signs, the ends of the text.
 """
 
 import re
@@ -32,21 +32,21 @@ from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import one_of
 
 NAME = -6.0
-"""How rarely a name stands where a word might (logarithm)."""
+"""Log probability of a name where a word might be."""
 SURNAME = {"sure": -3.5, "plain": -5.0, "doubtful": -7.0, "rare": -8.5}
 _GIVEN, _ODD = -6.3, -9.0
-"""A character of a given name: one of the list, or any other."""
+"""Log weights of a given name's character: a listed one, and any other."""
 _SINGLE = -1.0
-"""Given names of one character are rarer than those of two."""
+"""Penalty of one-character given names, which are rarer than those of two."""
 _ASKED = 6.0
-"""What is also a word, or a person of public life, is a name only where a form asks for one, or before an age."""
+"""Minimum evidence before a candidate that is also a word or a public person; sex or age after it also suffices."""
 _FULL_LEAST = -6.0
-"""Words that explain a whole name this much better are not outweighed by anything."""
+"""Minimum gain of a full name; below it no context outweighs the words."""
 _SPAN, _CHUNK = 16, 32
-"""The segmentation looks at stretches of so many characters, and so many on either side."""
+"""Characters on either side, and length, of the stretches that are segmented."""
 _RUN = re.compile(f"[{CJK}]+")
 EDGE = 2.5
-"""A clause begins or ends here."""
+"""Weight of the start or end of a clause."""
 SEX_AGE = re.compile(
     r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?=[\s,，、;；|/(（。.0-9]|$)|[0-9]{1,3} ?(?:周?岁|歲|个?月龄))"
 )
@@ -57,12 +57,12 @@ _SURE_SIGN = re.compile(r"[:：(（@\[【=]")
 CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
 
 _VERB = 1.5
-"""A verb that no list holds follows."""
+"""Weight of a following verb that is in no list."""
 _DO = weight("behind.do")
 
 
 class Weights(NamedTuple):
-    """What speaks for a candidate."""
+    """Weights of a candidate."""
 
     gain: float
     front: float
@@ -75,7 +75,7 @@ class Weights(NamedTuple):
 
 
 def surname_weight(surname: str) -> float | None:
-    """Return the weight of a surname; None for what is none."""
+    """Return the weight of a surname; None if it is not one."""
     if len(surname) == 2:
         return SURNAME["plain"] - 1 if surname in known().compounds else None
     if surname in characters("rare"):
@@ -87,7 +87,7 @@ def surname_weight(surname: str) -> float | None:
 
 
 def given_weight(name: str) -> float | None:
-    """Return the weight of a given name; None if a character is one that no name has."""
+    """Return the weight of a given name; None if it has a character that no name has."""
     if not name or not never().isdisjoint(name):
         return None
     return sum(_GIVEN if letter in given() else _odd(letter) for letter in name) + _SINGLE * (len(name) == 1)
@@ -95,7 +95,7 @@ def given_weight(name: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def _odd(letter: str) -> float:
-    """Return the weight of a character outside the list: those of level 2 and beyond stand in names or nowhere."""
+    """Return the weight of an unlisted character; rare ones (level 2 and beyond) occur mostly in names."""
     try:
         first = letter.encode("gb2312")[0]
     except UnicodeEncodeError:
@@ -105,35 +105,35 @@ def _odd(letter: str) -> float:
 
 @lru_cache(maxsize=8)
 def _runs(text: str) -> tuple[list[int], list[int]]:
-    """Return where the runs of Chinese characters of a text begin and end."""
-    found = [match.span() for match in _RUN.finditer(text)]
-    return [start for start, _ in found], [end for _, end in found]
+    """Return the starts and the ends of the runs of Chinese characters in a text."""
+    runs = [match.span() for match in _RUN.finditer(text)]
+    return [start for start, _ in runs], [end for _, end in runs]
 
 
-def run_at(text: str, place: int) -> tuple[int, int]:
-    """Return the run of Chinese characters at a place or right before it; of a long one a stretch around the place."""
+def run_at(text: str, position: int) -> tuple[int, int]:
+    """Return the run of Chinese characters at or right before a position; of a long run a stretch around it."""
     starts, ends = _runs(text)
-    which = bisect_right(starts, place) - 1
-    if which < 0 or place > ends[which]:
-        return place, place
-    chunk = (place - starts[which]) // _CHUNK * _CHUNK + starts[which]
-    return max(starts[which], chunk - _SPAN), min(ends[which], chunk + _CHUNK + _SPAN)
+    index = bisect_right(starts, position) - 1
+    if index < 0 or position > ends[index]:
+        return position, position
+    chunk = (position - starts[index]) // _CHUNK * _CHUNK + starts[index]
+    return max(starts[index], chunk - _SPAN), min(ends[index], chunk + _CHUNK + _SPAN)
 
 
 def gain(text: str, start: int, end: int, weight: float) -> float:
-    """Return what the segmentation gains if a name of such a weight stands there."""
+    """Return the gain over the best segmentation if a name with this weight spans `start` to `end`."""
     low, high = run_at(text, start)
     return lattice(text[low:high]).gain(start - low, end - low, weight)
 
 
 def front(text: str, start: int) -> float:
-    """Return what stands before a place says for a name: a word, a sign, or the start of the text."""
+    """Return the evidence for a name before `start`: a word, a sign, or the start of the text."""
     signs = _OPEN.search(text, max(0, start - 4), start)
-    place = signs.start() if signs else start
-    length, weight = around().front.before(text, place)
+    word_end = signs.start() if signs else start
+    length, weight = around().front.before(text, word_end)
     if not length and signs is None and start and text[start - 1].isalnum():
         return 0.0
-    if length == 1 and not _ends(text, place - length, place):
+    if length == 1 and not _ends(text, word_end - length, word_end):
         length, weight = 0, 0.0
     if signs is None:
         return weight if length or (start and text[start - 1].isalnum()) else EDGE
@@ -143,50 +143,46 @@ def front(text: str, start: int) -> float:
 
 
 def behind(text: str, end: int) -> float:
-    """Return what stands behind a place says for a name."""
+    """Return the evidence for a name after `end`."""
     if SEX_AGE.match(text, end):
         return 6.0
     closed = CLOSED.match(text, end)
-    place = end
-    while place < len(text) and place - end < 2 and text[place] in " ,，、:：(（":
-        place += 1
-    length, weight = around().behind.after(text, place)
-    if length and not begins(text, place, place + length):
+    position = end
+    while position < len(text) and position - end < 2 and text[position] in " ,，、:：(（":
+        position += 1
+    length, weight = around().behind.after(text, position)
+    if length and not begins(text, position, position + length):
         weight = 0.0
     elif length and weight == _DO:
-        weight = max(weight, around().behind.after(text, place + length)[1])
-    if place > end:
+        weight = max(weight, around().behind.after(text, position + length)[1])
+    if position > end:
         return max(EDGE, weight - 0.5)
     if length or closed:
         return weight if length else EDGE
-    return _VERB if _verb(text, end) else 0.0
-
-
-def _verb(text: str, place: int) -> bool:
-    low, high = run_at(text, place)
-    return place < high and lattice(text[low:high]).verb_follows(place - low)
+    low, high = run_at(text, end)
+    return _VERB if end < high and lattice(text[low:high]).verb_follows(end - low) else 0.0
 
 
 def _ends(text: str, start: int, end: int) -> bool:
-    """Say whether a good segmentation of what stands before `end` ends in the word from `start`."""
+    """Return whether a good segmentation of the text before `end` ends in the word from `start`."""
     low, high = run_at(text, end - 1)
     return start < low or lattice(text[low:high]).ends(start - low, end - low)
 
 
-def behind_word(text: str, place: int) -> bool:
-    """Say whether a word of two characters or more ends at a place, by the best segmentation."""
-    low, high = run_at(text, place)
-    return place > low and lattice(text[low:high]).behind_word(place - low)
+def behind_word(text: str, position: int) -> bool:
+    """Return whether a word of two or more characters ends at a position, by the best segmentation."""
+    low, high = run_at(text, position)
+    return position > low and lattice(text[low:high]).behind_word(position - low)
 
 
 def begins(text: str, start: int, end: int) -> bool:
-    """Say whether a good segmentation of what follows `start` begins with the word up to `end`."""
+    """Return whether a good segmentation from `start` begins with the word up to `end`."""
     low, high = run_at(text, start)
     return end > high or lattice(text[low:high]).begins(start - low, end - low)
 
 
 def full(text: str, start: int, end: int) -> Weights | None:
-    """Weigh a surname and a given name that stand from `start` to `end`."""
+    """Return the weights of a surname and a given name from `start` to `end`; None if they cannot be a name."""
     best: Weights | None = None
     if _SEX_LAST.match(text, end - 1):
         return None
@@ -196,33 +192,33 @@ def full(text: str, start: int, end: int) -> Weights | None:
             weight = NAME + first + second
             if (
                 weight - words_alone(text[start:end]) < _FULL_LEAST
-                or (more := gain(text, start, end, weight)) < _FULL_LEAST
+                or (gained := gain(text, start, end, weight)) < _FULL_LEAST
             ):
                 continue
-            found = Weights(more, front(text, start), behind(text, end))
-            asked = found.front >= _ASKED or SEX_AGE.match(text, end)
-            if text[start:end] in known().words and not asked:
+            candidate = Weights(gained, front(text, start), behind(text, end))
+            expected = candidate.front >= _ASKED or SEX_AGE.match(text, end)
+            if text[start:end] in known().words and not expected:
                 continue
-            if best is None or found.total > best.total:
-                best = found
+            if best is None or candidate.total > best.total:
+                best = candidate
     return best
 
 
 # Names in free text that no single sign vouches for: the name and everything around it are weighed together.
 
 _BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
-"""What a whole name, one before sex or age, or a surname before a title must reach."""
+"""Minimum totals of a full name, of one before sex or age, and of a surname before a title."""
 _LEAST, _UNLED_LEAST, _DOUBTFUL_LEAST = -7.5, -4.0, -10.0
-"""Words that explain a surname before a title this much better are not outweighed by anything."""
+"""Minimum gain of a surname before a title: with evidence before it, without, and for a doubtful surname."""
 _LED_LEAST = -7.0
-"""Behind a verb such as 找, and before what persons do, they are not counted for more."""
+"""Minimum gain counted after a verb such as 找 and before a person's verb."""
 _CALLS, _TOWARDS = tuple("找请挂约谢问向跟"), tuple("向和跟同与对")
-"""Verbs of one character, and prepositions: who follows them is a person, with a title."""
+"""One-character verbs and prepositions whose object, with a title, is a person."""
 _TITLED, _KINDRED, _SHORT = 6.0, 4.0, 2.5
-"""What a title says for a surname: a word, 哥 and its like, and other single characters."""
+"""Weights of a title: a word, 哥 and its like, and other single characters."""
 _FIRST = frozenset(surnames())
 _LED = re.compile(f"(?=[{''.join({word[0] for word in (*CUE_WORDS, *OFTEN)})}])(?:{LED})")
-"""The first characters come first: `re` tries all those words at every place otherwise."""
+"""The lookahead on first characters saves `re` from trying all words at every position."""
 _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
 _AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
 
@@ -243,9 +239,9 @@ def called(text: str) -> list[Span]:
 
 
 def longest(text: str, start: int, twin: bool = False) -> int | None:
-    """Return where the whole name ends that begins at `start` and weighs most; None below the bar.
+    """Return the end of the heaviest full name that begins at `start`; None below the bar.
 
-    A twin's stands right behind a name with the same surname.
+    A `twin` follows right after a name with the same surname.
     """
     best, most = None, _BARS["full"] - 4 * twin
     for end in range(start + 2, min(start + 5, len(text) + 1)):
@@ -270,16 +266,16 @@ def _led(text: str) -> Iterator[tuple[int, int]]:
 
 def _before(text: str, end: int) -> Iterator[int]:
     for start in (end - 4, end - 3, end - 2):
-        if start >= 0 and text[start] in _FIRST and all(is_chinese(text, place) for place in range(start, end)):
+        if start >= 0 and text[start] in _FIRST and all(is_chinese(text, index) for index in range(start, end)):
             yield start
 
 
 def _aged(text: str) -> Iterator[tuple[int, int]]:
     for match in _AGED.finditer(text):
         end = match.start()
-        found = [(each.total, start) for start in _before(text, end) if (each := full(text, start, end))]
-        if found and max(found)[0] >= _BARS["aged"] and front(text, max(found)[1]) >= 2:
-            yield max(found)[1], end
+        candidates = [(weights.total, start) for start in _before(text, end) if (weights := full(text, start, end))]
+        if candidates and max(candidates)[0] >= _BARS["aged"] and front(text, max(candidates)[1]) >= 2:
+            yield max(candidates)[1], end
 
 
 def _titled(text: str) -> Iterator[tuple[int, int]]:
@@ -293,68 +289,63 @@ def _titled(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _before_title(text: str, end: int, title: str, after: int) -> int | None:
-    found: list[tuple[float, int]] = []
+    candidates: list[tuple[float, int]] = []
     for start in () if title in around().short else _before(text, end):
         weights = full(text, start, end) if front(text, start) > 0 else None
         if text[end - 1] in characters("prepositions"):
             continue
         if weights is not None and weights.total >= _BARS["full"]:
-            found.append((weights.total, start))
+            candidates.append((weights.total, start))
     for start in (end - 1, end - 2):
         weight = surname_weight(text[start:end]) if start >= 0 and title not in around().family else None
         total = _alone(text, start, end, weight, title, after) if weight is not None else None
         if total is not None:
-            found.append((total, start))
-    return max(found)[1] if found and begins(text, after - len(title), after) else None
-
-
-def _needed(surname: str, doubtful: bool) -> float:
-    """Return the evidence needed behind a title where no word in front introduces the person."""
-    if surname in characters("prepositions"):
-        return 4.0
-    return 3.0 if doubtful else 0.0
+            candidates.append((total, start))
+    return max(candidates)[1] if candidates and begins(text, after - len(title), after) else None
 
 
 def _alone(text: str, start: int, end: int, weight: float, title: str, after: int) -> float | None:
-    """Weigh a surname alone before a title; None below the bar."""
-    before, follows = front(text, start), behind(text, after)
-    if not _stands(text, start, end, title, after, (weight, before, follows)):
+    """Return the weight of a surname alone before a title; None below the bar."""
+    leading, follows = front(text, start), behind(text, after)
+    if not _stands(text, start, end, title, after, (weight, leading, follows)):
         return None
     gained = gain(text, start, end, NAME + weight)
-    least = _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST
+    least = _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if leading > 0 else _UNLED_LEAST
     if follows > 0 and weight > SURNAME["rare"] and _led_in(text, start):
         gained = max(gained, _LED_LEAST)
     elif gained < least:
         return None
     elif text[start:end] in characters("hardly"):
         gained -= 3
-    named, more = _titles_say(title)
-    weights = Weights(gained, before, named + min(follows, 4 if more else 3) * 0.5)
-    return weights.total if weights.total >= _BARS["alone"] + more else None
+    title_weight, extra = _titles_say(title)
+    weights = Weights(gained, leading, title_weight + min(follows, 4 if extra else 3) * 0.5)
+    return weights.total if weights.total >= _BARS["alone"] + extra else None
 
 
 def _titles_say(title: str) -> tuple[float, float]:
-    """Return what a title says for a surname, and how much more must be reached with it."""
+    """Return (weight of a title, additional weight that a surname before it must reach)."""
     if title not in around().short:
         return _TITLED, 0.0
     return (_KINDRED, 0.0) if title in characters("kindred") else (_SHORT, 1.0)
 
 
 def _led_in(text: str, start: int) -> bool:
-    """Say whether a verb stands right before a place whose object is a person."""
+    """Return whether a verb whose object is a person ends at `start`."""
     length, weight = around().front.before(text, start)
     return text[start - 1 : start] in _CALLS or (length > 1 and weight == LEADS)
 
 
-def _stands(text: str, start: int, end: int, title: str, after: int, said: tuple[float, float, float]) -> bool:
-    """Say whether what stands around lets a surname alone before a title be one, however much it weighs."""
-    weight, before, follows = said
+def _stands(text: str, start: int, end: int, title: str, after: int, evidence: tuple[float, float, float]) -> bool:
+    """Return whether the context permits a surname alone before a title, regardless of its weight."""
+    weight, leading, follows = evidence
     surname, doubtful, short = text[start:end], weight <= SURNAME["doubtful"], title in around().short
-    if before <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
+    if leading <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
         return False
-    asked = around().asked.after(text, after) and text[start - 1 : start] not in _TOWARDS
-    if (doubtful and asked) or (short and (before < 2 or (follows <= 0 and before < LEADS))):
+    is_asked = around().asked.after(text, after) and text[start - 1 : start] not in _TOWARDS
+    if (doubtful and is_asked) or (short and (leading < 2 or (follows <= 0 and leading < LEADS))):
         return False
-    if before < 3 and not CLOSED.match(text, after) and follows < _needed(surname, doubtful):
+    # a preposition or a doubtful surname needs evidence after the title if no word before it introduces a person
+    needed = 4.0 if surname in characters("prepositions") else 3.0 if doubtful else 0.0
+    if leading < 3 and not CLOSED.match(text, after) and follows < needed:
         return False
-    return surname not in characters("hardly") or before >= 3 or (before >= EDGE and follows >= 4)
+    return surname not in characters("hardly") or leading >= 3 or (leading >= EDGE and follows >= 4)

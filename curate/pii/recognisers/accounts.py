@@ -1,8 +1,8 @@
-"""Names on the net: WeChat ids, QQ numbers, addresses of pages and handles that name a person.
+"""Accounts on the internet: WeChat ids, QQ numbers, page addresses and handles that identify a person.
 
 A WeChat id has 6 to 20 letters, digits, - and _ and starts with a letter; a QQ number has 5 to 11 digits and does not
-start with 0 (both as Tencent gives them out). Without a word in front neither can be told from other codes: they are
-found beside one. A page's address is RFC 3986; one that names nobody stays.
+start with 0 (both as issued by Tencent). Without a word near them neither can be distinguished from other codes, so
+they are only found next to one. A page's address is RFC 3986; one that identifies nobody stays.
 """
 
 import re
@@ -20,17 +20,17 @@ _FLAGS = re.ASCII | re.IGNORECASE
 _END = r"(?![A-Za-z0-9_-])"
 _OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
 _ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟]?[{SPACE}]?{_OTHER})?(?:[{SPACE}]?(?:同号|同號|号码|账号|帐号|[号號名]|ID))?"
-"""Behind the word: 微信/QQ同号, 微信和电话."""
+"""After the word: 微信/QQ同号, 微信和电话."""
 _SAYS = r"[:：=→>~～]|--?|是|为|為|(?<=\s)is(?=\s)|就是|加|搜|搜索|[(（【“\"']"
 _LINK = rf"[{SPACE}]{{0,2}}(?:{_SAYS})?[:：]?[{SPACE}]{{0,2}}[(（【「『“\"']?"
 _CLOSED = "[:：=→>~]|--|是|为|為|号|號|ID|加|搜"
-"""What says that an id follows: then plain letters are one."""
+"""Signs that an id follows, so that plain letters count as one."""
 _NAME = r"[A-Za-z][-_A-Za-z0-9]{5,19}"
 _QQ_NUMBER = r"[1-9](?:[0-9]{4,10}|[0-9]{2,3}[ -][0-9]{3,4}(?:[ -][0-9]{3,4})?|(?:[ -][0-9]){4,10})"
 _NUMBER_END = r"(?![0-9A-Za-z_]|[.][0-9])"
 
 _V = r"(?<![^我的是有，。；,;！!、\s])"
-"""What stands before a lone v that means WeChat; 维生素V is none."""
+"""Lookbehind of a single v that means WeChat; 维生素V does not."""
 _WECHAT_WORD = rf"(?P<word>(?:{any_of(_WORDS['wechat'])}){_ALSO}|{_V}[vV](?=[{SPACE}]?[:：]))"
 _WECHAT = re.compile(rf"{_WECHAT_WORD}(?P<link>{_LINK})(?P<id>{_NAME}{_END}|[1-9][0-9]{{5,10}}{_NUMBER_END})", _FLAGS)
 _WECHAT_BEHIND = re.compile(
@@ -41,7 +41,7 @@ _QQ_WORD = (
     rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?:(?<![A-Za-z0-9])Q|扣)(?=[{SPACE}]?[:：])"
     r"|(?<![^+➕\u4e00-\u9fff])(?:Q|扣)(?=[1-9][0-9]{7}))"
 )
-"""A lone Q or 扣 means QQ with a colon behind it, or with eight digits."""
+"""A single Q or 扣 means QQ if a colon or eight digits follow."""
 _QQ = re.compile(rf"{_QQ_WORD}(?P<link>{_LINK})(?P<id>{_QQ_NUMBER}){_NUMBER_END}", _FLAGS)
 _QQ_BEHIND = re.compile(
     rf"(?<![0-9.])(?P<id>[1-9][0-9]{{4,10}})(?:@qq(?![.A-Za-z0-9])|[{SPACE}]?(?:是我的?|[(（])[{SPACE}]?(?:QQ|扣扣))",
@@ -76,7 +76,7 @@ _SHORT = re.compile(
     r"(?<![A-Za-z0-9])(?:ig|ins|fb|tg) ?[:：] ?(?P<id>(?=[A-Za-z0-9_.]{0,28}[_.]|@)@?[A-Za-z][A-Za-z0-9_.]{3,29})",
     _FLAGS,
 )
-"""IG: amy_lin90; without @ or _ it could be a laboratory's TG or IG."""
+"""IG: amy_lin90; without @ or _ it could be the laboratory value TG or IG."""
 _HOME = re.compile(
     rf"(?!www\.)[a-z0-9-]{{4,63}}\.(?:{'|'.join(map(re.escape, _WORDS['homes']))})(?=[:/?]|$)", re.IGNORECASE
 )
@@ -89,10 +89,10 @@ def wechat(text: str) -> list[Span]:
     Digits after the word are a QQ number in its place. A mobile number in its place is found as a telephone.
     """
     narrowed = narrow(text)
-    found = [match for match in _WECHAT.finditer(narrowed) if _is_id(match)]
-    found += [match for match in _WECHAT_BEHIND.finditer(narrowed) if _marked(match["id"])]
-    found += _WXID.finditer(narrowed)
-    return apart(Span(*match.span("id"), "wechat", "wechat") for match in found if not _official(narrowed, match))
+    hits = [match for match in _WECHAT.finditer(narrowed) if _is_id(match)]
+    hits += [match for match in _WECHAT_BEHIND.finditer(narrowed) if _marked(match["id"])]
+    hits += _WXID.finditer(narrowed)
+    return apart(Span(*match.span("id"), "wechat", "wechat") for match in hits if not _official(narrowed, match))
 
 
 def _is_id(match: re.Match[str]) -> bool:
@@ -109,9 +109,9 @@ def _is_id(match: re.Match[str]) -> bool:
 
 
 def _begins(match: re.Match[str]) -> bool:
-    """Say whether a word of letters that touches its id, as in 我的vxabc123, is one: not the start of a longer word."""
-    before = match.string[max(0, match.start() - 1) : match.start()]
-    return _marked(match["id"]) and _CHINESE.match(before) is not None
+    """Return whether a Latin word touching its id, as in 我的vxabc123, is not the start of a longer word."""
+    preceding = match.string[max(0, match.start() - 1) : match.start()]
+    return _marked(match["id"]) and _CHINESE.match(preceding) is not None
 
 
 def _marked(name: str) -> bool:
@@ -119,7 +119,7 @@ def _marked(name: str) -> bool:
 
 
 def _is_number(match: re.Match[str]) -> bool:
-    """Say whether digits are an account: no count of people or money, and, with nothing between, no date."""
+    """Return whether digits are an account: not a count of people or money and, without a separator, not a date."""
     if counted(match.string, *match.span("id")):
         return False
     return bool(match["link"].strip()) or not _DATE.fullmatch(match["id"])
@@ -127,16 +127,16 @@ def _is_number(match: re.Match[str]) -> bool:
 
 def _official(narrowed: str, match: re.Match[str]) -> bool:
     near = narrowed[max(0, match.start() - 8) : match.start()], narrowed[match.end() : match.end() + 8]
-    return any(_PUBLIC.search(part) for part in near)
+    return any(_PUBLIC.search(context) for context in near)
 
 
 @trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣](?:[^\n]?[:：]|{DIGIT}{{8}})", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
     """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
     plain = digits(text)
-    found = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
-    found += _QQ_BEHIND.finditer(plain)
-    return apart(Span(*match.span("id"), "qq", "qq") for match in found)
+    hits = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
+    hits += _QQ_BEHIND.finditer(plain)
+    return apart(Span(*match.span("id"), "qq", "qq") for match in hits)
 
 
 @trigger(
@@ -147,10 +147,10 @@ def qq(text: str) -> list[Span]:
 def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)
-    places = list(_pages(narrowed))
-    places += [match.span("id") for match in _SHORT.finditer(narrowed)]
-    places += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, *match.span("id"))]
-    return apart(Span(*place, "url", "url") for place in places)
+    extents = list(_pages(narrowed))
+    extents += [match.span("id") for match in _SHORT.finditer(narrowed)]
+    extents += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, *match.span("id"))]
+    return apart(Span(*extent, "url", "url") for extent in extents)
 
 
 def _pages(narrowed: str) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,7 @@
-"""The way from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
+"""Postal addresses, and the way from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
 
-A crossing is one road or more and a word for it; a way is a row of directions, distances and sides of the road. Both
-are parts of an address in any context.
+A crossing is one or more roads and a word for a crossing; a way is a sequence of directions, distances and sides of the
+road. Both are parts of an address in any context.
 """
 
 import re
@@ -44,12 +44,12 @@ _CROSSED = (
     "|交界(?:处|口)?|交接处|[交相]口|相交处?|[路街道]口|[三岔][岔叉]?口"
     "|(?:大?转盘|环岛|红绿灯|立交桥?)(?:路口|处)?|(?<=[路街道巷])口|[拐转]角处?)"
 )
-"""The word for a crossing behind its roads."""
+"""Words for a crossing after its roads."""
 CROSSED_WRITTEN = (
     "交[叉汇匯会會口界接]|相[交口]|[路街巷道]口|岔口"
     "|[路街巷道](?:的?[大小]?[十丁T三]字|[拐转轉]角|[环環][岛島]|大?[转轉][盘盤]|[红紅][绿綠]|立交)"
 )
-"""What no crossing is written without, for a trigger."""
+"""Trigger of crossings."""
 _JOINED = " ?(?:[与和同跟及、,，/&×+-]|交)? ?"
 _SIDE = "[东南西北]{1,2}"
 _FAR = (
@@ -69,9 +69,9 @@ def _road() -> str:
     numbered = "(?:[A-Za-z]?[0-9]{2,3}(?:国道|省道|县道|乡道)|[国省县乡]道[0-9]{2,3})"
     section = f"(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北]头)?"
     coded = "[GSXY][0-9]{2,4}(?:国道|省道|县道|乡道|线|高速)?"
-    other = f"(?:(?![与跟及、]){NAME}){{1,6}}?(?:大?桥(?![东西南北]?[路街巷])|村(?= ?[与和跟及]))"
+    bridge_or_village = f"(?:(?![与跟及、]){NAME}){{1,6}}?(?:大?桥(?![东西南北]?[路街巷])|村(?= ?[与和跟及]))"
     road = f"[A-Za-z0-9]{{0,4}}(?:(?![与跟及、]){NAME}){{1,8}}?{ends}{section}"
-    return f"(?:(?:{numbered}|{coded}|{road}|{other})(?:{NUMBER}号)?)"
+    return f"(?:(?:{numbered}|{coded}|{road}|{bridge_or_village})(?:{NUMBER}号)?)"
 
 
 _crossing = compiled(lambda: rf"(?P<road>{_road()})(?P<other>{_JOINED}{_road()}){{0,2}}{_CROSSED}")
@@ -99,13 +99,13 @@ _BESIDE = re.compile(
 
 
 _ALONE_NONE = re.compile("[盘岛灯桥处]\\Z|桥[路街道]?口|村口|立交|红绿灯")
-"""With one road these are no crossing."""
+"""Endings that are not a crossing with only one road."""
 _no_road = compiled(lambda: one_of(words("places")["no_roads"]))
 
 
 @cache
 def crossed() -> re.Pattern[str]:
-    """Return a pattern for the words behind the roads of a crossing."""
+    """Return a pattern for the words after the roads of a crossing."""
     return re.compile(f"(?<=[一-龥 ]){_CROSSED}")
 
 
@@ -122,9 +122,9 @@ _joined_road = compiled(lambda: rf"{_road()}[与和同跟及]\Z")
 
 
 def behind_leads(text: str, start: int, end: int) -> int:
-    """Return where the first road's name begins: behind words that are in none (`诊所新址`)."""
-    while other := _other_road().search(text, max(0, start - 12), start):
-        start = other.start()
+    """Return the start of the first road's name, after words that are in no name (`诊所新址`)."""
+    while other_road := _other_road().search(text, max(0, start - 12), start):
+        start = other_road.start()
     if number := re.search("[A-Za-z]?[0-9]{2,4}\\Z", text[max(0, start - 5) : start]):
         coded = number[0][0] in "GSXY"
         start -= len(number[0]) if coded or text.startswith(("国道", "省道", "县道", "乡道"), start) else 0
@@ -137,9 +137,9 @@ def behind_leads(text: str, start: int, end: int) -> int:
     return start
 
 
-def crossing(text: str, at: int) -> int | None:
-    """Return where a crossing ends that begins here."""
-    match = _crossing().match(text, at)
+def crossing(text: str, start: int) -> int | None:
+    """Return the end of a crossing that begins at `start`; None if there is none."""
+    match = _crossing().match(text, start)
     if not match or no_place().match(match["road"]) or _no_road().search(match["road"]):
         return None
     if not match["other"] and _ALONE_NONE.search(match[0]):
@@ -147,24 +147,24 @@ def crossing(text: str, at: int) -> int | None:
     return match.end() if match["other"] or len(match["road"]) > 2 else None  # 沿路口 is no 沿路
 
 
-def way(text: str, at: int) -> int | None:
-    """Return where the way ends that begins here."""
-    match = _way().match(text, at)
+def way(text: str, start: int) -> int | None:
+    """Return the end of a way that begins at `start`; None if there is none."""
+    match = _way().match(text, start)
     return match.end() if match else None
 
 
-def beside(text: str, at: int) -> int | None:
-    """Return where words for standing beside something end (`对面`)."""
-    match = _BESIDE.match(text, at)
+def beside(text: str, start: int) -> int | None:
+    """Return the end of words for being beside something (`对面`); None if there are none."""
+    match = _BESIDE.match(text, start)
     return match.end() if match else None
 
 
 _estate = compiled(lambda: f"{NAME}{{2,8}}?(?= ?{door()}|[0-9]{{1,3}}-[0-9])")
 
 
-def estate(text: str, at: int) -> int | None:
-    """Return where a name ends that begins here and has a house's or a door's number behind it (`万达B座`)."""
-    match = _estate().match(text, at)
+def estate(text: str, start: int) -> int | None:
+    """Return the end of a name at `start` with a house or door number after it (`万达B座`); None if there is none."""
+    match = _estate().match(text, start)
     return match.end() if match and not no_place().match(match[0]) else None
 
 
@@ -177,9 +177,9 @@ def _last_place() -> re.Pattern[str]:
 DASHED = re.compile("[0-9]{1,3}-[0-9]")
 
 
-def last_place(text: str, at: int) -> int | None:
-    """Return where a shop or the like ends that stands right behind a way (`东北角广场`)."""
-    match = _last_place().match(text, at)
+def last_place(text: str, start: int) -> int | None:
+    """Return the end of a shop or the like right after a way (`东北角广场`); None if there is none."""
+    match = _last_place().match(text, start)
     return match.end() if match else None
 
 
@@ -188,7 +188,7 @@ def last_place(text: str, at: int) -> int | None:
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
 _RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")
 _PARTS = 16
-"""An address has no more parts."""
+"""Maximum number of parts of an address."""
 
 
 class _Part(NamedTuple):
@@ -196,9 +196,9 @@ class _Part(NamedTuple):
     rank: int
     known: bool
     firm: bool
-    """Whether it says by its last word what it is: `上海市`, not `上海`."""
+    """Whether its last word names its type: `上海市`, not `上海`."""
     led: bool = False
-    """Whether it is a crossing from where a way leads on."""
+    """Whether it is a crossing with a way from it."""
 
 
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
@@ -213,7 +213,7 @@ _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
 def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
-    """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
+    """Return trigger -> its own triggers, of which every address has one; `many` repeats characters in between."""
     inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
     number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
     upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
@@ -233,12 +233,12 @@ def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
 
 
 _ESTATE_ENDS = one_character("区寓期" + "".join(word[-1] for name in _ESTATES for word in words("places")[name]))
-"""A bare number with dashes is a door only behind an estate or another door."""
+"""Last characters of estates; a bare number with dashes is a door only after an estate or another door."""
 _DISTRICTS = words("places")["districts"]
-_LIKE_DISTRICTS = "".join(one_character(name[place] for name in _DISTRICTS) for place in (0, 1))
-"""Two characters with which a district may begin: an automaton of few states."""
+_LIKE_DISTRICTS = "".join(one_character(name[index] for name in _DISTRICTS) for index in (0, 1))
+"""Two characters with which a district may begin, a small automaton."""
 _FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
-"""Bounded, as `re` would look at a long line again from every place; `regex` is fast only without bounds."""
+"""Bounded, since `re` would scan a long line again from every position; `regex` is fast only without bounds."""
 
 
 def address(text: str) -> list[Span]:
@@ -253,20 +253,20 @@ for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:
-    done = 0
+    last_end = 0
     for start, cued in sorted(_starts(text), key=lambda start: (start[0], not start[1])):
-        parts = _read(text, start) if start >= done else []
-        if _identifies(parts, cued):
-            code = POSTCODE.match(text, parts[-1].end)
-            done = code.end("code") if code else parts[-1].end
-            yield start, done
+        components = _read(text, start) if start >= last_end else []
+        if _identifies(components, cued):
+            code = POSTCODE.match(text, components[-1].end)
+            last_end = code.end("code") if code else components[-1].end
+            yield start, last_end
     yield from (match.span("house") for match in HOUSE.finditer(text))
     yield from (match.span() for match in ENGLISH.finditer(text))
     yield from (match.span("code") for match in POSTCODE_ALONE.finditer(text))
 
 
 def _starts(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield where an address may begin, and whether a word for living stands in front."""
+    """Yield (start of a possible address, whether a word for living precedes it)."""
     yield from ((match.end(), True) for match in _cue().finditer(text))
     yield from ((match.start(), False) for match in _known().finditer(text))
     yield from ((_name_start(text, match.start()), False) for match in anchor().finditer(text))
@@ -274,7 +274,7 @@ def _starts(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _crossing_start(text: str, end: int) -> int:
-    """Return where the address of a crossing begins whose last road ends here."""
+    """Return the start of the address of a crossing whose last road ends at `end`."""
     return behind_leads(text, _name_start(text, end), end)
 
 
@@ -292,7 +292,7 @@ _known = compiled(lambda: one_of(*(words("places")[name] for name in ("provinces
 
 
 def _name_start(text: str, end: int) -> int:
-    """Return where a name that ends here begins: behind what is in no name, or at a place that we know."""
+    """Return the start of a name that ends at `end`: after words that are in no name, or at a known place."""
     run = _RUN.search(text, max(0, end - 24), end)
     start = run.start() if run else end
     for match in _before_names().finditer(text, start, end):
@@ -305,70 +305,76 @@ def _name_start(text: str, end: int) -> int:
 @cache
 def _before_names() -> re.Pattern[str]:
     lists = words("places")
-    known = one_of(lists["provinces"], lists["cities"], lists["counties"])
-    return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
+    known_place = one_of(lists["provinces"], lists["cities"], lists["counties"])
+    return re.compile(
+        f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known_place}(?=[省市区县州]|{known_place}))"
+    )
 
 
-def _read(text: str, at: int) -> list[_Part]:
-    """Return the parts of the address that begins here, the largest first."""
-    parts: list[_Part] = []
-    while len(parts) < _PARTS:
-        gap = _GAP.match(text, at) if parts else None
-        rank = parts[-1].rank if parts else CITY
-        part = _led(text, at, rank) or _next(text, gap.end() if gap else at, rank)
-        if part is None:
+def _read(text: str, position: int) -> list[_Part]:
+    """Return the parts of the address that begins at `position`, the largest first."""
+    components: list[_Part] = []
+    while len(components) < _PARTS:
+        gap = _GAP.match(text, position) if components else None
+        rank = components[-1].rank if components else CITY
+        component = _led(text, position, rank) or _next(text, gap.end() if gap else position, rank)
+        if component is None:
             break
-        parts.append(part)
-        at = part.end
-    return parts
+        components.append(component)
+        position = component.end
+    return components
 
 
-def _led(text: str, at: int, rank: int) -> _Part | None:
-    """Return the crossing that begins here and the way from it, or the way on from a road or a village."""
-    cross = crossing(text, at) if rank <= PLACE else None
+def _led(text: str, start: int, rank: int) -> _Part | None:
+    """Return the crossing at `start` with the way from it, or the way from a road or village; None if there is none."""
+    cross = crossing(text, start) if rank <= PLACE else None
     if cross is None and rank not in (TOWN, PLACE):
         return None
-    led = way(text, at if cross is None else cross) or cross or at
+    led = way(text, start if cross is None else cross) or cross or start
     beyond = beside(text, led)
     doored = beyond and _next(text, beyond, ESTATE)
     if beyond and (doored or _next(text, beyond, PLACE)):
         led = beyond
-    named = estate(text, led + text.startswith("的", led)) if cross and cross < led != beyond else None
-    if cross and cross < led and not named:
-        named = last_place(text, led)
-    end = named or led
+    landmark_end = estate(text, led + text.startswith("的", led)) if cross and cross < led != beyond else None
+    if cross and cross < led and not landmark_end:
+        landmark_end = last_place(text, led)
+    end = landmark_end or led
     return (
         _Part(
             end,
-            ESTATE if named or (doored and end == beyond) or (cross and DASHED.match(text, end)) else PLACE,
+            ESTATE if landmark_end or (doored and end == beyond) or (cross and DASHED.match(text, end)) else PLACE,
             False,
             False,
             led=bool(cross) and end > (cross or 0),
         )
-        if end > at
+        if end > start
         else None
     )
 
 
-def _next(text: str, at: int, rank: int) -> _Part | None:
-    """Return the part of an address that begins here: a known place, a door, else the one that ends first."""
-    found: list[_Part] = []
+def _next(text: str, start: int, rank: int) -> _Part | None:
+    """Return the part of an address at `start`: a known place, a door, else the one that ends first."""
+    candidates: list[_Part] = []
     for shape in shapes():
-        match = shape.pattern.match(text, at) if _follows(shape, rank) else None
+        match = shape.pattern.match(text, start) if _follows(shape, rank) else None
         if match and (shape.known or shape.rank == DOOR or not no_place().match(match[0])):
-            part = _Part(match.end(), shape.rank, shape.known, firm=bool(match.groupdict().get("ending")))
+            component = _Part(match.end(), shape.rank, shape.known, firm=bool(match.groupdict().get("ending")))
             if shape.known:
-                return part
-            found.append(part)
+                return component
+            candidates.append(component)
     return min(
-        found,
-        key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end, -part.rank),
+        candidates,
+        key=lambda component: (
+            component.rank != DOOR,
+            -component.end if component.rank == DOOR else component.end,
+            -component.rank,
+        ),
         default=None,
     )
 
 
 def _follows(shape: Shape, rank: int) -> bool:
-    """Say whether a part may stand behind one of this rank: none that is larger, and a door only behind a house."""
+    """Return whether a part may follow one of this rank: never a larger one, and a door only after a house."""
     if shape.rank == DOOR:
         return rank >= (ESTATE if shape.pattern.pattern == BARE else TOWN)
     if rank == DOOR:
@@ -376,14 +382,16 @@ def _follows(shape: Shape, rank: int) -> bool:
     return shape.rank >= rank or (rank == ESTATE and shape.rank == PLACE)
 
 
-def _identifies(parts: list[_Part], cued: bool) -> bool:
-    """Say whether parts tell where a person lives."""
-    lowest = max((part.rank for part in parts), default=0)
+def _identifies(components: list[_Part], cued: bool) -> bool:
+    """Return whether the parts are specific enough to identify where a person lives."""
+    lowest = max((component.rank for component in components), default=0)
     if lowest == DOOR or cued:
         return lowest >= COUNTY
-    if any(part.led for part in parts):
+    if any(component.led for component in components):
         return True
-    fixed = [part for part in parts if part.rank <= COUNTY and (part.firm or part.known)]
+    fixed = [component for component in components if component.rank <= COUNTY and (component.firm or component.known)]
     if lowest == TOWN and fixed:
-        return parts[-1].end - parts[-2].end >= 3  # 东莞长安镇, no 北京城镇
-    return lowest >= TOWN and (any(part.firm for part in fixed) or (len(fixed) >= 2 and fixed[-1].rank == COUNTY))
+        return components[-1].end - components[-2].end >= 3  # 东莞长安镇, no 北京城镇
+    return lowest >= TOWN and (
+        any(component.firm for component in fixed) or (len(fixed) >= 2 and fixed[-1].rank == COUNTY)
+    )

@@ -35,12 +35,12 @@ def bank_card(text: str) -> list[Span]:
     After a word such as 银行卡 any number of that length, unless it is a resident number. A number that starts with 0
     is nobody's, one right after the word for another number (订单号) stays.
     """
-    found = [*_bare(text), *_named(text, _NAMED, 13), *_named(text, _WIDE, 16)]
-    return apart(Span(start, end, "bank_card", "bank_card") for start, end in found)
+    extents = [*_bare(text), *_named(text, _NAMED, 13), *_named(text, _WIDE, 16)]
+    return apart(Span(start, end, "bank_card", "bank_card") for start, end in extents)
 
 
 def luhn(digits: str) -> bool:
-    """Say whether the check digit is right: with every second digit from the right doubled, the sum ends in 0."""
+    """Check the Luhn digit: with every second digit from the right doubled, the sum of digits ends in 0."""
     doubled = digits[-2::-2].translate(_DOUBLED)
     return sum(map(int, digits[-1::-2] + doubled)) % 10 == 0
 
@@ -48,42 +48,44 @@ def luhn(digits: str) -> bool:
 def _bare(text: str) -> Iterator[tuple[int, int]]:
     for match in matches([_BARE], text):
         start = match.start("value")
-        for value in _lengths(match["value"]):
-            if _issued(value) and not another(match.string, start):
-                yield start, start + len(value)
+        for number in _lengths(match["value"]):
+            if _issued(number) and not another(match.string, start):
+                yield start, start + len(number)
                 break
 
 
 def _named(text: str, pattern: re.Pattern[str], least: int) -> Iterator[tuple[int, int]]:
     for match in matches([pattern], text):
         start = match.start("value")
-        fitting = [value for value in _lengths(match["value"]) if least <= len(_digits(value)) and not _resident(value)]
+        fitting = [
+            number for number in _lengths(match["value"]) if least <= len(_digits(number)) and not _resident(number)
+        ]
         if fitting and not _OTHERS.search(match.string[max(0, match.start() - 3) : match.start()]):
             yield start, start + len(min(fitting, key=_doubt))
 
 
-def _lengths(value: str) -> Iterator[str]:
-    """Yield a number with its last group and, if another number may have been taken for that, without it."""
-    yield value
-    yield _LAST_GROUP.sub("", value)
+def _lengths(number: str) -> Iterator[str]:
+    """Yield a number with and without its last group, which may be another number."""
+    yield number
+    yield _LAST_GROUP.sub("", number)
 
 
-def _doubt(value: str) -> int:
-    """Return 0 for the length of most cards of China, 1 for a number that is right, else 2."""
-    digits = _digits(value)
-    return 0 if len(digits) == 19 and _ISSUED.fullmatch(digits) else 1 + (not _issued(value))
+def _doubt(number: str) -> int:
+    """Return 0 for the usual card length of China, 1 for another valid number, else 2."""
+    digits = _digits(number)
+    return 0 if len(digits) == 19 and _ISSUED.fullmatch(digits) else 1 + (not _issued(number))
 
 
-def _issued(value: str) -> bool:
-    digits = _digits(value)
-    known = _ISSUED.fullmatch(digits) or (_GROUPED.fullmatch(digits) and digits != value)
-    return bool(known) and luhn(digits) and not _resident(value)
+def _issued(number: str) -> bool:
+    digits = _digits(number)
+    issuer = _ISSUED.fullmatch(digits) or (_GROUPED.fullmatch(digits) and digits != number)
+    return bool(issuer) and luhn(digits) and not _resident(number)
 
 
-def _resident(value: str) -> bool:
-    digits = _digits(value)
+def _resident(number: str) -> bool:
+    digits = _digits(number)
     return len(digits) == 18 and valid(digits)
 
 
-def _digits(value: str) -> str:
-    return re.sub("[^0-9]", "", value)
+def _digits(number: str) -> str:
+    return re.sub("[^0-9]", "", number)

@@ -1,4 +1,4 @@
-"""Telephone numbers that a line end cuts in two or three: 1592038 and 4471 on the next line, (555) 301- and 4412."""
+"""Disguised personal data: numbers cut by a line end (1592038 and 4471 on the next line), base64, HTML entities."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ from curate.pii.text import narrow, trigger
 from curate.pii.words import either, raw, words
 
 _CUT = r"[ \t]*(?:\r\n|\r|\n)[ \t]*(?:(?:>|&gt;)[ \t]*){0,5}"
-"""A line end, and the marks of a quotation in the next line."""
+"""A line end, and quotation marks (>) at the start of the next line."""
 _JOINT = re.compile(rf"(?<=[0-9)-]){_CUT}(?=[-(]?[0-9])")
 _WIDE_JOINT = (
     r"[0-9０-９)）\u2010-\u2015\u2212－-][\s\u3000]*?[\r\n](?:[\s\u3000>＞]|&gt;)*"
@@ -34,12 +34,11 @@ _ANNOUNCED = re.compile(rf"{PHONE}[^0-9]{{0,6}}\Z", re.IGNORECASE)
 _GROUPS = re.compile(
     rf"{PHONE}{LINK}(?P<value>1[3-9][0-9]{{1,2}}-{_CUT}[0-9]{{3,4}}-{_CUT}[0-9]{{3,5}})(?![0-9-])", re.IGNORECASE
 )
-"""Three groups, each with a hyphen at its line end: the word and the hyphens say that they are one number, of
-any length."""
+"""Three groups with hyphens at their line ends: with the word and the hyphens, one number of any length."""
 _CODE = re.compile(rf"(?:\+ ?|00)\(?86\)?-?{_CUT}\Z")
 _LINE_BEGINS, _LINE_ENDS = re.compile(r"(?:\A|[\r\n])[ \t>]*\Z"), re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MOST = 2
-"""Line ends in one number; a column of a table has more."""
+"""Maximum line ends in one number; a column of a table has more."""
 
 
 @trigger(_WIDE_JOINT, needs=THREE_DIGITS)
@@ -50,11 +49,11 @@ def broken(text: str) -> list[Span]:
     more. What is a telephone number in one line is none that goes on in the next.
     """
     narrowed = narrow(text)
-    whole = apart(span for each in _NUMBERS for span in each(narrowed))
+    complete = apart(span for recogniser in _NUMBERS for span in recogniser(narrowed))
     return apart(
         span
         for span in _joined(narrowed)
-        if not _overlaps(narrowed, span, whole)
+        if not _overlaps(narrowed, span, complete)
         and len(_ENDS.findall(narrowed, span.start, span.end)) <= _MOST
         and not _alone(narrowed, span)
     )
@@ -65,7 +64,7 @@ def _sign(sign: str, _match: re.Match[str]) -> str:
 
 
 def _joined(text: str) -> Iterator[Span]:
-    """Yield numbers that are there once lines are joined, without a sign between the digits or with a hyphen."""
+    """Yield numbers found after joining lines, without a sign between the digits or with a hyphen."""
     for sign in ("", "-"):
         yield from found(rewrite(text, _JOINT, partial(_sign, sign)), _NUMBERS, "broken")
     for match in _GROUPS.finditer(text):
@@ -74,15 +73,15 @@ def _joined(text: str) -> Iterator[Span]:
 
 
 def _overlaps(text: str, span: Span, others: list[Span]) -> bool:
-    """Say whether a number overlaps another one, which is not what follows the country code in a line of its own."""
-    before = bisect_right(others, span.end - 1, key=lambda other: other.start) - 1
-    if before < 0 or others[before].end <= span.start:
+    """Return whether a number overlaps another one, other than the rest after a country code on its own line."""
+    index = bisect_right(others, span.end - 1, key=lambda candidate: candidate.start) - 1
+    if index < 0 or others[index].end <= span.start:
         return False
-    return others[before].end != span.end or not _CODE.fullmatch(text, span.start, others[before].start)
+    return others[index].end != span.end or not _CODE.fullmatch(text, span.start, others[index].start)
 
 
 def _alone(text: str, span: Span) -> bool:
-    """Say whether the lines of a number hold nothing else, and no word for telephone stands in front."""
+    """Return whether the lines of a number contain nothing else, and no word for telephone precedes it."""
     front, back = text[max(0, span.start - 20) : span.start], text[span.end : span.end + 20]
     return (
         _LINE_BEGINS.search(front) is not None and _LINE_ENDS.match(back) is not None and not _ANNOUNCED.search(front)
@@ -101,16 +100,17 @@ _INSIDE = (email, mobile, landline, western)
 @trigger(f"(?:{_GROUP}){{3}}", needs=TWO_SIGNS)
 def encoded(text: str) -> list[Span]:
     """Return what is an e-mail address or a telephone number, or holds one, in base64."""
-    found = ((match.span(), _decoded(match[0])) for match in _ENCODED.finditer(text))
+    decoded = ((match.span(), _decoded(match[0])) for match in _ENCODED.finditer(text))
     inside = (
-        (place, next((spans[0].kind for each in _INSIDE if (spans := each(plain))), "")) for place, plain in found
+        (extent, next((spans[0].kind for recogniser in _INSIDE if (spans := recogniser(plain))), ""))
+        for extent, plain in decoded
     )
-    return apart(Span(*place, kind, "encoded") for place, kind in inside if kind)
+    return apart(Span(*extent, kind, "encoded") for extent, kind in inside if kind)
 
 
-def _decoded(value: str) -> str:
-    """Return what is encoded, or nothing if it is no printable ASCII."""
-    bare = value.rstrip("=")
+def _decoded(code: str) -> str:
+    """Return the decoded text; empty if it is not printable ASCII."""
+    bare = code.rstrip("=")
     try:
         plain = base64.urlsafe_b64decode(bare.replace("+", "-").replace("/", "_") + "=" * (-len(bare) % 4)).decode(
             "ascii"
@@ -127,7 +127,7 @@ _BLANKS = "nbsp|hairsp|numsp|puncsp|emsp13|emsp14|MediumSpace|ThinSpace"
 _NAMED = f"{_UNSEEN}|{_BLANKS}|ensp|emsp|thinsp|hyphen|ndash|minus|period|dot|commat|lpar|rpar|plus|lowbar"
 _DECIMAL, _HEXADECIMAL = "#0{0,4}[0-9]{2,5}", "#[xX]0{0,4}[0-9A-Fa-f]{2,4}"
 _ENTITY = re.compile(f"&(?:amp;){{0,3}}(?:{_DECIMAL}(?![0-9]);?|{_HEXADECIMAL}(?![0-9A-Fa-f]);?|(?:{_NAMED});)")
-"""An `&` that was escaped again and again as well; browsers take a number without its semicolon too."""
+"""HTML entity, also with a repeatedly escaped `&`; browsers accept a number without its semicolon."""
 _PROVIDERS = either(words("contacts")["providers"])
 _AT = rf"[ \t]?(?:\[ ?at ?\]|\( ?at ?\)|\{{ ?at ?\}}|< ?at ?>|\[@\]|\(@\)|_at_(?={_PROVIDERS}\.))[ \t]?"
 _POINT = r"[ \t]?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|< ?dot ?>|\[\.\]|\(\.\))[ \t]?"
@@ -140,7 +140,7 @@ _SPACES = str.maketrans(
     {"\u2002": " ", "\u2003": " ", "\u2009": " ", "\u2010": "-"}
     | dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 )
-"""Signs without width go."""
+"""Removes zero-width characters."""
 _IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, resident_id, bank_card, qq, wechat)
 
 
@@ -158,6 +158,6 @@ def disguised(text: str) -> list[Span]:
 
 
 def _sentence(text: str, span: Span) -> bool:
-    """Say whether what looks like an address with spaces is two sentences: seen [at] home.Then he fell."""
-    value = text[span.start : span.end]
-    return span.kind == "email" and " " in value and re.search(r"\.[A-Z][a-z]*\Z", value) is not None
+    """Return whether an apparent address with spaces is two sentences: seen [at] home.Then he fell."""
+    address = text[span.start : span.end]
+    return span.kind == "email" and " " in address and re.search(r"\.[A-Z][a-z]*\Z", address) is not None

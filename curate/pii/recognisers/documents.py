@@ -37,7 +37,7 @@ _TAIWAN = re.compile(rf"{_FREE}(?P<value>[A-Z][1289A-D][0-9]{{8}}){WORD_ENDED}")
 _NAMED_TAIWAN = labelled(_LISTS["taiwan"], rf"[A-Za-z][1289A-Da-d][0-9]{{8}}{WORD_ENDED}")
 _TAIWAN_NEAR = re.compile("|".join(_LISTS["taiwan_near"]))
 _TAIWAN_LETTERS = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
-"""The letter at place n stands for the number 10 + n."""
+"""The letter at index n stands for the number 10 + n."""
 _SOCIAL = labelled(_LISTS["social_security"], rf"(?!{_DAY}(?![0-9])){CODE}(?![{SPACE}]?[元万人块年])")
 
 _RAW = "[A-Za-zＡ-Ｚａ-ｚ]"
@@ -70,8 +70,8 @@ def hong_kong_id(text: str) -> list[Span]:
 @trigger(loosely([*_LISTS["macao"], *_LISTS["any_card"]]), needs=TWO_SIGNS)
 def macao_id(text: str) -> list[Span]:
     """Return Macao identity numbers: 1234567(8) or 1/234567/8 after 身份证 and its like; they start with 1, 5 or 7."""
-    found = (match for pattern in _MACAO for match in pattern.finditer(narrow(text)))
-    return value_spans(found, "id_card", "macao_id")
+    hits = (match for pattern in _MACAO for match in pattern.finditer(narrow(text)))
+    return value_spans(hits, "id_card", "macao_id")
 
 
 @trigger(rf"{_RAW}[1289A-Da-d１２８９Ａ-Ｄａ-ｄ]\d{{8}}", needs=THREE_DIGITS)
@@ -89,22 +89,22 @@ def taiwan_id(text: str) -> list[Span]:
 @trigger(loosely(_LISTS["social_security"]), needs=THREE_DIGITS)
 def social_security(text: str) -> list[Span]:
     """Return numbers of social security, health insurance and housing fund after their names: 6 digits or more."""
-    found = (match for match in matches([_SOCIAL], text) if sum(map(str.isdigit, match["value"])) >= 6)
-    return value_spans(found, "social_security", "social_security")
+    hits = (match for match in matches([_SOCIAL], text) if sum(map(str.isdigit, match["value"])) >= 6)
+    return value_spans(hits, "social_security", "social_security")
 
 
 def valid_hong_kong(number: str) -> bool:
-    """Say whether the check digit is right: the sum of value times weight (9 ... 1) divides by 11.
+    """Check the digit: the sum of value times weight (9 ... 1) is divisible by 11.
 
     A to Z count 10 to 35, a missing first letter 36, the check digit A 10.
     """
     signs = [int(sign, 36) for sign in re.sub("[^0-9A-Z]", "", number)]
     padded = [36] * (9 - len(signs)) + signs
-    return sum(value * weight for value, weight in zip(padded, range(9, 0, -1), strict=True)) % 11 == 0
+    return sum(sign_value * weight for sign_value, weight in zip(padded, range(9, 0, -1), strict=True)) % 11 == 0
 
 
 def valid_taiwan(number: str) -> bool:
-    """Say whether the check digit is right: the sum of digit times weight (1, 9 ... 1, 1) divides by 10.
+    """Check the digit: the sum of digit times weight (1, 9 ... 1, 1) is divisible by 10.
 
     The letter counts as its two digits, a second letter as the last of its own.
     """
@@ -115,7 +115,9 @@ def valid_taiwan(number: str) -> bool:
 
 
 def _of_taiwan(match: re.Match[str]) -> bool:
-    before = match.string[max(0, match.start() - 20) : match.start()].rpartition("]")[2]  # no word of a placeholder
+    preceding = match.string[max(0, match.start() - 20) : match.start()].rpartition("]")[2]  # no word of a placeholder
     return (
-        valid_taiwan(match["value"]) and bool(_TAIWAN_NEAR.search(before)) and not another(match.string, match.start())
+        valid_taiwan(match["value"])
+        and bool(_TAIWAN_NEAR.search(preceding))
+        and not another(match.string, match.start())
     )

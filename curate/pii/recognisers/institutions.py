@@ -1,7 +1,7 @@
 """Hospitals and schools by name: `长沙市中心医院`, `就读于育才中学`. `正规医院`, `上大学` name none and stay.
 
-The rules are ours. A hospital is named where a place, a university, a well-known or an unknown proper name stands in
-front of what its name ends in; it is masked wherever it is named. A school is masked only where a person goes to it.
+Our own rules. A hospital is named if a place, a university, or a known or unknown proper name precedes the ending of
+its name; it is masked everywhere. A school is masked only if a person attends it.
 """
 
 import re
@@ -23,11 +23,11 @@ _HOME = "家(?=[屯庄村镇湾坡沟湖口堡河嘴桥塘集港渡汇坪岭寨�
 _NAME = f"(?:(?![{_STOPS}])[一-龥]|{_HOME})"
 _UNIT = f"(?:(?![和院科室转送由据等找问换说]|从(?![化江])){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
-"""Where a name can begin: after no Chinese character, or after a small word."""
+"""Where a name can begin: not after a Chinese character, except after a particle."""
 _REACH = 26
-"""A hospital's name is no longer, up to its ending."""
+"""Maximum length of a hospital's name before its ending."""
 _SIGNS = "，。！？；\n"
-"""No name holds one, so that none is looked for in front of it."""
+"""Signs that occur in no name, so that the search stops at them."""
 _SMALL = "县|(?<![社山城市郊病地辖治老军])区|旗|(?<![乡城村])镇|乡(?!镇)|街道"
 
 
@@ -38,7 +38,7 @@ def _list(*names: str) -> str:
 
 @cache
 def _hospital() -> re.Pattern[str]:
-    """Return the shapes of a hospital's name; `own` is a part that has to be a proper name."""
+    """Return the patterns of a hospital's name; the group `own` must be a proper name."""
     numbered = f"第?{NUMBER}"
     kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
@@ -46,8 +46,8 @@ def _hospital() -> re.Pattern[str]:
     lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市|[路街](?=社区))"
     small = one_of(words("places")["small_counties"])
     region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
-    known = f"{place()}(?:{small}县?)?|{small}县?"
-    where = rf"(?:(?:{known}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
+    known_place = f"{place()}(?:{small}县?)?|{small}县?"
+    where = rf"(?:(?:{known_place}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
     army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
     university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
@@ -74,7 +74,7 @@ def _hospital() -> re.Pattern[str]:
 
 
 def _within() -> str:
-    """Return a pattern for a place inside a larger one, which alone names a hospital (`苏州九龙医院`)."""
+    """Return a pattern for a place inside a larger one, which is sufficient for a hospital (`苏州九龙医院`)."""
     lists = words("places")
     larger = one_of(lists["provinces"], lists["cities"])
     return f"{larger}市?{one_of(lists['districts'], lists['counties'], lists['like_districts'])}区?"
@@ -82,9 +82,9 @@ def _within() -> str:
 
 @cache
 def _ending() -> re.Pattern[str]:
-    last = "|".join(f"(?<={each})" for each in _LAST)
+    last = "|".join(f"(?<={preceding})" for preceding in _LAST)
     first = "".join({word[0] for word in _OTHER_ENDINGS})
-    # one look at a character: `re` would look back in front of each otherwise
+    # the lookahead on one character saves `re` the lookbehinds at every position
     return re.compile(rf"(?=[医{first}一二三四五六七八九1-9])(?:(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED})")
 
 
@@ -98,7 +98,7 @@ _LAST = (
     "[^各当的些上去到]大",
     "[^当各外本]地",
 )
-"""What may stand before 医院 in a name; most of what does in fact is left out (`去医院`, `三甲医院`)."""
+"""Characters before 医院 in a name; most words there are not names (`去医院`, `三甲医院`)."""
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
 _CHINESE = re.compile("[一-龥]")
 _ENGLISH = re.compile(
@@ -110,7 +110,7 @@ _REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutio
 _BRANCH = re.compile(
     rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|[东西南北]区(?!域)|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
-"""What a hospital's name may go on with."""
+"""Possible continuations of a hospital's name."""
 
 
 @trigger(
@@ -126,17 +126,17 @@ _BRANCH = re.compile(
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
-    named = [_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common())]
+    names = [_longer(_BRANCH, folded, *extent) for extent in _named(folded, _ending(), _hospital(), _common())]
     others = (
         (start, end)
         for start, end in unknown(folded, _ending())
-        if all(end <= first or last <= start for first, last in named)
+        if all(end <= first or last <= start for first, last in names)
     )
-    return in_order([*named, *others, *_english(folded)], "hospital", "hospital")
+    return in_order([*names, *others, *_english(folded)], "hospital", "hospital")
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
-    """Yield names such as Xiangya Hospital; in a text without Chinese characters it may be a public one, and stays."""
+    """Yield names such as Xiangya Hospital; not in a text without Chinese characters, where it may be a public one."""
     if _CHINESE.search(text):
         for match in _ENGLISH.finditer(text):
             if not set(re.findall("[A-Za-z]+", match[0])) <= _PLAIN_WORDS:
@@ -146,47 +146,47 @@ def _english(text: str) -> Iterator[tuple[int, int]]:
 def _named(
     text: str, ending: re.Pattern[str], shapes: re.Pattern[str], common: re.Pattern[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the longest name in front of every ending, unless it is made of common words."""
-    done = 0
+    """Yield the longest name before every ending, unless it consists of common words."""
+    last_end = 0
     for last in ending.finditer(text):
         low = max(0, last.start() - _REACH)
         clause = 1 + max(text.rfind(sign, low, last.start()) for sign in _SIGNS)
-        match = shapes.search(text, max(done, low, clause), last.end())
+        match = shapes.search(text, max(last_end, low, clause), last.end())
         while match and not _proper(match, common):
             match = shapes.search(text, match.start() + 1, last.end())
         if match:
-            done = match.end()
-            yield _start(match), done
+            last_end = match.end()
+            yield _start(match), last_end
 
 
-def _longer(more: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where a name starts and ends when it goes on with a part of the institution (`东院`, `湘雅医学院`)."""
-    part = more.match(text, end)
+def _longer(branches: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
+    """Return (start, end) of a name with a larger place before it and a part of the institution after it (`东院`)."""
+    branch = branches.match(text, end)
     larger = _larger().search(text, max(0, start - 8), start)
-    return larger.start() if larger else start, part.end() if part else end
+    return larger.start() if larger else start, branch.end() if branch else end
 
 
 @cache
 def _larger() -> re.Pattern[str]:
-    """Return a pattern for the place in front of a name that begins with one (`贵阳` + `贵州省骨科医院`)."""
+    """Return a pattern for a place before a name that itself begins with one (`贵阳` + `贵州省骨科医院`)."""
     return re.compile(rf"{place()}\Z")
 
 
 def _start(match: re.Match[str]) -> int:
-    """Return where a name starts: at the place that we know inside a place that we do not (`妈妈长沙市`)."""
-    known = (
+    """Return the start of a name: that of the known place within an unknown one (`妈妈长沙市`)."""
+    known_place = (
         re.compile(place()).search(match.string, match.start() + 1, match.end("unit") + 1) if match["unit"] else None
     )
-    return known.start() if known else match.start()
+    return known_place.start() if known_place else match.start()
 
 
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
-    """Say whether words that are in no list name something: more than kinds and qualities is left of them."""
-    own, unit = match["own"], match["unit"]
+    """Return whether unlisted words are a proper name: more than kinds and qualities is left of them."""
+    proper_name, unit = match["own"], match["unit"]
     alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
     if alone:
         return len(common.sub("", alone)) >= 2 and not no_name().match(alone)
-    return not (own or unit) or common.sub("", own or unit) != ""
+    return not (proper_name or unit) or common.sub("", proper_name or unit) != ""
 
 
 @cache
@@ -201,13 +201,13 @@ _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附
 
 @cache
 def _school() -> re.Pattern[str]:
-    """Return the shapes of a school's name."""
+    """Return the patterns of a school's name."""
     unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:{_SMALL}|市|省)"
     ending = f"(?:{_list('school_endings')}|中)"
-    own = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
+    proper_name = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
     shapes = (
         f"(?:国立)?{_list('universities')}(?:大学|学院)",
-        f"(?:国立)?(?:{place()}|{unit})(?:{_NAME}{{1,5}}?(?:{_SMALL}))?(?:(?:{_list('school_kinds')}|第?{NUMBER}){{0,4}}|{own}){ending}",
+        f"(?:国立)?(?:{place()}|{unit})(?:{_NAME}{{1,5}}?(?:{_SMALL}))?(?:(?:{_list('school_kinds')}|第?{NUMBER}){{0,4}}|{proper_name}){ending}",
         f"(?:{_list('school_named')}|第?{NUMBER}){{1,2}}{ending}",
         f"(?:{_BEFORE}|(?<=[读入考取校]))(?P<alone>(?:(?![于读上考入]){_NAME}){{2,9}}){ending}",
         _list("school_short"),
@@ -239,10 +239,12 @@ _after = compiled(lambda: rf"的?{_list('school_after')}")
 def school(text: str) -> list[Span]:
     """Return named schools and universities that a person goes or went to (`就读于…`, `在…读书`); others stay."""
     folded = fold(text)
-    named = (_longer(_FACULTY, folded, *each) for each in _named(folded, _school_ending(), _school(), _common_school()))
+    names = (
+        _longer(_FACULTY, folded, *extent) for extent in _named(folded, _school_ending(), _school(), _common_school())
+    )
     attended = (
         (start, end)
-        for start, end in named
+        for start, end in names
         if _cue().search(folded, max(0, start - 10), start) or _after().match(folded, end)
     )
     return in_order(attended, "school", "school")

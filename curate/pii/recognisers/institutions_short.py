@@ -1,6 +1,6 @@
-"""What says around a name that it is a hospital: words in front of it, one thing after the other behind, words near by.
+"""Short names of hospitals, by the words before, after and near them.
 
-All have weights in institutions_short.yaml.
+All words have weights in institutions_short.yaml.
 """
 
 import re
@@ -17,7 +17,7 @@ from curate.pii.words import words as word_lists
 
 _LISTS = word_lists("institutions_short")
 ENOUGH = int(_LISTS["enough"][0])
-"""What a name and the words around it weigh together at least."""
+"""Minimum total weight of a name and the words around it."""
 
 
 @cache
@@ -34,26 +34,26 @@ def words(name: str) -> frozenset[str]:
 
 
 _DEPARTMENT, _UNIT, _DONE = 3, 2, 1
-"""What a department behind a name weighs, one without its 科 or a doctor's name, and something that was done."""
+"""Weights after a name: of a department, of one without 科 or a doctor's name, and of a treatment."""
 _NO_MORE = 3
-"""So many words behind a name are looked at."""
+"""Number of words after a name that are examined."""
 _NEAR = 12
-"""So many characters around it."""
+"""Number of characters around it that are examined."""
 _END = re.compile("[。！？!?；;\n]")
 
 
 @cache
 def _behind() -> re.Pattern[str]:
-    # a science or a book is no department
+    # 学, 技, 普 or 幻 after 科 makes it a science or a book, not a department
     kind = f"(?:小儿|新生儿|儿童|成人|老年|干部)?{one_of(words('departments'))}"
     department = f"{kind}(?:[一二三四五六]?科|门诊|病房|中心|专家|[一二三四五六]区|监护室)(?![学技普幻])"
-    unit = one_of(each for each in words("departments") - words("plain") if len(each) > 1)
+    unit = one_of(name for name in words("departments") - words("plain") if len(name) > 1)
     titled = f"[{surnames()}][一-龥]?{one_of(words('titles'))}"
     joined = f"{one_of(words('joins'))}(?={one_of(words('joined'))}|[省市县区州][一二三四五六七八九]院)"
-    done = f"{one_of(words('done'))}(?:的|过|了)(?!是)"
+    treatment = f"{one_of(words('done'))}(?:的|过|了)(?!是)"
     return re.compile(
         f"{one_of(words('between'))}{{0,3}}?(?:(?P<department>{department})|(?P<word>{one_of(weights('behind'))})"
-        f"|(?P<unit>{unit}|{titled}|{joined})|{done})"
+        f"|(?P<unit>{unit}|{titled}|{joined})|{treatment})"
     )
 
 
@@ -64,19 +64,19 @@ _others = compiled(lambda: one_of(word for word, weight in weights("names").item
 
 
 def in_front(text: str, start: int) -> int:
-    """Return the weight of the word right in front of a name."""
+    """Return the weight of the word right before a name."""
     shorter = start - (text[max(0, start - 1) : start] in ("了", "过"))
-    words_in_front = (text[max(0, at - reach) : at] for at in (start, shorter) for reach in range(1, 5))
+    words_in_front = (text[max(0, end - reach) : end] for end in (start, shorter) for reach in range(1, 5))
     return max(weights("front").get(word, 0) for word in words_in_front)
 
 
 def brought(text: str, start: int, end: int) -> bool:
-    """Say whether a person was brought to what is named (`送浙二了`)."""
+    """Return whether a person was brought to the named place (`送浙二了`)."""
     return text.startswith(("了", "去", "抢救"), end) and text.endswith(tuple(words("brought")), 0, start)
 
 
 def behind(text: str, end: int) -> int:
-    """Return the weights of the words that follow one another behind a name."""
+    """Return the total weight of the words right after a name."""
     total = 0
     for _ in range(_NO_MORE):
         match = _behind().match(text, end)
@@ -91,13 +91,13 @@ def behind(text: str, end: int) -> int:
 
 
 def near(text: str, start: int, end: int) -> int:
-    """Return what the rest of the sentence adds: a word of treatment or a disease speaks for a hospital."""
+    """Return the weight of the rest of the sentence: words of treatment or a disease suggest a hospital."""
     around = _around(text, start, end)
     return int(any(map(_cure().search, around)) or any(map(_others().search, around)))
 
 
 def counts(text: str, start: int, end: int) -> bool:
-    """Say whether a number is that of a room or a measured value."""
+    """Return whether a number is that of a room or a measured value."""
     before, after = _around(text, start, end)
     return bool(_rooms().search(before) or _rooms().search(after) or _values().search(before))
 
@@ -136,17 +136,17 @@ _NUMBERED = {
     rf"附{_N}": 2,
     f"{_N}(?:医院|院)": 2,
 }
-"""Names with a number, and their weights."""
+"""Pattern of a name with a number -> its weight."""
 _ARMY = re.compile(
     "(?<![一二三四五六七八九十〇零百])(?:联勤保障部队|解放军)?第?[一二三四五六七八九][一二三四五六七八九〇零Oo0]{2}(?:中心)?医院"
     "|火箭军特色医学中心"
 )
-"""Hospitals of the army by their number; they need no more."""
+"""Army hospitals by their number, which need no further evidence."""
 _BEFORE = "".join(words("before"))
 _BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
-"""Names that say nothing without their city."""
+"""Names that are not specific without their city."""
 _PART = re.compile(rf"{place()}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
-"""What a name may go on with."""
+"""Possible continuations of a name."""
 _names = compiled(lambda: f"{'|'.join(_NUMBERED)}|{one_of(weights('names'))}")
 _where = compiled(lambda: rf"{place()}\Z")
 
@@ -169,22 +169,22 @@ _general = compiled(lambda: rf"{one_of(words('general'))}\Z")
 
 
 def _weight(name: str) -> int:
-    """Return how much a name says by itself."""
+    """Return the weight of a name by itself."""
     if name in weights("names"):
         return weights("names")[name] - (name in words("doubtful"))
     return next((weight for pattern, weight in _numbered() if pattern.match(name)), 0)
 
 
 def _fits(text: str, start: int) -> bool:
-    """Say whether a name can begin here: no other word and no number goes on."""
-    before = text[max(0, start - 1) : start]
-    if text[start].isdigit() and ((before.isalnum() and before.isascii()) or before in tuple("第号编.:-/")):
+    """Return whether a name can begin at `start`: it is not inside a word or a number."""
+    preceding = text[max(0, start - 1) : start]
+    if text[start].isdigit() and ((preceding.isalnum() and preceding.isascii()) or preceding in tuple("第号编.:-/")):
         return False
-    return not "一" <= before <= "龥" or before in _BEFORE
+    return not "一" <= preceding <= "龥" or preceding in _BEFORE
 
 
 def _is_one(text: str, start: int, end: int, name: str) -> bool:
-    """Say whether the words around a name say that a hospital is meant; the name may begin behind its place."""
+    """Return whether the context of a name indicates a hospital; the name may begin after its place."""
     if not _fits(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
         return False
     placed = not text.startswith(name, start)
@@ -201,22 +201,22 @@ def _is_one(text: str, start: int, end: int, name: str) -> bool:
 
 
 def _short(text: str) -> Iterator[tuple[int, int]]:
-    at, done = 0, -1
-    while match := _names().search(text, at):
-        start, at = match.start(), match.start() + 1
+    position, last_end = 0, -1
+    while match := _names().search(text, position):
+        start, position = match.start(), match.start() + 1
         placed = _where().search(text, max(0, start - 8), start)
-        part = _PART.match(text, match.end())
-        end = part.end() if part else match.end()
+        branch = _PART.match(text, match.end())
+        end = branch.end() if branch else match.end()
         for first in ([placed.start()] if placed else []) + [start]:
-            seen, less = behind_found(text, first) if first == done else (text, 0)
+            seen, less = behind_found(text, first) if first == last_end else (text, 0)
             if _is_one(seen, first - less, end - less, match[0]):
-                at = done = end
+                position = last_end = end
                 yield first, end
                 break
 
 
 _NAMES = sorted(weights("names"))
-_SHORTEST = written(name for name in _NAMES if not any(other in name for other in _NAMES if other != name))
+_SHORTEST = written(name for name in _NAMES if not any(shorter in name for shorter in _NAMES if shorter != name))
 _WITH_NUMBER = (
     "火箭[军軍]|三[〇零Oo0０][一二四五七九]|[医醫][大附]|川北|[医醫学學大交院]第?[一二三四五六七八九]附?[医醫院]|附[属屬]?[医醫]?院"
     "|[省市附][一二三四五六七八九]|[中北复複浙哈省津豫湘天苏蘇川][肿腫]|[北上重复複省市浙][儿兒]|[北东東海浙国國][妇婦]|[一-龥][京海津庆慶州圳汉漢都安沙肥南岛島连連阳陽滨濱春明昌门門锡錫波](?:[儿兒]童|[妇婦][儿兒]|胸科|肺科|[脑腦]科)|[军軍大](?:口腔|妇|婦|儿|兒|眼科|五官|肿|腫|附)|复旦|首[医醫]|温[医醫]|[上西]交|十[一二三四五六七八九]?院|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院"

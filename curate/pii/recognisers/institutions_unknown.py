@@ -1,7 +1,7 @@
-"""Hospitals named after nothing that we know (`康华医院出院带药`): what they are called, and what is said about them.
+"""Hospitals with an unknown proper name (`康华医院出院带药`), by their characters and context.
 
-A name has to be left when words that begin no name are cut off. Then the characters that hospitals like to be named
-with, what stands in front of it and what follows behind it add up.
+After removing words that begin no name, a name must be left. Then the weights of characters typical of hospital names
+and of the words before and after it are added.
 """
 
 import re
@@ -15,7 +15,7 @@ from curate.pii.words import compiled, one_of, words
 _RUN = re.compile(r"[一-龥]{2,10}\Z")
 _LONGEST = 7
 _ENOUGH = 3
-"""What the weights of a name and of the words around it come to at least."""
+"""Minimum total weight of a name and the words around it."""
 
 
 @cache
@@ -38,7 +38,7 @@ _small = compiled(lambda: one_of(word for word in words("institutions")["no_prop
 
 
 def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Yield where names of hospitals stand that are in no list."""
+    """Yield (start, end) of unlisted names of hospitals."""
     for last in ending.finditer(text):
         run = _RUN.search(text, max(0, last.start() - 10), last.start())
         if run is None or last[0][-1] not in "院部所":
@@ -46,12 +46,13 @@ def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         kinds = _last_kinds().search(text, run.start(), last.start())
         end = kinds.start() if kinds else last.start()
         start = _start(text, run.start(), end)
-        if _named(text[start:end], kinds[0] if kinds else "", _evidence(text, start, last.end())):
+        evidence = min(2, in_front(text, start)) + min(2, behind(text, last.end()))
+        if _named(text[start:end], kinds[0] if kinds else "", evidence):
             yield start, last.end()
 
 
 def _start(text: str, start: int, end: int) -> int:
-    """Return where a name begins: behind the last word that is in none; one character of it may be in a name too."""
+    """Return the start of a name: after the last word that is in no name, whose last character may still be in one."""
     for match in no_name().finditer(text, start, end):
         start = match.end()
     for match in _small().finditer(text, start, max(start, end - 2)):
@@ -59,17 +60,12 @@ def _start(text: str, start: int, end: int) -> int:
     return start
 
 
-def _evidence(text: str, start: int, end: int) -> int:
-    """Return the weights of the words around, those on one side no more than two."""
-    return min(2, in_front(text, start)) + min(2, behind(text, end))
-
-
-def _named(own: str, kinds: str, evidence: int) -> bool:
-    """Say whether a name, the kinds of a hospital behind it and what is said around it make one."""
-    if not 2 <= len(own) <= _LONGEST or len(_kinds().sub("", own)) < 2 or not evidence:
+def _named(stem: str, kinds: str, evidence: int) -> bool:
+    """Return whether a stem, the kinds of a hospital after it and the evidence around it make a name."""
+    if not 2 <= len(stem) <= _LONGEST or len(_kinds().sub("", stem)) < 2 or not evidence:
         return False
-    proper = set(own) <= _PROPER and len(own) <= 4
+    proper = set(stem) <= _PROPER and len(stem) <= 4
     telling = any(kind in kinds for kind in words("institutions")["telling_kinds"])
-    if not proper and _small().search(own):
+    if not proper and _small().search(stem):
         return False
     return 2 * (proper or telling) + evidence >= (_ENOUGH if proper or telling else _ENOUGH + 1)

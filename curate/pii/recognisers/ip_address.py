@@ -1,8 +1,8 @@
-"""Addresses on the net: IPv4 and IPv6, not versions, sections of a text, enzymes, sequences or times.
+"""IP addresses: IPv4 and IPv6, not versions, sections of a text, enzymes, sequences or times.
 
-IPv4 is four numbers to 255 with dots, IPv6 as RFC 4291 writes it. Four small numbers are more often a section or an
-enzyme (EC 3.4.21.4) than an address: they need a word in front. Addresses of the machine itself, of everybody and of
-examples (RFC 5737, RFC 3849) are nobody's and stay, and so is 192.168.x.x, which a million homes share.
+IPv4 is four numbers up to 255 with dots, IPv6 as in RFC 4291. Four small numbers are more often a section or an enzyme
+(EC 3.4.21.4) than an address, so they need a word before them. Loopback, multicast and example addresses (RFC 5737,
+RFC 3849) are nobody's and stay, and so does 192.168.x.x, which a million homes share.
 """
 
 import ipaddress
@@ -37,36 +37,41 @@ _RAW_NUMBER = r"[0-9０-９]{1,3}[.．]"
 def ip_address(text: str) -> list[Span]:
     """Return IPv4 and IPv6 addresses of a person's machine."""
     text = narrow(text)
-    places = [match.span() for match in _FOUR.finditer(text) if _is_four(match)]
-    places += [match.span() for match in _COLONS.finditer(text) if _is_colons(match[0])]
-    return in_order(places, "ip", "ip_address")
+    extents = [match.span() for match in _FOUR.finditer(text) if _is_four(match)]
+    extents += [match.span() for match in _COLONS.finditer(text) if _is_colons(match[0])]
+    return in_order(extents, "ip", "ip_address")
 
 
 def _is_four(match: re.Match[str]) -> bool:
-    """Say whether four numbers are an address: of a person, with no word for a version, not small without a word."""
-    parts = match[0].split(".")
-    if any(part != str(int(part)) for part in parts) or not _of_somebody(match[0]):
+    """Return whether four numbers are a person's address: no word for a version, and not small without a word."""
+    numbers = match[0].split(".")
+    if any(number != str(int(number)) for number in numbers) or not _of_somebody(match[0]):
         return False
-    before = match.string[max(0, match.start() - 20) : match.start()]
-    if _SAID.search(before):
+    preceding = match.string[max(0, match.start() - 20) : match.start()]
+    if _SAID.search(preceding):
         return True
-    round_numbers = all(part[-1] in "05" for part in parts)  # doses, pressures
-    return _OTHER.search(before) is None and max(map(int, parts)) >= 100 and int(parts[0]) >= 5 and not round_numbers
+    round_numbers = all(number[-1] in "05" for number in numbers)  # doses, pressures
+    return (
+        _OTHER.search(preceding) is None
+        and max(map(int, numbers)) >= 100
+        and int(numbers[0]) >= 5
+        and not round_numbers
+    )
 
 
-def _is_colons(found: str) -> bool:
-    """Say whether what has colons is an address: whole, with a long group or `::`, no time and no ratio."""
-    groups = [group for group in found.split(":") if group]
+def _is_colons(candidate: str) -> bool:
+    """Return whether groups with colons are an address: complete, with a long group or `::`, not a time or a ratio."""
+    groups = [group for group in candidate.split(":") if group]
     if len(groups) < 3 or not any(len(group) > 2 for group in groups):
         return False
-    return ("::" in found or len(groups) == 8) and _of_somebody(found)
+    return ("::" in candidate or len(groups) == 8) and _of_somebody(candidate)
 
 
-def _of_somebody(found: str) -> bool:
+def _of_somebody(candidate: str) -> bool:
     try:
-        address = ipaddress.ip_address(found)
+        address = ipaddress.ip_address(candidate)
     except ValueError:
         return False
-    if address.is_loopback or address.is_unspecified or address.is_multicast or found.startswith("255."):
+    if address.is_loopback or address.is_unspecified or address.is_multicast or candidate.startswith("255."):
         return False
     return not any(address in network for network in _NOBODY)

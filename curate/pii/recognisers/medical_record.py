@@ -1,4 +1,4 @@
-"""Numbers by which a hospital knows a patient: records, admissions, visits, examinations, specimens, and beds."""
+"""Numbers that identify a patient in a hospital: records, admissions, visits, examinations, specimens, and beds."""
 
 import re
 
@@ -15,7 +15,7 @@ _NUMBERS = (labelled(_WORDS, CODE), labelled(_LISTS["cards"], rf"(?=(?:[^0-9]{{0
 _OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})(?:受理|平台)?\\Z")
 _COUNTED = re.compile(f"[{SPACE}]?(?:{'|'.join(_LISTS['counted'])})")
 _STUDY = re.compile("(?:NCT|CHICTR|CTR|ISRCTN|EUCTR|JPRN|UMIN|DRKS|ACTRN|KCT|CRD|GS[EM]|SR[RXS]|PRJNA|SAMN)-?[0-9]")
-"""Registers of clinical trials, reviews and sequences."""
+"""Prefixes of registers of clinical trials, reviews and sequences."""
 _HELPLINES = {"110", "119", "120", "122", "999"}
 
 _SOME = "(?:[0-9]{1,4}|[一二三四五六七八九十百]{1,4})"
@@ -57,8 +57,8 @@ _ANNOUNCED = (
     rf"|(?:{loosely(word for word in _EVERY if word[-1].isascii())})"
     rf"(?:[{_BETWEEN}]|{loosely(['id', 'no', 'number', 'is'])})*[{_LETTER}]*[{RAW_DASH}]?{_DIGIT}"
 )
-"""The last character of a word, what may stand between, and a digit: fewer states than all those words have. In English
-the whole word, as most texts hold its last letters."""
+"""Trigger: the last character of a word, separators and a digit, a smaller automaton than all those words. In English
+the complete word, since most texts contain its last letters."""
 
 
 @trigger(_ANNOUNCED, needs=TWO_SIGNS)
@@ -68,8 +68,8 @@ def medical_record(text: str) -> list[Span]:
 
     Numbers of trials, products and companies stay, and so do short ones that only count (门诊号20元).
     """
-    found = (match for match in matches(_NUMBERS, text) if _of_patient(match))
-    return value_spans(found, "medical_record", "medical_record")
+    hits = (match for match in matches(_NUMBERS, text) if _of_patient(match))
+    return value_spans(hits, "medical_record", "medical_record")
 
 
 @trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床", needs="床")
@@ -81,23 +81,23 @@ def bed_number(text: str) -> list[Span]:
     A count of beds stays (开放12床), and so does what belongs to a bed (3号床垫).
     """
     beds = (match for pattern in _BEDS for match in pattern.finditer(narrow(text)))
-    found = (
+    occupied = (
         bed for bed in beds if not _COUNTING.search(bed.string[max(0, bed.start("value") - 4) : bed.start("value")])
     )
-    return value_spans(found, "medical_record", "bed_number")
+    return value_spans(occupied, "medical_record", "bed_number")
 
 
 def _of_patient(match: re.Match[str]) -> bool:
-    value = match["value"]
-    if len(re.findall("[0-9]", value)) < 3 or _OTHERS.search(match.string[max(0, match.start() - 10) : match.start()]):
+    number = match["value"]
+    if len(re.findall("[0-9]", number)) < 3 or _OTHERS.search(match.string[max(0, match.start() - 10) : match.start()]):
         return False
-    if value in _HELPLINES or (len(value) <= 4 and _COUNTED.match(match.string, match.end())):
+    if number in _HELPLINES or (len(number) <= 4 and _COUNTED.match(match.string, match.end())):
         return False
-    return not _STUDY.match(value.upper()) and not _of_product(value)
+    return not _STUDY.match(number.upper()) and not _of_product(number)
 
 
-def _of_product(value: str) -> bool:
-    """Say whether a value is a bar code of a product (EAN-13; in China 690 to 699, books 978 and 979)."""
-    if len(value) != 13 or not value.isdigit() or value[:2] not in {"69", "97"}:
+def _of_product(number: str) -> bool:
+    """Return whether a number is a product's bar code (EAN-13; in China 690 to 699, books 978 and 979)."""
+    if len(number) != 13 or not number.isdigit() or number[:2] not in {"69", "97"}:
         return False
-    return (sum(map(int, value[0:12:2])) + 3 * sum(map(int, value[1:12:2])) + int(value[12])) % 10 == 0
+    return (sum(map(int, number[0:12:2])) + 3 * sum(map(int, number[1:12:2])) + int(number[12])) % 10 == 0

@@ -1,4 +1,4 @@
-"""Check digits of national numbers: whether a number without its separators, in capitals, is as its issuer makes it."""
+"""National identity, tax and insurance numbers, and their check digits (of numbers in capitals without separators)."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +18,11 @@ _HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
 _CF_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)
 _CF_LETTERS = (*_CF_DIGITS, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _CF_ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", _CF_DIGITS + _CF_LETTERS, strict=True))
-"""Worth of a sign at an odd place of a codice fiscale."""
+"""Value of a sign at an odd position of a codice fiscale."""
 
 
 def weighted(number: str, weights: Sequence[int], modulus: int) -> bool:
-    """Say whether the sum of digit times weight divides by the modulus."""
+    """Return whether the sum of digit times weight is divisible by the modulus."""
     return sum(int(digit) * weight for digit, weight in zip(number, weights, strict=True)) % modulus == 0
 
 
@@ -32,7 +32,7 @@ def nhs(number: str) -> bool:
 
 
 def iban(number: str) -> bool:
-    """ISO 13616: with the first four signs behind the others and letters as 10 to 35 it is 1 modulo 97."""
+    """ISO 13616: with the first four signs moved to the end and letters as 10 to 35, it is 1 modulo 97."""
     return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
 
 
@@ -50,7 +50,7 @@ def dni(number: str) -> bool:
 
 
 def codice_fiscale(number: str) -> bool:
-    """Italian codice fiscale: the last letter is the sum of all others modulo 26, those at odd places by a table."""
+    """Italian codice fiscale: the last letter is the sum of all others modulo 26, those at odd positions by a table."""
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in number[1:15:2])
     return chr(ord("A") + (even + sum(_CF_ODD[sign] for sign in number[0:15:2])) % 26) == number[15]
 
@@ -78,7 +78,7 @@ def ahv(number: str) -> bool:
 
 
 def is_day(day: str, month: str) -> bool:
-    """Say whether there is such a day in a leap year."""
+    """Return whether the day exists in a leap year."""
     try:
         date(2000, int(month), int(day))
     except ValueError:
@@ -90,7 +90,7 @@ def is_day(day: str, month: str) -> bool:
 
 _LISTS = words("western_numbers")
 _S = f"[{SPACE}./-]{{0,2}}"
-"""Between the groups of a number."""
+"""Separator between the groups of a number."""
 _LATIN = "A-Za-z\u00c0-\u024f"
 FREE = r"(?<![A-Za-z0-9_+=])(?<!(?-i:[A-Z0-9])[-./])(?<![A-Za-z][./])"
 ENDED = r"(?![A-Za-z0-9_]|[-./:][0-9])"
@@ -99,22 +99,22 @@ _LINK = (
     rf"(?:[\s:：=#＃№.,，()'\"“”°º|-]|(?<![{_LATIN}])(?:number|no|nr|num|nummer|numéro|número|numero|numer|is|was|ist|est|es|id"
     rf"|my|card|n)(?![{_LATIN}])){{0,8}}"
 )
-"""Between a word and its number."""
+"""Pattern between a word and its number."""
 _DAY, _MONTH_DAY = r"[0-3]\d[01]\d", r"[01]\d[0-3]\d"
 _PERSON, _INSURED = "id_card", "social_security"
 
 
 @dataclass(frozen=True)
 class NumberShape:
-    """A number of a country: its shape beside its word, and the shape in which it is known without."""
+    """A national number: its pattern next to its word, and the pattern in which it is recognised without."""
 
     kind: str
     beside: str
     alone: str = ""
     check: Callable[[str], bool] = bool
-    """What a number without its word must pass, in capitals, without separators."""
+    """Check of a number without its word, in capitals, without separators."""
     small: bool = False
-    """Whether it may stand in small letters without its word."""
+    """Whether it may be in lower case without its word."""
 
 
 def _swedish(number: str) -> bool:
@@ -129,7 +129,7 @@ _NINO = rf"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]{_S}\d\d{_
 _MBI = r"[1-9]{0}(?:{0}|\d)\d-?{0}(?:{0}|\d)\d-?{0}{{2}}\d\d".format("[AC-HJKMNP-RT-Y]")
 _NIR = rf"{_S}\d\d{_S}\d\d{_S}(?:\d\d|2[AB]){_S}\d{{3}}{_S}\d{{3}}"
 _CF = r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]"
-_IBAN = "|".join(rf"{each[:2]}\d\d(?:[{SPACE}-]?[A-Z0-9]){{{int(each[2:]) - 4}}}" for each in _LISTS["iban_lengths"])
+_IBAN = "|".join(rf"{entry[:2]}\d\d(?:[{SPACE}-]?[A-Z0-9]){{{int(entry[2:]) - 4}}}" for entry in _LISTS["iban_lengths"])
 _AHV = rf"756{_S}\d{{4}}{_S}\d{{4}}{_S}\d\d"
 _SWEDISH = rf"(?:19|20)?\d\d{_MONTH_DAY}"
 
@@ -189,7 +189,7 @@ _BESIDE = {name: re.compile(f"(?P<value>{form.beside}){ENDED}", re.IGNORECASE) f
 
 
 def _shapes(first: str, *, small: bool) -> re.Pattern[str]:
-    """Return the pattern of all numbers that are known without a word; each begins as `first` says."""
+    """Return the pattern of all numbers that are recognised without a word; each begins with `first`."""
     forms = (f"(?P<{name}>{form.alone})" for name, form in FORMS.items() if form.alone and form.small == small)
     return re.compile(f"{FREE}(?={first})(?:{'|'.join(forms)}){ENDED}", re.IGNORECASE if small else 0)
 
@@ -204,9 +204,9 @@ _MIXED = (
     f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DECIMAL}{{3}}{_CUT}{DECIMAL}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DECIMAL}{{7}}"
     f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DECIMAL}{{3}}|{DECIMAL}{{6}}[+A-FU-Y]{DECIMAL}{{3}}"
 )
-"""The trigger of what has less than nine digits together, with any sign between its groups."""
+"""Trigger of numbers with fewer than nine consecutive digits, with any sign between their groups."""
 _MEDICARE = f"{DECIMAL}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}][{_SIGN}\\d]{DECIMAL}{_CUT}[{_SIGN}]{{2}}"
-"""The trigger of an MBI, of which no three digits stand together."""
+"""Trigger of an MBI, which has no three consecutive digits."""
 
 
 @trigger(NINE, _MIXED, needs=THREE_DIGITS)
@@ -218,8 +218,8 @@ def national_number(text: str) -> list[Span]:
     NHS numbers in groups, and others whose check digit is right. Beside its word (PESEL, BSN ...): all of its shape.
     """
     narrowed = narrow(text)
-    places = [*_alone(narrowed), *_beside(narrowed)]
-    return apart(Span(start, end, FORMS[name].kind, "national_number") for name, start, end in places)
+    hits = [*_alone(narrowed), *_beside(narrowed)]
+    return apart(Span(start, end, FORMS[name].kind, "national_number") for name, start, end in hits)
 
 
 def _alone(text: str) -> Iterator[tuple[str, int, int]]:
@@ -235,10 +235,10 @@ def _alone(text: str) -> Iterator[tuple[str, int, int]]:
 def _beside(text: str) -> Iterator[tuple[str, int, int]]:
     for word in _WORD.finditer(text):
         for name in _FORMS_OF[word["word"].lower()]:
-            if value := _BESIDE[name].match(text, word.end()):
-                yield name, *value.span("value")
+            if number := _BESIDE[name].match(text, word.end()):
+                yield name, *number.span("value")
     for word in _BEHIND.finditer(text):
-        before = text[max(0, word.start() - 30) : word.start()]
+        preceding = text[max(0, word.start() - 30) : word.start()]
         for name in _FORMS_OF[word["word"].lower()]:
-            if value := _BEFORE[name].search(before):
-                yield name, word.start() - len(value[0]), word.start()
+            if number := _BEFORE[name].search(preceding):
+                yield name, word.start() - len(number[0]), word.start()

@@ -1,4 +1,4 @@
-"""Ways to reach a person: mobile and landline numbers of mainland China, e-mail addresses.
+"""Mobile and landline numbers of mainland China, and e-mail addresses.
 
 Numbers by the numbering plan of China (ITU-T E.164, country code 86): a mobile has 11 digits from 13 to 19; a landline
 has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do not start with 0 or 1. Numbers with
@@ -21,10 +21,10 @@ _SAME = f"[{SPACE}]?[{DOT}/{DASH}*~][{SPACE}]?"
 ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
 LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
 LINK = f"[{LINKS}]{{0,6}}"
-"""What stands between a word and what it announces: no bracket of a placeholder."""
+"""Pattern between a word and its number, without the bracket of a placeholder."""
 _FIXED = any_of(_WORDS["phone"])
 PHONE = any_of(_WORDS["phone"], _WORDS["mobile"])
-"""A word for telephone; `_FIXED` without those for mobiles."""
+"""Words for telephone; `_FIXED` is without those for mobiles."""
 CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
 
 _CITIES = r"(?:10|2[0-57-9])"
@@ -33,7 +33,7 @@ _OTHERS = r"(?!400|[38]0)[3-9]\d{2}"
 _LOCAL_8 = rf"[2-9]\d{{3}}(?:{GAP}|[{DOT}])\d{{4}}"
 _LOCAL_7 = rf"(?:[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}|[2-9]\d{{3}}{_CUT}\d{{3}})"
 _NUMBER = rf"(?:{_CITIES}~{_LOCAL_8}|{_OTHERS}~(?:{_LOCAL_8}|{_LOCAL_7}))"
-"""Area code and number; ~ stands for what is between them."""
+"""Area code and number; ~ stands for the separator."""
 _EXTENSION = rf"(?:[{SPACE}]?(?:[转轉x#{DASH}]|分机号?|分機|内线|內線|ext\.?)[:：]?[{SPACE}]?\d{{1,6}}(?!\d))?"
 
 _FLAGS = re.ASCII | re.IGNORECASE
@@ -69,7 +69,7 @@ _ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
 _CHINESE = re.compile("[\u2e80-\u9fff]")
 
 _RESERVED = r"(?:invalid|example|test)(?![A-Za-z0-9-])"
-"""Domains that RFC 2606 keeps free: nobody's. Pseudonyms use them."""
+"""Domains reserved by RFC 2606, which nobody has; pseudonyms use them."""
 _DOMAIN = re.compile(
     rf"@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_RESERVED}|{any_of(_WORDS['files'])}(?![A-Za-z]))[A-Za-z]{{2,24}}(?!\.{_RESERVED})"
 )
@@ -80,12 +80,12 @@ _SPELT = re.compile(
 )
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 _LONGEST = 256
-"""Characters before the @ that are looked at; RFC 5321 allows 64, addresses of machines are longer."""
+"""Characters before the @ that are examined; RFC 5321 allows 64, machine-generated addresses are longer."""
 
 AFTER_WORD = (
     f"{raw(_WORDS['phone'], _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
 )
-"""The trigger of numbers that a word announces."""
+"""Trigger of numbers after a word."""
 
 
 @trigger(NINE, needs=THREE_DIGITS)
@@ -97,8 +97,8 @@ def mobile(text: str) -> list[Span]:
     front stays.
     """
     narrowed = narrow(text)
-    found = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
-    return apart(Span(*_place(match), "phone", "mobile") for match in found if personal(narrowed, *_place(match)))
+    hits = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
+    return apart(Span(*_place(match), "phone", "mobile") for match in hits if personal(narrowed, *_place(match)))
 
 
 @trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
@@ -113,20 +113,20 @@ def landline(text: str) -> list[Span]:
 
 
 def landlines(narrowed: str) -> Iterator[tuple[int, int]]:
-    """Yield where the landline numbers of a narrowed text are, in no order; they may overlap."""
+    """Yield (start, end) of the landline numbers of a narrowed text, unordered and possibly overlapping."""
     for match in [*_LANDLINE.finditer(narrowed), *_LANDLINE_SAID.finditer(narrowed)]:
         start, end = _place(match)
         if personal(narrowed, start, end) and not _public(match[0]):
             yield start, end
-            while more := _NEXT.match(narrowed, end):
-                yield more.span("n")
-                end = more.end()
+            while further := _NEXT.match(narrowed, end):
+                yield further.span("n")
+                end = further.end()
 
 
 def _place(match: re.Match[str]) -> tuple[int, int]:
-    """Return where the number is: without the word in front, with +86 in front."""
-    said = match.groupdict()
-    return match.span("n" if "n" in said and "86" not in (said.get("p") or "") else 0)
+    """Return (start, end) of the number, without the word before it but with +86."""
+    groups = match.groupdict()
+    return match.span("n" if "n" in groups and "86" not in (groups.get("p") or "") else 0)
 
 
 def _public(number: str) -> bool:
@@ -135,7 +135,7 @@ def _public(number: str) -> bool:
 
 
 def personal(narrowed: str, start: int, end: int) -> bool:
-    """Say whether a number that looks like a telephone is no count, code, price or toll-free line by its neighbours."""
+    """Return whether a likely telephone number is, by its context, not a count, code, price or toll-free line."""
     if counted(narrowed, start, end) or named(narrowed, start):
         return False
     if not _TOLL_FREE.fullmatch(narrowed, start, end):
@@ -145,13 +145,13 @@ def personal(narrowed: str, start: int, end: int) -> bool:
 
 
 def counted(narrowed: str, start: int, end: int) -> bool:
-    """Say whether what is right behind a number makes it a measurement, a price, or, if short or round, a count."""
+    """Return whether the text right after a number makes it a measurement, a price or, if short or round, a count."""
     heap = end - start < 7 or narrowed.endswith("00", start, end)
     return _MEASURED.match(narrowed, end) is not None or (heap and _HEAPED.match(narrowed, end) is not None)
 
 
 def named(narrowed: str, start: int) -> bool:
-    """Say whether the words right in front name a thing or a count: an order, a lot, a viral load."""
+    """Return whether the words right before name a thing or a count: an order, a lot, a viral load."""
     return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
 
 
@@ -174,7 +174,7 @@ def email(text: str) -> list[Span]:
 
 
 def _start(narrowed: str, end: int) -> int:
-    """Return where the name that ends there starts; `end` if there is none."""
-    before = narrowed[max(0, end - _LONGEST) : end]
-    name = before[len(before.rstrip(_NAME)) :].lstrip("._%+-")
+    """Return the start of the name that ends at `end`; `end` if there is none."""
+    preceding = narrowed[max(0, end - _LONGEST) : end]
+    name = preceding[len(preceding.rstrip(_NAME)) :].lstrip("._%+-")
     return end - len(name)

@@ -44,7 +44,7 @@ def overseas(text: str) -> list[Span]:
     Other forms without + or a word for telephone stay; so do North American lines that are free of charge.
     """
     narrowed = narrow(text)
-    places = [match.span() for match in _REGIONS.finditer(narrowed)]
-    places += [match.span("n") for match in _SAID.finditer(narrowed)]
-    places += [match.span() for match in _WORLD.finditer(narrowed) if not _TOLL_FREE.match(match[0])]
-    return apart(Span(*place, "phone", "overseas") for place in places if personal(narrowed, *place))
+    extents = [match.span() for match in _REGIONS.finditer(narrowed)]
+    extents += [match.span("n") for match in _SAID.finditer(narrowed)]
+    extents += [match.span() for match in _WORLD.finditer(narrowed) if not _TOLL_FREE.match(match[0])]
+    return apart(Span(*extent, "phone", "overseas") for extent in extents if personal(narrowed, *extent))

@@ -45,10 +45,10 @@ def _numerals(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _said(number: str, least: int) -> bool:
-    """Say whether other digits write a number: no 一 as a dash, 1500一2500, and no list, 一三五、二四六."""
-    other = [character for character in number if character in VALUES]
-    mixed = len(other) < len(re.sub(r"[^0-9]", "", digits(number)))
-    if len(other) < least or (mixed and set(other) == {"一"}):
+    """Return whether the numerals are a number: not 一 as a dash, 1500一2500, and not a list, 一三五、二四六."""
+    numerals = [character for character in number if character in VALUES]
+    mixed = len(numerals) < len(re.sub(r"[^0-9]", "", digits(number)))
+    if len(numerals) < least or (mixed and set(numerals) == {"一"}):
         return False
     groups = [len(group) for group in re.findall("[0-9]+", digits(number))]
     listed = re.search("[,，、]", number) is not None
@@ -56,7 +56,7 @@ def _said(number: str, least: int) -> bool:
 
 
 def _alone(text: str, start: int, end: int) -> bool:
-    """Say whether no more digits touch the number; one numeral may, as in 一天 behind it, but no quantity."""
+    """Return whether no further digits touch the number; one numeral may, as in 一天 after it, but not a quantity."""
     before, after = digits(text[max(0, start - 2) : start]), digits(text[end : end + 2])
     if text[end : end + 1] in _QUANTITY and end < len(text):
         return False

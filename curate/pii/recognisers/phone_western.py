@@ -21,7 +21,7 @@ _LATIN = "A-Za-z\u00c0-\u024f"
 _CODES = "|".join(sorted(_LISTS["countries"], key=len, reverse=True))
 _EXTENSION = rf"(?:[{SPACE},;]{{0,2}}(?:ext(?:ension)?|x|poste|durchwahl|dw)\.?[{SPACE}:]?\d{{1,6}}(?!\d))?"
 _GROUP = rf"(?<![{SPACE}]\d)"
-"""No digit alone behind a space ends a number: it counts what follows."""
+"""A number does not end with a single digit after a space, which counts the next word."""
 _COUNTRY = rf"(?:\+|(?<![0-9])00[{SPACE}]?|\(\+?(?=\d{{1,3}}\)))(?:{_CODES})\)?"
 _REST = rf"[{SPACE}./／-]{{0,2}}(?:\(0\)[{SPACE}]?)?(?:[{SPACE}./／()-]{{0,2}}\d){{6,12}}{_GROUP}"
 _US = r"(?!400)[2-9](?!11)\d\d"
@@ -45,12 +45,12 @@ _SAID = re.compile(
     rf"(?P<n>(?!12\d{{9}}(?!\d))[+(]{{0,2}}\d(?:[{SPACE}./／()-]{{0,2}}\d){{7,14}}{_GROUP}(?P<x>{_EXTENSION})){ENDED}",
     re.IGNORECASE,
 )
-"""Eleven digits from 12 on are pseudonyms."""
+"""Excludes eleven digits from 12 on, which are pseudonyms."""
 _CELL = re.compile(
     rf"(?<![{_LATIN}])cell{_LINK}(?P<n>{_US}[{SPACE}]?\d{{3}}[{SPACE}]?\d{{4}}(?P<x>{_EXTENSION})){ENDED}",
     re.IGNORECASE,
 )
-"""Other numbers behind `cell` may be counts."""
+"""Numbers after `cell`, where other forms may be counts."""
 _PUBLIC = re.compile("|".join(_LISTS["public"]))
 _PREFIX = re.compile(rf"\A(?:\+|00)(?:{_CODES}|1)")
 _DATE = re.compile(r"(?:(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./][0-3]?\d|[0-3]?\d[-./][0-3]?\d[-./](?:19|20)\d\d)\Z")
@@ -64,16 +64,16 @@ def western(text: str) -> list[Span]:
     a word for telephone. Lines free of charge, of public bodies and for everybody stay.
     """
     narrowed = narrow(text)
-    return in_order((place for place in _places(narrowed) if personal(narrowed, *place)), "phone", "western")
+    return in_order((extent for extent in _places(narrowed) if personal(narrowed, *extent)), "phone", "western")
 
 
 def for_everybody(match: re.Match[str]) -> bool:
-    """Say whether the public may call the number that `ALONE` matched."""
+    """Return whether the number that `ALONE` matched is a public line."""
     return everybody(match.string[match.start() : match.start("x")])
 
 
 def is_hotline(digits: str) -> bool:
-    """Say whether digits are a line of a public body or for people in need that is known by its number alone."""
+    """Return whether digits are a line of a public body or a helpline that is known by its number alone."""
     return digits.removeprefix("1") in _LISTS["hotlines"]
 
 
@@ -88,7 +88,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def everybody(number: str) -> bool:
-    """Say whether the public may call a number: it is free of charge, of a public body, or a helpline."""
+    """Return whether a number is a public line: free of charge, of a public body, or a helpline."""
     plain = re.sub("[^+0-9]", "", number.replace("(0)", ""))
     local = _PREFIX.sub("", plain, count=1)
     forms = {plain.lstrip("+"), local} | ({f"0{local}"} if local != plain else set())

@@ -1,4 +1,4 @@
-"""What addresses and institutions share: names of places, and text in simplified characters."""
+"""Patterns of places and parts of addresses, shared by addresses and institutions."""
 
 import re
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def fold(text: str) -> str:
 
 @cache
 def place() -> str:
-    """Return a pattern for a province, cities, counties and a district in a row, with their endings or not."""
+    """Return a pattern for a sequence of province, cities, counties and district, with or without their endings."""
     lists = words("places")
     province = f"{one_of(lists['provinces'])}{one_of(lists['province_endings'])}?"
     city = f"{one_of(lists['cities'], lists['counties'])}(?:自治州|地区|市|州|盟|县)?"
@@ -58,25 +58,25 @@ def _forms() -> dict[str, str]:
 # The parts of an address and what each looks like, from the province down to the door.
 
 CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
-"""How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
+"""Rank of a part of an address, from large to small; roads and villages are a PLACE, provinces a CITY."""
 
 _SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几各住昨今刚个"
 NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥]|(?<=[魏成首古帝江武丰望昌商洛])都)"
-"""A character of a name that is in no list; 都 is one in `魏都大道`."""
+"""A character of an unlisted name; 都 is one in `魏都大道`."""
 
 _COUNT = rf"[A-Za-z甲乙丙丁第附增]?{NUMBER}[A-Za-z]?"
 BARE = (
     r"(?:[A-Za-z]?[0-9]{1,4}(?:-[0-9]{1,4}){1,3}|[A-Za-z]?[0-9]{3,4})(?![0-9A-Za-z.%年月日天次岁])"
     r"(?! ?[号楼室层房户栋幢座弄组单门元块斤克毫多个cmk/])"
 )
-"""The door's number without a word behind it: `2单元301`, `幸福小区5-2-301`."""
+"""A door number without a word after it: `2单元301`, `幸福小区5-2-301`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A part: what it looks like, how far down it stands, whether it is a place in a list.
+    """A part of an address: its pattern, its rank, and whether it is a listed place.
 
-    The pattern's group `ending`, where it takes part, says what the part is: `上海市`, not `上海`.
+    The pattern's group `ending`, if it matches, names the type of the part: `上海市`, not `上海`.
     """
 
     pattern: re.Pattern[str]
@@ -100,29 +100,29 @@ def door() -> str:
 
 @cache
 def shapes() -> tuple[Shape, ...]:
-    """Return what an address can consist of; the known places first."""
+    """Return the possible parts of an address, known places first."""
     return (*_known(), *_unknown())
 
 
 def _known() -> tuple[Shape, ...]:
     lists = words("places")
     cities, districts = one_of(lists["cities"], lists["counties"]), one_of(lists["districts"])
-    whole = "(?![路街道巷镇乡村]|大街|大道|社区|小区|花园)"  # 中关村大街 is no 中关村
+    not_inside = "(?![路街道巷镇乡村]|大街|大道|社区|小区|花园)"  # 中关村大街 is no 中关村
     return (
         Shape(re.compile(f"{one_of(lists['provinces'])}(?P<ending>{_ends('province_endings')})?"), CITY, known=True),
-        Shape(re.compile(f"{cities}(?:(?P<ending>自治州|地区|[市州盟县])|{whole})"), CITY, known=True),
-        Shape(re.compile(f"{districts}(?:(?P<ending>新区|区)|{whole})"), COUNTY, known=True),
+        Shape(re.compile(f"{cities}(?:(?P<ending>自治州|地区|[市州盟县])|{not_inside})"), CITY, known=True),
+        Shape(re.compile(f"{districts}(?:(?P<ending>新区|区)|{not_inside})"), COUNTY, known=True),
     )
 
 
 def _unknown() -> tuple[Shape, ...]:
     quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八0-9][期区])?"
     numbered = rf"(?={quarter}[ ,，]?{door()})"
-    whole = "(?![大东西南北中]?[路街道]|[镇乡])"
+    not_inside = "(?![大东西南北中]?[路街道]|[镇乡])"
     road = rf"(?:{_ends('roads')}|道(?![一-龥])|{_ends('roads_with_number')}{numbered})"
     section = f"(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北中](?!段))?"
     village = f"(?:{_ends('villages')}|{_ends('villages_with_number')}{numbered})"
-    estate = f"(?:{_ends('estates')}{whole}|{_ends('estates_with_number')}{numbered})"
+    estate = f"(?:{_ends('estates')}{not_inside}|{_ends('estates_with_number')}{numbered})"
     return (
         Shape(re.compile(f"{NAME}{{1,5}}?(?P<ending>自治州|地区|[市盟])"), CITY),
         Shape(
@@ -131,7 +131,7 @@ def _unknown() -> tuple[Shape, ...]:
         ),
         Shape(re.compile(f"{NAME}{{1,6}}?{_ends('towns')}(?!(?<=镇)[静痛惊咳定压])|[一-龥]{{1,8}}?苏木"), TOWN),
         Shape(re.compile(f"{NAME}{{1,8}}?{road}{section}(?![道头面口村镇乡])"), PLACE),
-        Shape(re.compile(f"{NAME}{{1,6}}?{village}(?:委会|居委会)?{whole}"), PLACE),
+        Shape(re.compile(f"{NAME}{{1,6}}?{village}(?:委会|居委会)?{not_inside}"), PLACE),
         Shape(re.compile(f"(?:[A-Za-z0-9]{{0,6}}{NAME}{{1,8}}?|[A-Za-z]{{1,6}}){estate}{quarter}"), ESTATE),
         Shape(re.compile(door()), DOOR),
         Shape(re.compile(BARE), DOOR),
@@ -145,13 +145,13 @@ def no_name() -> str:
 
 @cache
 def no_place() -> re.Pattern[str]:
-    """Return a pattern for words that end like a part of an address and are none (`消化道`, `农村`)."""
+    """Return a pattern for words that end like a part of an address but are not one (`消化道`, `农村`)."""
     return re.compile(rf"{_ends('no_places_alone')}\Z|{no_name()}|.{{0,8}}{_ends('no_places')}\Z")
 
 
 @cache
 def anchor() -> re.Pattern[str]:
-    """Return a pattern for a name's end and a number behind it, as addresses have with no place in front too."""
+    """Return a pattern for a name's end and a number after it, as in addresses without a place before them."""
     estate = f"(?:{_ends('estates')}|社区|[苑庭园城])"
     return re.compile(
         rf"(?:[路街巷弄道]|胡同)[东南西北中]?(?:{NUMBER}段)? ?[甲乙丙丁]?{NUMBER}(?:-[0-9]{{1,3}})?[号弄巷]"
@@ -182,5 +182,5 @@ ENGLISH = re.compile(
 
 _CODE = "(?:邮编|邮政编码|邮递区号)(?:号码|是|为)?[:： ]{0,2}"
 POSTCODE = re.compile(rf"[ ,，;；。(（]{{0,2}}(?:{_CODE})?(?P<code>[1-9][0-9]{{5}})(?![0-9])")
-"""A postcode behind an address."""
+"""A postcode after an address."""
 POSTCODE_ALONE = re.compile(rf"{_CODE}(?P<code>[0-9]{{6}})(?![0-9])")

@@ -16,7 +16,7 @@ _PROVINCES = "".join(_LISTS["provinces"]) + _WORDS
 _DOT = "·.•・‧∙⋅"
 _CUT = f"[{SPACE}{_DOT}-]{{0,2}}"
 _SIGN = "[A-HJ-NP-Za-hj-np-z0-9]"
-"""Serials have neither I nor O, so what has is no plate; made-up plates make use of that."""
+"""Signs of serials, which have neither I nor O; invented plates use these two."""
 _MARK = f"(?:[{_MARKS}](?![习生校期术科察告惕示口域导用得号]))"
 _PLATE = re.compile(
     rf"(?P<province>[{_PROVINCES}])[{SPACE}]?(?P<city>[A-HJ-Za-hj-z]){_CUT}(?P<serial>"
@@ -58,10 +58,10 @@ def _official(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _near(text: str, match: re.Match[str]) -> bool:
-    """Say whether a word for vehicles, not one of a placeholder, stands shortly before or right after."""
+    """Return whether a word for vehicles, not in a placeholder, is shortly before or right after the match."""
     start, end = match.span()
     around = text[max(0, start - 8) : start].rpartition("]")[2], text[end : end + 4].partition("[")[0]
-    return any(_CONTEXT.search(part) for part in around)
+    return any(_CONTEXT.search(context) for context in around)
 
 
 def _unmistakable(text: str, match: re.Match[str]) -> bool:

@@ -24,7 +24,7 @@ from curate.pii.words import words
 _PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"
 """The first two digits of a region code by GB/T 2260."""
 _X = "Xx×ΧХх"
-"""The letter of a check digit, and what people type for it."""
+"""The check digit X, and the characters that people type for it."""
 _STAR = "*＊●•"
 _ANY = f"[0-9{_X}{_STAR}]"
 _STOP = f"(?![0-9{_STAR}])"
@@ -44,9 +44,9 @@ _OLD = re.compile(
     rf"(?<![0-9A-Za-z.#№_-])(?P<value>{_PROVINCES}[0-9]{{4}}[{SPACE}-]?[0-9]{{6}}[{SPACE}-]?[0-9]{{3}})(?![0-9A-Za-z%]|[.][0-9])"
 )
 _PARTS = {3, 6, 10, 12, 14, 17}
-"""Where place, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
+"""Offsets where place, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
 _EVEN = [set(range(size, 18, size)) for size in (1, 2, 3, 4, 6)]
-_WEIGHTS = tuple(2**place % 11 for place in range(17, 0, -1))
+_WEIGHTS = tuple(2**position % 11 for position in range(17, 0, -1))
 _CHECK = "10X98765432"
 _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 
@@ -58,9 +58,11 @@ def resident_id(text: str) -> list[Span]:
     Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证
     also 15 to 20 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
     """
-    bare = (match for match in matches([_BARE], text) if _whole(match["value"]))
-    named = (match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6)
-    return apart([*value_spans(bare, "id_card", "resident_id"), *value_spans(named, "id_card", "resident_id")])
+    bare = (match for match in matches([_BARE], text) if _is_valid(match["value"]))
+    after_words = (
+        match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6
+    )
+    return apart([*value_spans(bare, "id_card", "resident_id"), *value_spans(after_words, "id_card", "resident_id")])
 
 
 @trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}", needs=THREE_DIGITS)
@@ -73,21 +75,21 @@ def resident_id_15(text: str) -> list[Span]:
 
 
 def valid(number: str) -> bool:
-    """Say whether 18 characters are a resident number.
+    """Return whether 18 characters are a resident number.
 
-    Check digit by GB 11643-1999 (ISO 7064, MOD 11-2): the sum of digit times 2^(place from the right) mod 11.
+    Check digit by GB 11643-1999 (ISO 7064, MOD 11-2): the sum of digit times 2^(position from the right) mod 11.
     """
     if not _day(number[6:14]):
         return False
     return _CHECK[sum(int(digit) * weight for digit, weight in zip(number, _WEIGHTS, strict=False)) % 11] == number[17]
 
 
-def _whole(value: str) -> bool:
-    """Say whether a number is valid and, if cut, of a province and between its parts or evenly; figures are not."""
-    number = _compact(value)
+def _is_valid(written: str) -> bool:
+    """Return whether a number is valid and, if separated, has a province and is cut between its parts or evenly."""
+    number = _compact(written)
     if not valid(number):
         return False
-    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
+    cuts = {len(_compact(written[: gap.start()])) for gap in _CUTS.finditer(written)}
     return not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN))
 
 
@@ -100,7 +102,7 @@ def _old(match: re.Match[str]) -> bool:
 
 
 def _day(digits: str) -> bool:
-    """Say whether eight digits are a day from 1800 to 2099."""
+    """Return whether eight digits are a day from 1800 to 2099."""
     if not _LIKE_DAY.match(digits):  # most runs of digits are none; an exception for each would take long
         return False
     try:
@@ -109,6 +111,6 @@ def _day(digits: str) -> bool:
         return False
 
 
-def _compact(value: str) -> str:
-    """Return the digits of a number without what stands between them, and X for its letter."""
-    return _CUTS.sub("", value).translate(_LETTER)
+def _compact(written: str) -> str:
+    """Return the digits of a number without separators, and X for its letter."""
+    return _CUTS.sub("", written).translate(_LETTER)

@@ -32,8 +32,8 @@ def staff_number(text: str) -> list[Span]:
 
 
 def _of_staff(match: re.Match[str]) -> bool:
-    value, (start, end) = match["value"], match.span("value")
-    if sum(character.isdigit() for character in value) < 3:
+    number, (start, end) = match["value"], match.span("value")
+    if sum(character.isdigit() for character in number) < 3:
         return False
     if _COUNTED.match(match.string, end):
         return False

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 CPU = Path("/proc/cpuinfo")
-"""Where Linux says what the processor can do."""
+"""Linux's list of processor features."""
 PIECES, PIECE = 64, 1 << 14
-"""Pieces of a file that tell it from others, and their bytes; up to a megabyte that is the whole file."""
+"""Number and bytes of the pieces of a file that its digest covers; a file up to a megabyte is covered completely."""
 
 
 class Config(Section):
-    """How a sentence-transformers model is loaded and asked."""
+    """Settings of a sentence-transformers model."""
 
     model: str = Field(min_length=1)
     """Name on the hub, or a folder."""
@@ -41,9 +41,9 @@ class Config(Section):
     """Commit, tag or branch on the hub; without it the commit that the hub's cache on this machine holds, else the
     newest. In each case the commit is part of the cache key; only a model without a config.json has none."""
     query_prompt: str | None = None
-    """Put in front of every query, for example `query: `; None takes the model's own, an empty text none."""
+    """Prefix of every query, for example `query: `; None takes the model's own, an empty text none."""
     document_prompt: str | None = None
-    """Put in front of every document, likewise."""
+    """Prefix of every document, likewise."""
     dtype: Literal["float32", "float16", "bfloat16", "auto"] = "float32"
     """Precision. `auto` is float16 on a GPU, bfloat16 on a processor with matrix units for it (amx_bf16), else float32;
     what it stands for is part of the cache key, so name a precision where machines of different kinds share a cache."""
@@ -78,17 +78,17 @@ class DenseEncoder:
         self.revision = digest([settings, _files(folder) if folder.is_dir() else self._commit])[:16]
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what a copy in another process needs; it loads the model itself."""
-        return {name: value for name, value in vars(self).items() if name != "_models"}
+        """Return the state for a copy in another process, which loads the model itself."""
+        return {name: attribute for name, attribute in vars(self).items() if name != "_models"}
 
     @property
     def lanes(self) -> int:
-        """Return how many threads may call `encode` at once."""
+        """Return how many threads may call `encode` concurrently."""
         return self._models.maxsize
 
     @property
     def step(self) -> int | None:
-        """Return the size of a batch on a processor, which is slow enough to show each; None on a GPU."""
+        """Return the batch size on a CPU, slow enough to report every batch; None on a GPU."""
         return self.config.batch_size if self._devices() in ([None], ["cpu"]) else None
 
     @cached_property
@@ -117,11 +117,11 @@ class DenseEncoder:
         return unit(rows)  # by us and in float32: half precision leaves lengths 0.5 % off
 
     def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
-        """Return what encodes texts of a role by a copy in float32; None if this encoder is in float32 itself."""
+        """Return a function that encodes texts of a role by a float32 copy; None if this encoder is in float32."""
         return None if self.dtype == "float32" else lambda texts: self._float32_rows(texts, role)
 
     def _float32_rows(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return rows by a copy that is gone afterwards; on the processor where the GPU is too small for it."""
+        """Return rows by a temporary copy; on the CPU if the GPU is too small for it."""
         import torch
 
         first = self._devices()[0]
@@ -199,31 +199,31 @@ class DenseEncoder:
             f"--set encoders.{self.name}.model=FOLDER",
             "device": "give cpu, cuda or cuda:N, or leave it out",
         }
-        found = getattr(self.config, setting)
-        return ConfigError(f"encoders.{self.name}.{setting}: {found!r} cannot be used ({why}); {remedy[setting]}")
+        configured = getattr(self.config, setting)
+        return ConfigError(f"encoders.{self.name}.{setting}: {configured!r} cannot be used ({why}); {remedy[setting]}")
 
 
 def limit_length(model: "SentenceTransformer", length: int) -> int:
     """Limit the input of a model in tokens, and return how many of its sides could be limited.
 
-    A Router has a side per kind of text, any other model one. A side that is a table of token vectors has a length that
-    cannot be set, and setting that of the whole Router fails for it.
+    A Router has a side per kind of text, any other model one. The length of a static table of token vectors cannot be
+    set, and setting that of the whole Router fails then.
     """
     first = model[0]
     routes = getattr(first, "sub_modules", None)
     limited = 0
     for side in [first] if routes is None else {id(route[0]): route[0] for route in routes.values()}.values():
-        known = getattr(type(side), "max_seq_length", None)
-        if isinstance(known, property) and known.fset is None:
+        attribute = getattr(type(side), "max_seq_length", None)
+        if isinstance(attribute, property) and attribute.fset is None:
             continue
-        if known is not None or hasattr(side, "max_seq_length"):
+        if attribute is not None or hasattr(side, "max_seq_length"):
             side.max_seq_length = length
             limited += 1
     return limited
 
 
 def _precision(config: Config) -> str:
-    """Return the precision that `auto` stands for on this machine, else the one that is named."""
+    """Return the configured precision, `auto` resolved for this machine."""
     if config.dtype != "auto":
         return config.dtype
     if config.device is None:
@@ -244,9 +244,9 @@ def _folder(model: str) -> Path:
 
 
 def _files(folder: Path) -> Json:
-    """Return path and digest of every file of a model's folder that is not hidden; a copy elsewhere gives the same."""
+    """Return relative path and digest of every file of a model's folder that is not hidden."""
     paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    plain = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    plain = [path for path in paths if not any(name.startswith(".") for name in path.parts)]
     return [[path.as_posix(), _digest(folder / path)] for path in plain]
 
 
@@ -256,9 +256,9 @@ def _digest(path: Path) -> str:
     Pieces are enough: training changes weights everywhere. Reading several gigabytes would cost a minute per run.
     """
     size = path.stat().st_size
-    found = hashlib.sha256(str(size).encode())
+    hasher = hashlib.sha256(str(size).encode())
     with path.open("rb") as stream:
         for piece in range(PIECES):
             stream.seek(max(piece * PIECE, piece * (size - PIECE) // (PIECES - 1)))  # the last one ends with the file
-            found.update(stream.read(PIECE))
-    return found.hexdigest()
+            hasher.update(stream.read(PIECE))
+    return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""Models of the hub: the commit that a name stands for, and whether it can be had here at all."""
+"""Models of the hub: the commit of a name, and whether it can be loaded here."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 from curate.system import hub
 
 CONFIGS = ("config.json", "modules.json")
-"""Files of which a model has one at least: a table of token vectors has no config.json."""
+"""A model has at least one of these files: a static table of token vectors has no config.json."""
 
 
 def commit(model: str, revision: str | None) -> str | None:
-    """Return the commit that a name on the hub stands for: the one in the cache, else the newest.
+    """Return the commit of a name on the hub: the one in the cache, else the newest.
 
-    A file of a few hundred bytes is fetched if none of the model is there yet. None if the hub cannot be asked.
+    Fetches a file of a few hundred bytes if the cache has none of the model. None if the hub is unreachable.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 

@@ -21,7 +21,7 @@ def model_folder(name: str) -> str:
         return str(Path(spec.origin).parent / "model")
     if Path(name).expanduser().is_dir() or "/" in name:
         return name
-    known = ", ".join((*OFFLINE, *PACKAGED))
+    choices = ", ".join((*OFFLINE, *PACKAGED))
     raise ConfigError(
-        f"--models {name}: neither a folder nor one of {known}; a model on the hub is named ORGANISATION/NAME"
+        f"--models {name}: neither a folder nor one of {choices}; a model on the hub is named ORGANISATION/NAME"
     )

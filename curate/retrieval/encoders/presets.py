@@ -11,7 +11,7 @@ from curate.core.errors import ConfigError, suggestion
 
 PRESETS = Path(__file__).with_name("presets.yaml")
 _OF_THE_MODEL = ("revision", "trust_remote_code", "query_prompt", "document_prompt")
-"""What a preset says of one model alone: another model is neither trusted nor asked as this one."""
+"""Settings of a preset that hold for its model only: another model is neither trusted nor prompted the same."""
 
 
 def encoder_presets() -> Mapping[str, Settings]:
@@ -20,16 +20,16 @@ def encoder_presets() -> Mapping[str, Settings]:
 
 
 def with_presets(own: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return a pipeline's encoders over the presets: name -> whole settings.
+    """Return the presets and a pipeline's own encoders: name -> complete settings.
 
-    Settings without a `kind` lie over the preset of their name, those with a `preset` over that one. ConfigError for an
-    unknown preset.
+    Settings without a `kind` are merged over the preset of their name, those with a `preset` over that one. ConfigError
+    for an unknown preset.
     """
     return {**_packaged(), **{name: _complete(name, settings) for name, settings in own.items()}}
 
 
 def definition_hint(name: str) -> str:
-    """Return what to write so that a name that nobody knows means a model of the hub or a folder."""
+    """Return a hint how to define an unknown name as a model of the hub or a folder."""
     short = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2]).strip("-") or "mine"
     model = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else "ORGANISATION/NAME"
     definition = f"{{kind: dense, model: {model}}}"
@@ -42,22 +42,29 @@ def definition_hint(name: str) -> str:
 def unknown_encoder(what: str, name: str, known: Iterable[str]) -> ConfigError:
     """Return the error of a name that is no encoder; it names the preset of that model, else the nearest known name."""
     names = sorted({*known})
-    meant = next((each for each, preset in _packaged().items() if name in (preset["model"], each.casefold())), None)
+    meant = next(
+        (
+            preset_name
+            for preset_name, preset in _packaged().items()
+            if name in (preset["model"], preset_name.casefold())
+        ),
+        None,
+    )
     nearest = f"write {meant}" if meant else suggestion(name, names)
     return ConfigError(f"unknown {what} {name!r}: {nearest}; {definition_hint(name)}", choices=names)
 
 
 def _complete(name: str, settings: Settings) -> Settings:
-    own = {key: value for key, value in settings.items() if key != "preset"}
+    changes = {key: setting for key, setting in settings.items() if key != "preset"}
     base = settings.get("preset", name if "kind" not in settings and name in _packaged() else None)
     if base is None:
-        return own
+        return changes
     if not isinstance(base, str) or base not in _packaged():
         raise ConfigError(f"encoders.{name}.preset: unknown preset {base!r}; {suggestion(str(base), _packaged())}")
     below = _packaged()[base]
-    same = own.get("model", below["model"]) == below["model"]
-    kept = {key: value for key, value in below.items() if same or key not in _OF_THE_MODEL}
-    return {**kept, **own}
+    same = changes.get("model", below["model"]) == below["model"]
+    inherited = {key: setting for key, setting in below.items() if same or key not in _OF_THE_MODEL}
+    return {**inherited, **changes}
 
 
 @cache

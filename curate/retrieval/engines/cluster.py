@@ -1,4 +1,4 @@
-"""What a Ray cluster has: its machines, and whether each has this package and sees the same files."""
+"""Machines of a Ray cluster: resources, version of this package, and whether they see the same files."""
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from curate.retrieval.engines.ray import connected
 from curate.system.extras import NAME
 
 PATIENCE_S = 60
-"""How long a machine may take to start a worker and answer."""
+"""Maximum seconds for a machine to start a worker and answer."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Node:
     """One machine of a cluster."""
 
     name: str
-    """Its address, and the begin of its id, for several may stand at one address."""
+    """Its address and the beginning of its id, since several may share an address."""
     resources: Mapping[str, float]
     """CPU, GPU, memory in bytes and others, as Ray names them."""
     version: str | None
-    """Of this package there; None if it is not installed."""
+    """Version of this package there; None if not installed."""
     unseen: Sequence[str]
-    """Folders of this machine that are not there, or hold other files."""
+    """Folders of this machine that are missing there, or hold other files."""
     problem: str = ""
     """Why it did not answer; empty if it did."""
 
@@ -33,24 +33,24 @@ class Node:
 def nodes(address: str, folders: Sequence[Path]) -> list[Node]:
     """Return the machines of a cluster, by address; ConfigError if none answers there, MissingExtra without Ray.
 
-    A file is put into each folder for as long as the machines look for it.
+    Writes a temporary file into each folder, for the machines to look for.
     """
     ray = connected(address)
-    alive = sorted((node for node in ray.nodes() if node["Alive"]), key=lambda each: (each["NodeName"], each["NodeID"]))
+    alive = sorted((node for node in ray.nodes() if node["Alive"]), key=lambda node: (node["NodeName"], node["NodeID"]))
     with _probes(folders) as probes:
         look = ray.remote(num_cpus=0, max_retries=1)(_looking(NAME, probes))
-        place = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        asked = [look.options(scheduling_strategy=place(each["NodeID"], soft=False)).remote() for each in alive]
-        return [_answer(ray, *each) for each in zip(alive, asked, strict=True)]
+        affinity = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        references = [look.options(scheduling_strategy=affinity(node["NodeID"], soft=False)).remote() for node in alive]
+        return [_answer(ray, *pair) for pair in zip(alive, references, strict=True)]
 
 
 def _answer(ray: Any, node: Mapping[str, Any], reference: Any) -> Node:  # noqa: ANN401 - Ray has no types
     name, has = f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})", node["Resources"]
     try:
-        found, unseen = ray.get(reference, timeout=PATIENCE_S)
+        installed, unseen = ray.get(reference, timeout=PATIENCE_S)
     except ray.exceptions.RayError as error:
         return Node(name, has, None, (), f"its worker did not answer ({type(error).__name__})")
-    return Node(name, has, found, unseen)
+    return Node(name, has, installed, unseen)
 
 
 def _looking(distribution: str, probes: Mapping[str, str]) -> Callable[[], tuple[str | None, list[str]]]:
@@ -78,7 +78,7 @@ def _looking(distribution: str, probes: Mapping[str, str]) -> Callable[[], tuple
 
 @contextmanager
 def _probes(folders: Sequence[Path]) -> Iterator[dict[str, str]]:
-    """Put a file with a drawn text into each folder, and give path -> text."""
+    """Write a file with a random text into each folder, and yield path -> text; removed afterwards."""
     probes = {str(folder / f".curate-probe-{secrets.token_hex(8)}"): secrets.token_hex(16) for folder in folders}
     try:
         for path, text in probes.items():

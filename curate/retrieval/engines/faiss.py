@@ -1,4 +1,4 @@
-"""Find documents by an index of FAISS: for corpora of which exact search would cost too much."""
+"""Approximate search by an index of FAISS, for corpora too large for exact search."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,9 +24,9 @@ from curate.retrieval.engines.faiss_recipe import (
 from curate.retrieval.similarity.screening import Rows
 
 _OF = {"ivf": ("lists", "probes"), "hnsw": ("links", "ef_construction", "ef_search")}
-"""Kind of index -> the settings that are its alone."""
+"""Kind of index -> settings that only it has."""
 BEYOND = {"float32": 1.0, "float16": 1.1, "int8": 1.5}
-"""Storage -> candidates whose exact products are computed, in multiples of the depth: rounding changes their order."""
+"""Storage -> candidates to rescore exactly, as a multiple of the depth, since rounding changes their order."""
 
 
 class Config(Section):
@@ -72,7 +72,7 @@ class Faiss:
     shards = 1
 
     def __init__(self, config: Config) -> None:
-        library()  # missing, it is said before anything is encoded
+        library()  # raises, if missing, before anything is encoded
         self.config = config
         self.exact_below, self.sample, self.min_recall = config.exact_below, config.sample, config.min_recall
         self._one_thread = config.index == "hnsw" and config.threads == 1
@@ -109,25 +109,25 @@ class Faiss:
 
 
 class FaissLookup:
-    """An index that is mapped from disk, and how it is asked at one depth."""
+    """An index mapped from disk, with its search parameters for one depth."""
 
     def __init__(self, index: Any, recipe: IndexRecipe, config: Config, depth: int) -> None:  # noqa: ANN401
         faiss = library()
         self._index, self._threads = index, config.threads
         self._count = min(recipe.documents, round(depth * BEYOND[recipe.storage]))
         if recipe.kind == "ivf":
-            name, value = "probes", config.probes or default_probes(recipe.lists, recipe.documents, depth)
-            value = min(value, recipe.lists)
-            self._how = faiss.SearchParametersIVF(nprobe=value)
+            name, effort = "probes", config.probes or default_probes(recipe.lists, recipe.documents, depth)
+            effort = min(effort, recipe.lists)
+            self._how = faiss.SearchParametersIVF(nprobe=effort)
         else:
-            name, value = "ef_search", max(config.ef_search or default_ef_search(depth), self._count)
-            self._how = faiss.SearchParametersHNSW(efSearch=value)
-        self.remedy = f"engine.{name}={2 * value} (now {value})"
-        self.numbers: dict[str, Any] = {"storage": recipe.storage, **recipe.shown, name: value}
+            name, effort = "ef_search", max(config.ef_search or default_ef_search(depth), self._count)
+            self._how = faiss.SearchParametersHNSW(efSearch=effort)
+        self.remedy = f"engine.{name}={2 * effort} (now {effort})"
+        self.numbers: dict[str, Any] = {"storage": recipe.storage, **recipe.shown, name: effort}
         self.facts: Mapping[str, Json] = {"engine": "faiss", "index": recipe.kind, "parameters": self.numbers}
 
     def nearest(self, queries: Vectors) -> Rows:
-        """Return the rows that may be the nearest of each query, -1 where there are fewer."""
+        """Return candidate rows for every query, padded with -1."""
         with threads_of_faiss(self._threads):
             _, rows = self._index.search(queries, self._count, params=self._how)
         return np.asarray(rows, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Build an index of FAISS block by block; a build that was killed goes on at its last checkpoint."""
+"""Build an index of FAISS block by block; an interrupted build resumes at its last checkpoint."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,25 +28,27 @@ LONGEST = 6e4
 """Numbers of a longer vector may be more than float16 can hold."""
 
 
-def opened(place: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
-    """Return the index of these vectors, mapped from a file in the folder `place`; it is built if there is none.
+def opened(folder: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
+    """Return the index of these vectors, mapped from a file in `folder`; built if there is none.
 
     Several processes may ask: one builds, the others wait for it. DataError for vectors that hold NaN or infinity.
     """
     faiss = library()
-    place.mkdir(parents=True, exist_ok=True)
-    if not (whole := faiss_files.newest(place, len(vectors))):
-        with FileLock(place / ".lock"), threads_of_faiss(threads):
-            faiss_files.sweep(place)
-            whole = faiss_files.newest(place, len(vectors)) or _built(place, recipe, vectors, progress)
-    index = faiss.read_index(str(whole[0]), faiss.IO_FLAG_MMAP if recipe.kind == "ivf" else faiss.IO_FLAG_MMAP_IFC)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (complete_file := faiss_files.newest(folder, len(vectors))):
+        with FileLock(folder / ".lock"), threads_of_faiss(threads):
+            faiss_files.sweep(folder)
+            complete_file = faiss_files.newest(folder, len(vectors)) or _built(folder, recipe, vectors, progress)
+    index = faiss.read_index(
+        str(complete_file[0]), faiss.IO_FLAG_MMAP if recipe.kind == "ivf" else faiss.IO_FLAG_MMAP_IFC
+    )
     if recipe.kind == "ivf":
         index.invlists.prefetch_nthread = 0  # threads that read every list ahead, to no use once it is in memory
     return index
 
 
-def _built(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Path, int]:
-    index, whole = _begun(place, recipe, vectors, progress)
+def _built(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Path, int]:
+    index, checkpoint = _begun(folder, recipe, vectors, progress)
     saved = index.ntotal
     label = StepLabel(f"building the index, {recipe.kind}", "documents")
     progress(label, len(vectors), saved)
@@ -56,44 +58,44 @@ def _built(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progres
             index.hnsw.rng = library().RandomGenerator(SEED + start)
         index.add(_loaded(vectors, rows, recipe))
         if index.ntotal == len(vectors) or index.ntotal >= max(saved * GROWTH, saved + FIRST):
-            whole, saved = faiss_files.write(index, place), index.ntotal
+            checkpoint, saved = faiss_files.write(index, folder), index.ntotal
         progress(label, len(vectors), index.ntotal)
-    assert whole is not None
-    return whole, saved
+    assert checkpoint is not None
+    return checkpoint, saved
 
 
-def _begun(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
+def _begun(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
     """Return the last checkpoint, or a trained index without vectors, and its file."""
-    if found := faiss_files.newest(place):
-        return library().read_index(str(found[0])), found[0]
+    if checkpoint := faiss_files.newest(folder):
+        return library().read_index(str(checkpoint[0])), checkpoint[0]
     index = recipe.empty()
     if not recipe.to_learn_from:
         return index, None
     with waiting(progress, StepLabel(f"training the index, {recipe.kind}")):
         drawn = np.random.default_rng(SEED).choice(len(vectors), recipe.to_learn_from, replace=False)
         index.train(_loaded(vectors, np.sort(drawn), recipe))
-    return index, faiss_files.write(index, place)
+    return index, faiss_files.write(index, folder)
 
 
 def _loaded(vectors: Vectors, rows: Rows, recipe: IndexRecipe) -> Vectors:
     """Return some rows in one piece of memory; DataError if the index cannot hold one."""
-    found = np.ascontiguousarray(vectors[rows], dtype=np.float32)
-    length = longest(found, "document", rows)
+    block = np.ascontiguousarray(vectors[rows], dtype=np.float32)
+    length = longest(block, "document", rows)
     if recipe.storage == "float16" and length > LONGEST:
         raise DataError(
             f"a document vector is {length:g} long, too long for {recipe.storage}; normalise the vectors, or set "
             "engine.storage=float32"
         )
-    return found
+    return block
 
 
 @contextmanager
 def threads_of_faiss(number: int | None) -> Iterator[None]:
     """Let FAISS use so many threads meanwhile, or one per core."""
     faiss = library()
-    before = faiss.omp_get_max_threads()
+    earlier = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(number or cores())
     try:
         yield
     finally:
-        faiss.omp_set_num_threads(before)
+        faiss.omp_set_num_threads(earlier)

@@ -1,4 +1,4 @@
-"""Files of an index: each named by how many vectors it holds and by a digest of its bytes, whole or not there."""
+"""Files of an index, named by the number of vectors and a digest of their bytes; written atomically."""
 
 import hashlib
 import os
@@ -18,15 +18,14 @@ PIECE = 1 << 20
 
 
 def write(index: Any, folder: Path) -> Path:  # noqa: ANN401 - see `library`
-    """Write an index with what it holds by now, and delete those that hold less; OSError for a full disk.
+    """Write an index, and delete files with fewer vectors.
 
-    FAISS itself would not notice a disk that is full when it closes a file. A kill leaves a hidden file, which
-    `sweep` deletes.
+    OSError for a full disk, which FAISS itself would not notice. A kill leaves a hidden file, which `sweep` deletes.
     """
     faiss = library()
-    beside, hashed = folder / f".{uuid.uuid4().hex}{NEW}", hashlib.sha256()
+    hidden_path, hashed = folder / f".{uuid.uuid4().hex}{NEW}", hashlib.sha256()
     try:
-        with beside.open("xb", buffering=PIECE) as stream:
+        with hidden_path.open("xb", buffering=PIECE) as stream:
 
             def keep(piece: bytes) -> None:
                 hashed.update(piece)
@@ -35,30 +34,30 @@ def write(index: Any, folder: Path) -> Path:  # noqa: ANN401 - see `library`
             faiss.write_index(index, faiss.PyCallbackIOWriter(keep, PIECE))
             stream.flush()
             os.fsync(stream.fileno())
-        whole = beside.replace(folder / f"{index.ntotal:012}-{hashed.hexdigest()[:32]}.faiss")
+        complete_path = hidden_path.replace(folder / f"{index.ntotal:012}-{hashed.hexdigest()[:32]}.faiss")
     except OSError as error:
         error.filename = str(folder)  # the name that a user can find
         raise
     finally:
-        beside.unlink(missing_ok=True)
+        hidden_path.unlink(missing_ok=True)
     for path in folder.glob("*.faiss"):
-        if path != whole:
+        if path != complete_path:
             path.unlink()
-    return whole
+    return complete_path
 
 
 def newest(folder: Path, fewest: int = 0) -> tuple[Path, int] | None:
-    """Return the whole file with most vectors, and how many these are; None if none is whole with `fewest` or more.
+    """Return the undamaged file with most vectors, and their number; None without one of at least `fewest`.
 
-    What is damaged is deleted.
+    Damaged files are deleted.
     """
     for path in sorted(folder.glob("*.faiss"), reverse=True):
-        found = _NAME.fullmatch(path.name)
-        if found is None or int(found[1]) < fewest:
+        match = _NAME.fullmatch(path.name)
+        if match is None or int(match[1]) < fewest:
             continue
         with suppress(FileNotFoundError):  # the process that builds it has a newer one
-            if sha256(path).startswith(found[2]):
-                return path, int(found[1])
+            if sha256(path).startswith(match[2]):
+                return path, int(match[1])
             path.unlink()
     return None
 

@@ -1,4 +1,4 @@
-"""What an index of FAISS is made from, and how it is asked: kind, storage, and numbers that follow from the corpus."""
+"""Parameters of building and searching an index of FAISS: kind, storage, and defaults that depend on the corpus."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -60,8 +60,8 @@ class IndexRecipe:
     def empty(self) -> Any:  # noqa: ANN401 - see `library`
         """Return the index without vectors, not trained."""
         faiss, codes = library(), _CODES[self.storage]
-        made = f"IVF{self.lists},{codes}" if self.kind == "ivf" else f"HNSW{self.links}_{codes}"
-        index = faiss.index_factory(self.dim, made, faiss.METRIC_INNER_PRODUCT)
+        factory_string = f"IVF{self.lists},{codes}" if self.kind == "ivf" else f"HNSW{self.links}_{codes}"
+        index = faiss.index_factory(self.dim, factory_string, faiss.METRIC_INNER_PRODUCT)
         if self.kind == "ivf":
             index.cp.seed, index.cp.niter = SEED, ITERATIONS
             index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, PER_LIST  # fewer: a warning

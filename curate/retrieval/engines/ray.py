@@ -16,7 +16,7 @@ from curate.core.protocols import Result, Task
 from curate.system.extras import needed
 
 TRIES = 4
-"""How often a part is given to a worker."""
+"""Maximum attempts per part."""
 
 
 class Config(Section):
@@ -24,7 +24,7 @@ class Config(Section):
 
     shards: int = Field(default=1, ge=1)
     address: str | None = None
-    """Of a running cluster, `auto` or host:port; without it one is started on this machine, for this machine alone."""
+    """Address of a running cluster, `auto` or host:port; without it a local one is started on this machine."""
     cpus: float = Field(default=1.0, gt=0)
     """Cores per part; Ray lets a part use so many threads."""
     gpus: float | None = Field(default=None, ge=0)
@@ -51,12 +51,12 @@ class Ray:
         if a part is to be given more than this machine has, where the cluster is its own.
         """
         ray = connected(self.config.address)
-        there = ray.cluster_resources()
+        resources = ray.cluster_resources()
         gpus = self.config.gpus
         if gpus is None:
-            gpus = float(there.get("GPU", 0) > 0)
+            gpus = float(resources.get("GPU", 0) > 0)
         if self.config.address is None:  # another cluster may grow
-            _need(there, cpus=self.config.cpus, gpus=gpus)
+            _need(resources, cpus=self.config.cpus, gpus=gpus)
         call = ray.remote(num_cpus=self.config.cpus, num_gpus=gpus, max_retries=TRIES - 1)(_call)
         waiting = [call.remote(str(Path.cwd()), function, task) for task in tasks]
         try:
@@ -64,20 +64,20 @@ class Ray:
                 yield _got(ray, waiting[0])
                 del waiting[0]
         finally:
-            for left in waiting:  # after an error or Ctrl-C: the cluster may be one that others use, too
-                ray.cancel(left, force=True)
+            for pending in waiting:  # after an error or Ctrl-C: the cluster may be one that others use, too
+                ray.cancel(pending, force=True)
 
 
-def _need(there: Mapping[str, float], **wanted: float) -> None:
-    """Raise ConfigError for more than there is of a resource: Ray would wait for it for ever."""
-    for name, number in wanted.items():
-        have = there.get(name.removesuffix("s").upper(), 0)
+def _need(resources: Mapping[str, float], **required: float) -> None:
+    """Raise ConfigError if a part requires more than the machine has: Ray would wait forever."""
+    for name, number in required.items():
+        have = resources.get(name.removesuffix("s").upper(), 0)
         if number > have:
             raise ConfigError(f"engine.{name}: {number:g} for each part, and this machine has {have:g}")
 
 
 def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the function returned
-    """Return a result; an error of the function as it was raised, one of Ray as RunFailed."""
+    """Return a result; raises errors of the function unchanged, those of Ray as RunFailed."""
     lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
     try:
         return ray.get(reference)
@@ -100,7 +100,8 @@ def connected(address: str | None) -> ModuleType:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address is None or address.startswith(("127.", "localhost")):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
-    if address and _token_is_here():
+    token_path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    if address and (os.environ.get("RAY_AUTH_TOKEN") or token_path.is_file()):
         os.environ.setdefault("RAY_AUTH_MODE", "token")  # as `ray start` does by itself, and its clients do not
     with needed("the engine ray"):
         import ray
@@ -135,12 +136,6 @@ def _start(ray: ModuleType) -> None:
 
 def _why(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")
-
-
-def _token_is_here() -> bool:
-    """Return whether Ray would find a token: in a variable, or in its file."""
-    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    return bool(os.environ.get("RAY_AUTH_TOKEN")) or path.is_file()
 
 
 def _knock(address: str) -> None:

@@ -21,11 +21,11 @@ from curate.system.egress import Egress
 DIGITS = 6
 """Scores are float32 sums; they are rounded to this many digits before they are compared."""
 BLOCK = 100
-"""Queries whose hits are given at once."""
+"""Queries per block of hits."""
 
 
 class Config(Section):
-    """How texts are cut and weighted."""
+    """Settings of tokens and weights."""
 
     tokens: Kind = "words"
     """Words by jieba (its search mode, which also gives the parts of long words), or character bigrams."""
@@ -44,31 +44,31 @@ class Bm25:
         self.identity: Json = {"kind": "bm25", **config.model_dump(), **packages}
 
     def opened(self, corpus: Corpus, progress: Progress) -> tuple[Index, Cut, Numbers]:
-        """Return the index, what cuts a query, and every document's place in the order of ids."""
+        """Return the index, the tokeniser of queries, and every document's position in the order of ids."""
         weights = {"k1": self.config.k1, "b": self.config.b}
-        found = index(self._cache, self.identity, corpus, self.config.tokens, weights, progress, self.name)
-        places = pl.Series(found.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
-        return found, cutter(self.config.tokens, self._cache), places
+        bm25_index = index(self._cache, self.identity, corpus, self.config.tokens, weights, progress, self.name)
+        tie_order = pl.Series(bm25_index.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
+        return bm25_index, cutter(self.config.tokens, self._cache), tie_order
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
         """Yield each query's best `depth` documents with a score above 0, ties by document id."""
-        found, cutting, places = self.opened(corpus, progress)
+        bm25_index, cutting, tie_order = self.opened(corpus, progress)
         label = StepLabel(f"searching, {self.name}", "queries")
         progress(label, len(queries), 0)
         for start in range(0, len(queries), BLOCK):
-            part = queries[start : start + BLOCK]
-            best = [best_scores(places, found.scores(cutting(query.text)), depth) for query in part]
-            rows, scores = (np.concatenate(each) for each in zip(*best, strict=True))
-            yield Hits(found.ids, rows, scores, np.array([len(each) for each, _ in best]))
-            progress(label, len(queries), start + len(part))
+            block = queries[start : start + BLOCK]
+            best = [best_scores(tie_order, bm25_index.scores(cutting(query.text)), depth) for query in block]
+            rows, scores = (np.concatenate(arrays) for arrays in zip(*best, strict=True))
+            yield Hits(bm25_index.ids, rows, scores, np.array([len(rows_of_query) for rows_of_query, _ in best]))
+            progress(label, len(queries), start + len(block))
 
 
-def best_scores(places: Numbers, scores: npt.NDArray[np.float32], depth: int) -> tuple[Numbers, Scores]:
-    """Return the rows of the best `depth` documents with a rounded score above 0, ties by place, and these scores."""
+def best_scores(tie_order: Numbers, scores: npt.NDArray[np.float32], depth: int) -> tuple[Numbers, Scores]:
+    """Return the rows of the best `depth` documents with a rounded score above 0, ties by `tie_order`, and scores."""
     floor = 0.0
     if len(scores) > depth:  # two scores that rounding makes equal or swaps differ by 1e-6 at most
         floor = float(np.partition(scores, len(scores) - depth)[len(scores) - depth]) - 2 * 10.0**-DIGITS
     rows: Numbers = np.flatnonzero(scores >= floor if floor > 0 else scores > 0)
     rounded: Scores = scores[rows].astype(np.float64).round(DIGITS)
-    best = best_first(places[rows], rounded, depth)
+    best = best_first(tie_order[rows], rounded, depth)
     return rows[best], rounded[best]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import bm25s
 
 SPREAD = 5_000
-"""Documents from which on other processes help to cut: they take two seconds to start."""
+"""Minimum documents to tokenise in several processes, which take two seconds to start."""
 MARK = ".digests.json"
 IDS = "ids.parquet"
 
@@ -39,8 +39,8 @@ class Index:
         """Return every document's score for a query's tokens."""
         if self.bm25 is None:
             return np.zeros(len(self.ids), dtype=np.float32)
-        found: npt.NDArray[np.float32] = self.bm25.get_scores_from_ids(self.bm25.get_tokens_ids(tokens))
-        return found
+        scores: npt.NDArray[np.float32] = self.bm25.get_scores_from_ids(self.bm25.get_tokens_ids(tokens))
+        return scores
 
 
 def index(
@@ -52,60 +52,66 @@ def index(
     progress: Progress,
     name: str,
 ) -> Index:
-    """Return the index of a corpus: from `folder` if it is there and whole, else it is made and kept there.
+    """Return the index of a corpus: from `folder` if it exists undamaged, else built and stored there.
 
-    Its place is named by the digests of `identity` (settings and versions) and of the corpus. `name` is that
-    of the retriever, for the progress.
+    Its subfolder is named by the digests of `identity` (settings and versions) and of the corpus. `name` is that of the
+    retriever, for the progress.
     """
-    place = folder / "bm25" / digest([identity, corpus.digest])
-    if not _whole(place):
-        shutil.rmtree(place, ignore_errors=True)
+    index_folder = folder / "bm25" / digest([identity, corpus.digest])
+    if not _whole(index_folder):
+        shutil.rmtree(index_folder, ignore_errors=True)
         tokens = _cut(corpus, kind, folder, progress, StepLabel(f"indexing documents, {name}", "documents"))
         if not tokens.vocab:  # bm25s cannot index nothing
             return Index(tokens.doc_ids, None)
         with waiting(progress, StepLabel(f"writing the index, {name}")):
-            _keep(_made(tokens, weights), place)
-    return _load(place)
+            import bm25s
+
+            scorer = bm25s.BM25(**weights, csc_backend="scipy")  # the same index in two thirds of the memory
+            scorer.index(tokens, create_empty_token=False, show_progress=False)
+            _keep(Index(tokens.doc_ids, scorer), index_folder)
+    return _load(index_folder)
 
 
-def _whole(place: Path) -> bool:
-    """Return whether an index is there and has the bytes that were written."""
+def _whole(folder: Path) -> bool:
+    """Return whether an index exists and is undamaged."""
     try:
-        return read_json(place / MARK) == digests(place)
+        return read_json(folder / MARK) == digests(folder)
     except (OSError, DataError):
         return False
 
 
-def _load(place: Path) -> Index:
+def _load(folder: Path) -> Index:
     import bm25s
 
-    found = bm25s.BM25.load(place, mmap=True)
+    loaded = bm25s.BM25.load(folder, mmap=True)
     for name in ("data", "indices", "indptr"):  # plain arrays over the mapped files: slices of them cost less
-        found.scores[name] = np.asarray(found.scores[name])
-    return Index(pl.read_parquet(place / IDS)["doc_id"].to_list(), found)
+        loaded.scores[name] = np.asarray(loaded.scores[name])
+    return Index(pl.read_parquet(folder / IDS)["doc_id"].to_list(), loaded)
 
 
-def _keep(made: Index, place: Path) -> None:
-    """Write an index beside its place and rename it; a faster process has written the same."""
+def _keep(built: Index, folder: Path) -> None:
+    """Write an index to a hidden folder and rename it, unless another process has written the same meanwhile."""
     import pyarrow.parquet as pq
 
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    assert made.bm25 is not None
+    hidden_folder = folder.with_name(f".{folder.name}.{os.getpid()}")
+    assert built.bm25 is not None
     try:
-        made.bm25.save(beside, show_progress=False)
-        pq.write_table(pl.DataFrame({"doc_id": made.ids}).to_arrow(), beside / IDS)  # says "disk full" as OSError
-        write_json(beside / MARK, digests(beside))
+        built.bm25.save(hidden_folder, show_progress=False)
+        pq.write_table(
+            pl.DataFrame({"doc_id": built.ids}).to_arrow(), hidden_folder / IDS
+        )  # says "disk full" as OSError
+        write_json(hidden_folder / MARK, digests(hidden_folder))
         try:
-            beside.rename(place)
+            hidden_folder.rename(folder)
         except OSError:
-            if not _whole(place):
+            if not _whole(folder):
                 raise
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(hidden_folder, ignore_errors=True)
 
 
 def _cut(corpus: Corpus, kind: Kind, cache: Path, progress: Progress, label: str) -> "_Tokens":
-    """Return the tokens of all documents, cut on all cores where there are many."""
+    """Return the tokens of all documents, on all cores if there are many."""
     ids: list[str] = []
     vocabulary: dict[str, int] = {}
     tokens, counts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
@@ -115,28 +121,20 @@ def _cut(corpus: Corpus, kind: Kind, cache: Path, progress: Progress, label: str
             ids.extend(doc.doc_id for doc in batch)
             yield [doc.shown() for doc in batch]
 
-    total, done = len(corpus), 0
+    total, completed = len(corpus), 0
     progress(label, total, 0)
     for words, numbers, lengths in cut_all(kind, cache, texts(), cores() if total >= SPREAD else 1):
         # in the order in which tokens come, not in that of processes
-        known = np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32)
-        tokens.append(known[numbers])
+        token_numbers = np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32)
+        tokens.append(token_numbers[numbers])
         counts.append(lengths)
-        done += len(lengths)
-        progress(label, total, done)
+        completed += len(lengths)
+        progress(label, total, completed)
     return _Tokens(np.concatenate(tokens), np.cumsum(np.concatenate(counts)), vocabulary, ids)
 
 
-def _made(tokens: "_Tokens", weights: Mapping[str, float]) -> Index:
-    import bm25s
-
-    found = bm25s.BM25(**weights, csc_backend="scipy")  # the same index in two thirds of the memory
-    found.index(tokens, create_empty_token=False, show_progress=False)
-    return Index(tokens.doc_ids, found)
-
-
 class _Tokens:
-    """The tokens of all documents as bm25s asks for them, held as numbers of four bytes."""
+    """The tokens of all documents in the form that bm25s expects, stored as int32."""
 
     def __init__(
         self, tokens: Numbers, ends: npt.NDArray[np.int64], vocab: Mapping[str, int], doc_ids: list[str]

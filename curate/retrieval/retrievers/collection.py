@@ -1,4 +1,4 @@
-"""A Qdrant collection by the official client: opened, looked at, asked; every error of the client's is mapped here."""
+"""A Qdrant collection by the official client: opening, inspection, search, and mapping of the client's errors."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -23,11 +23,11 @@ Answer = TypeVar("Answer")
 DIGITS = 6
 """Scores are float32 sums; they are rounded to this many digits before they are compared."""
 _MARK = "meta.json"
-"""What the client writes into a folder of its embedded mode."""
+"""File that the client writes into a folder of its embedded mode."""
 
 
 class Config(Section):
-    """Which collection, where it is, and how it is asked."""
+    """Settings of a collection, its address, and searches."""
 
     collection: str = Field(min_length=1)
     """Its name, or an alias."""
@@ -36,7 +36,7 @@ class Config(Section):
     url: str | None = Field(default=None, pattern=http.ADDRESS, repr=False)
     """Address of the server, for example http://localhost:6333; without a port it is 6333."""
     local: bool = False
-    """The user vouches that the server at `url` keeps what it is asked; without it every address is remote."""
+    """The user declares that the server at `url` keeps what it is sent; without it every address is remote."""
     path: Path | None = None
     """Instead of a server the folder of the client's embedded mode, which no other process may have open."""
     id_field: str | None = None
@@ -55,7 +55,7 @@ class Config(Section):
     timeout_s: int = Field(default=60, ge=1)
     """Seconds for one request."""
     attempts: int = Field(default=5, ge=1)
-    """How often a request is sent before its error is raised."""
+    """Attempts per request before its error is raised."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -77,8 +77,8 @@ class About:
 class Collection:
     """An open collection; ProviderError where its server fails, ConfigError and DataError where it is another one."""
 
-    def __init__(self, place: str, config: Config, client: "QdrantClient") -> None:
-        self._place, self._config, self._client = place, config, client
+    def __init__(self, section: str, config: Config, client: "QdrantClient") -> None:
+        self._place, self._config, self._client = section, config, client
         self._address = config.url or str(config.path)
 
     def about(self) -> About:
@@ -88,30 +88,31 @@ class Collection:
         names += [alias.alias_name for alias in self._ask(client.get_aliases).aliases]
         if name not in names:
             raise ConfigError(f"{self._place}.collection: no {name!r} at {self._address}; {suggestion(name, names)}")
-        found = self._ask(partial(client.get_collection, name)).config
-        vector = self._vector(found.params.vectors)
+        collection_config = self._ask(partial(client.get_collection, name)).config
+        vector = self._vector(collection_config.params.vectors)
         settings = {"vector": vector.model_dump(mode="json", include={"size", "distance", "datatype"})}
         if not self._config.exact:
             settings["index"] = {
-                "all": found.hnsw_config.model_dump(mode="json", exclude_none=True),
+                "all": collection_config.hnsw_config.model_dump(mode="json", exclude_none=True),
                 "vector": vector.model_dump(mode="json", include={"hnsw_config", "quantization_config"}),
-                "quantization": found.quantization_config and found.quantization_config.model_dump(mode="json"),
+                "quantization": collection_config.quantization_config
+                and collection_config.quantization_config.model_dump(mode="json"),
             }
         points = self._ask(partial(client.count, name, exact=True)).count
         return About(points, vector.size, settings)
 
     def _vector(self, vectors: Any) -> Any:  # noqa: ANN401 - types of a package that may not be there
         """Return the settings of the vector to search by."""
-        named = vectors if isinstance(vectors, dict) else {"": vectors} if vectors else {}
-        found = named.get(self._config.vector or "")
-        if found is None:
-            names = [name for name in named if name]
+        by_name = vectors if isinstance(vectors, dict) else {"": vectors} if vectors else {}
+        vector = by_name.get(self._config.vector or "")
+        if vector is None:
+            names = [name for name in by_name if name]
             remedy = f"known: {', '.join(sorted(names))}" if names else "leave it out: points have one vector, unnamed"
             raise ConfigError(f"{self._place}.vector: found {self._config.vector!r}; {remedy}")
-        if found.distance.value not in ("Cosine", "Dot") or found.multivector_config is not None:
-            kind = "several vectors per point" if found.multivector_config is not None else found.distance.value
+        if vector.distance.value not in ("Cosine", "Dot") or vector.multivector_config is not None:
+            kind = "several vectors per point" if vector.multivector_config is not None else vector.distance.value
             raise ConfigError(f"{self._place}.collection: compares by {kind}, expected one vector by Cosine or Dot")
-        return found
+        return vector
 
     def nearest(self, vectors: Vectors, limit: int) -> list[list[tuple[str, float]]]:
         """Return for each row the `limit` nearest points as document id and score, in no order; ids may recur."""
@@ -128,30 +129,30 @@ class Collection:
         )
         requests = [request(query=row) for row in vectors.tolist()]
         replies = self._ask(partial(self._client.query_batch_points, config.collection, requests))
-        found = [[(self._id(point), round(point.score, DIGITS)) for point in reply.points] for reply in replies]
-        if len(found) != len(vectors) or not all(math.isfinite(score) for each in found for _, score in each):
+        points = [[(self._id(point), round(point.score, DIGITS)) for point in reply.points] for reply in replies]
+        if len(points) != len(vectors) or not all(math.isfinite(score) for of_query in points for _, score in of_query):
             raise self._strange()
-        return found
+        return points
 
     def _id(self, point: Any) -> str:  # noqa: ANN401
         """Return the id of a point's document."""
         field = self._config.id_field
-        found: object = point.payload if field else point.id
+        document_id: object = point.payload if field else point.id
         for key in field.split(".") if field else ():
-            found = found.get(key) if isinstance(found, dict) else None
-        if not isinstance(found, str | int) or isinstance(found, bool):
+            document_id = document_id.get(key) if isinstance(document_id, dict) else None
+        if not isinstance(document_id, str | int) or isinstance(document_id, bool):
             raise DataError(
-                f"{self._place}.id_field: point {point.id} of {self._config.collection} holds {kind_of(found)} in "
-                f"{field!r}, expected the id of its document; name the payload field that holds it"
+                f"{self._place}.id_field: point {point.id} of {self._config.collection} holds {kind_of(document_id)} "
+                f"in {field!r}, expected the id of its document; name the payload field that holds it"
             )
-        return str(found)
+        return str(document_id)
 
     def _ask(self, call: Callable[[], Answer]) -> Answer:
         answer: Answer = retries.again(self._config.attempts)(self._once, call)
         return answer
 
     def _once(self, call: Callable[[], Answer]) -> Answer:
-        """Return what the client does; its errors hold the key or what was sent, so none is passed on as a cause."""
+        """Return the result of a call; errors of the client, which may hold the key or texts, are not chained."""
         from qdrant_client.common.client_exceptions import QdrantException
         from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -180,31 +181,31 @@ class Collection:
 
 
 @contextmanager
-def opened(place: str, config: Config) -> Iterator[Collection]:
-    """Open a collection and close it again; `place` is the section of the settings.
+def opened(section: str, config: Config) -> Iterator[Collection]:
+    """Open a collection and close it again; `section` is that of the settings.
 
     MissingExtra without the package, ConfigError without the key, DataError for a folder that cannot be opened.
     """
-    client = _client(place, config)
+    client = _client(section, config)
     try:
-        yield Collection(place, config, client)
+        yield Collection(section, config, client)
     finally:
         client.close()
 
 
-def _client(place: str, config: Config) -> "QdrantClient":
+def _client(section: str, config: Config) -> "QdrantClient":
     with needed("the retriever qdrant"):
         from qdrant_client import QdrantClient
     if config.url:
-        key = http.key(place, config.key_env)
+        key = http.key(section, config.key_env)
         headers = {"api-key": key} if key else {}
         # its check of versions is a request in a thread of its own, which prints
         return QdrantClient(url=config.url, headers=headers, timeout=config.timeout_s, check_compatibility=False)
     assert config.path is not None
     if not (config.path / _MARK).is_file():  # the client would make a new one
-        raise DataError(f"{place}.path: {config.path} is no folder of Qdrant's embedded mode; give the one it wrote")
+        raise DataError(f"{section}.path: {config.path} is no folder of Qdrant's embedded mode; give the one it wrote")
     try:
         return QdrantClient(path=str(config.path))
     except (OSError, RuntimeError, ValueError) as error:
         why = str(error).splitlines()[0]
-        raise DataError(f"{place}.path: {config.path} cannot be opened ({why}); close it elsewhere") from error
+        raise DataError(f"{section}.path: {config.path} cannot be opened ({why}); close it elsewhere") from error

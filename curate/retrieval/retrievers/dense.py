@@ -19,7 +19,7 @@ from curate.retrieval.vectors import CachedEncoder, identified, of_corpus
 from curate.system.egress import Egress
 
 BLOCK = 100
-"""Queries whose hits are given at once."""
+"""Queries per block of hits."""
 
 
 class Config(Section):
@@ -51,7 +51,7 @@ class DenseRetriever:
     ) -> Iterator[Hits | list[Hit]]:
         """Yield each query's `depth` nearest documents; scores are cosines, ties by document id.
 
-        Of an approximate engine `facts` and `notes` say afterwards how it was searched, and its recall.
+        With an approximate engine, `facts` and `notes` hold its parameters and recall afterwards.
         """
         if not queries:
             return
@@ -61,16 +61,18 @@ class DenseRetriever:
             yield from self._approximate(self._engine, corpus, texts, depth, progress, looked)
             return
         if self._engine is not None and isinstance(self.encoder, CachedEncoder):
-            found = sharded_search.search(self._engine, self.encoder, corpus, texts, depth, self._device, progress)
-            for number, best in enumerate(found, start=1):
+            best_per_query = sharded_search.search(
+                self._engine, self.encoder, corpus, texts, depth, self._device, progress
+            )
+            for number, best in enumerate(best_per_query, start=1):
                 yield [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(best, start=1)]
                 looked(number)
             return
         ids, documents = of_corpus(self.encoder, corpus, progress)
-        asked = self.encoder.encode(texts, "query")
+        query_vectors = self.encoder.encode(texts, "query")
         looked(0)
-        screen = screen_for_search(self._device, len(asked) * len(documents))
-        rows = top_k(asked, documents, ids, depth, screen, looked)
+        screen = screen_for_search(self._device, len(query_vectors) * len(documents))
+        rows = top_k(query_vectors, documents, ids, depth, screen, looked)
         yield from in_columns(rows, ids, looked)
 
     def _approximate(
@@ -83,17 +85,17 @@ class DenseRetriever:
         looked: Callable[[int], None],
     ) -> Iterator[Hits]:
         ids, documents, key = identified(self.encoder, corpus, progress)
-        queries, place = self.encoder.encode(texts, "query"), f"retrievers.{self.name}"
-        asked = approximate.Asked(place, queries, documents, ids, depth, self._device)
-        self.facts, self.notes = asked.facts, asked.notes
-        yield from in_columns(approximate.search(asked, engine, self._cache, key, progress, looked), ids, looked)
+        queries, section = self.encoder.encode(texts, "query"), f"retrievers.{self.name}"
+        request = approximate.Asked(section, queries, documents, ids, depth, self._device)
+        self.facts, self.notes = request.facts, request.notes
+        yield from in_columns(approximate.search(request, engine, self._cache, key, progress, looked), ids, looked)
 
 
-def in_columns(found: Iterator[Best], ids: Sequence[str], done: Callable[[int], None]) -> Iterator[Hits]:
-    """Yield what `top_k` finds of some queries at once; `done` is told of how many so far."""
+def in_columns(best: Iterator[Best], ids: Sequence[str], progress: Callable[[int], None]) -> Iterator[Hits]:
+    """Yield results of `top_k` in blocks of queries; `progress` gets the number of queries so far."""
     number = 0
-    while block := list(islice(found, BLOCK)):
-        rows, scores = (np.concatenate(each) for each in zip(*block, strict=True))
-        yield Hits(ids, rows, scores, np.array([len(each) for each, _ in block]))
+    while block := list(islice(best, BLOCK)):
+        rows, scores = (np.concatenate(arrays) for arrays in zip(*block, strict=True))
+        yield Hits(ids, rows, scores, np.array([len(rows_of_query) for rows_of_query, _ in block]))
         number += len(block)
-        done(number)
+        progress(number)

@@ -1,4 +1,4 @@
-"""Dense retrieval from an existing Qdrant collection, which is sent vectors and never texts."""
+"""Dense retrieval from an existing Qdrant collection, which gets vectors and never texts."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 
@@ -11,16 +11,16 @@ from curate.retrieval.retrievers.collection import About, Collection, Config, op
 from curate.system.egress import Egress, forwarded
 
 SLACK = 20
-"""Points that are read beyond the depth, so that most ties at its end need no second request."""
+"""Points read beyond the depth, so that most ties at its end need no second request."""
 POINTS = 50_000
-"""Points of one reply, unless one query has more: at most some 50 MB as the client holds them."""
+"""Maximum points of one reply, unless one query needs more: some 50 MB in the client."""
 
 Points = list[tuple[str, float]]
-"""Document ids and scores of the points that were read for a query; an id may recur."""
+"""Document ids and scores of the points read for a query; an id may recur."""
 
 
 class Qdrant:
-    """Rank documents by the scores that a collection gives their points; those of others are left out and counted."""
+    """Rank documents by the scores of their points in a collection; other points are skipped and counted."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._named = name, config, kit.named
@@ -42,8 +42,8 @@ class Qdrant:
 
     def _look(self) -> About:
         try:
-            with opened(self._place, self.config) as found:
-                return found.about()
+            with opened(self._place, self.config) as collection:
+                return collection.about()
         except AccessError:
             raise
         except ProviderError as error:  # as a file that is not there: what was pooled before stands, unchecked
@@ -61,20 +61,20 @@ class Qdrant:
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's best `depth` documents of the corpus, by rounded score, ties by document id.
 
-        Afterwards `facts` and `notes` say how it was searched, and what was missing.
+        Afterwards `facts` and `notes` hold parameters and missing documents.
         """
         if not queries:
             return
-        here = {document.doc_id for batch in corpus.batches() for document in batch}
-        vectors, tally = self._encoder.encode([query.text for query in queries], "query"), _Tally(here, depth)
-        with opened(self._place, self.config) as found:
-            about = found.about()
+        corpus_ids = {document.doc_id for batch in corpus.batches() for document in batch}
+        vectors, tally = self._encoder.encode([query.text for query in queries], "query"), _Tally(corpus_ids, depth)
+        with opened(self._place, self.config) as collection:
+            about = collection.about()
             if vectors.shape[1] != about.dim:
                 raise ConfigError(
                     f"{self._place}.encoder: {self.config.encoder} gives vectors of length {vectors.shape[1]}, "
                     f"expected {about.dim}; name the encoder that {self.config.collection} was made with"
                 )
-            reading = _Reading(found, about.points, here, depth, max(self.config.most, depth), self._named)
+            reading = _Reading(collection, about.points, corpus_ids, depth, max(self.config.most, depth), self._named)
             label = StepLabel(f"searching, {self.name}", "queries")
             progress(label, len(queries), 0)
             for start in range(0, len(queries), self.config.batch_size):
@@ -83,11 +83,12 @@ class Qdrant:
         self._tell(tally, about, reading.cut)
 
     def _tell(self, tally: "_Tally", about: About, cut: int) -> None:
-        name, here = self.config.collection, len(tally.here)
-        if tally.outside and here and not tally.hits:
+        name, documents = self.config.collection, len(tally.here)
+        if tally.outside and documents and not tally.hits:
             raise DataError(
-                f"{self._place}: found {tally.outside:,} documents in {name}, none of them of the corpus ({here:,}); "
-                "check that id_field names what holds their ids, and that the collection is of this corpus"
+                f"{self._place}: found {tally.outside:,} documents in {name}, none of them of the corpus "
+                f"({documents:,}); check that id_field names what holds their ids, and that the "
+                "collection is of this corpus"
             )
         exact = self.config.exact or self.config.path is not None
         self.facts = {
@@ -98,43 +99,49 @@ class Qdrant:
             "queries_with_fewer": tally.short,
             "queries_cut": cut,
         }
-        said = {
+        conditions = {
             "what an approximate search finds may change with the index; `exact: true` compares every point": not exact,
             f"hits that are no documents of the corpus, left out: {tally.outside:,}": tally.outside,
             f"queries with fewer than {tally.wanted:,} documents: {tally.short:,}": tally.short,
             f"queries with more to read after {self.config.most:,} points: {cut:,}; raise `most`": cut,
         }
-        self.notes = [f"{self._place}: {sentence}" for sentence, holds in said.items() if holds]
+        self.notes = [f"{self._place}: {sentence}" for sentence, holds in conditions.items() if holds]
 
 
 class _Reading:
-    """Read points until none that is left can change a query's best `depth` documents, or `most` are read."""
+    """Read points until no further one can change a query's best `depth` documents, or `most` are read."""
 
     def __init__(
-        self, collection: Collection, points: int, here: Set[str], depth: int, most: int, named: Callable[[str], str]
+        self,
+        collection: Collection,
+        points: int,
+        corpus_ids: Set[str],
+        depth: int,
+        most: int,
+        document_id: Callable[[str], str],
     ) -> None:
-        self._collection, self._here, self._depth, self._named = collection, here, depth, named
+        self._collection, self._here, self._depth, self._named = collection, corpus_ids, depth, document_id
         self._last = max(1, min(most, points))
         self._whole = self._last >= points
-        self._first = min(self._last, depth * points // max(len(here), 1) + SLACK)
+        self._first = min(self._last, depth * points // max(len(corpus_ids), 1) + SLACK)
         self.cut = 0
-        """Queries that had more to read."""
+        """Queries with further points to read."""
 
     def read(self, vectors: Vectors) -> list[Points]:
-        """Return what was read for each query."""
-        found: list[Points] = [[] for _ in vectors]
+        """Return the points read for each query."""
+        points_by_row: list[Points] = [[] for _ in vectors]
         waiting, limit = list(range(len(vectors))), self._first
         while waiting:
             size = max(1, POINTS // limit)
-            for part in (waiting[start : start + size] for start in range(0, len(waiting), size)):
-                for row, points in zip(part, self._collection.nearest(vectors[part], limit), strict=True):
-                    found[row] = [(self._named(doc_id), score) for doc_id, score in points]
-            waiting = [row for row in waiting if not self._enough(found[row], limit)]
+            for rows in (waiting[start : start + size] for start in range(0, len(waiting), size)):
+                for row, points in zip(rows, self._collection.nearest(vectors[rows], limit), strict=True):
+                    points_by_row[row] = [(self._named(doc_id), score) for doc_id, score in points]
+            waiting = [row for row in waiting if not self._enough(points_by_row[row], limit)]
             if limit == self._last:
                 break
             limit = min(2 * limit, self._last)
         self.cut += 0 if self._whole else len(waiting)
-        return found
+        return points_by_row
 
     def _enough(self, points: Points, limit: int) -> bool:
         """Return whether no point beyond these can change the best, not even one tied with the last of them."""
@@ -146,11 +153,11 @@ class _Reading:
 
 
 class _Tally:
-    """Make lists of what was read, and count what is missing in them."""
+    """Make ranked lists of points, and count missing documents."""
 
-    def __init__(self, here: Set[str], depth: int) -> None:
-        self.here, self._depth = here, depth
-        self.wanted = min(depth, len(here))
+    def __init__(self, corpus_ids: Set[str], depth: int) -> None:
+        self.here, self._depth = corpus_ids, depth
+        self.wanted = min(depth, len(corpus_ids))
         self.hits = self.outside = self.short = 0
 
     def ranked(self, points: Points) -> list[Hit]:

@@ -99,19 +99,19 @@ def _predictions(name: str, config: Config, is_searched: Callable[[str], bool]) 
     }
 
 
-def _mapping(value: object, path: Path) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise DataError(f"{path}: expected subset -> split -> query -> document -> score, found {kind_of(value)}")
-    return value
+def _mapping(content: object, path: Path) -> Mapping[str, object]:
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: expected subset -> split -> query -> document -> score, found {kind_of(content)}")
+    return content
 
 
-def _number(value: object, location: str) -> float:
+def _number(score: object, location: str) -> float:
     try:
-        number = float(value) if isinstance(value, str | int | float) else math.nan
+        number = float(score) if isinstance(score, str | int | float) else math.nan
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"{location}: found the score {value!r}, expected a finite number")
+        raise DataError(f"{location}: found the score {score!r}, expected a finite number")
     return number
 
 

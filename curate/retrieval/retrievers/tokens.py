@@ -1,4 +1,4 @@
-"""How texts are cut into tokens: jieba's words or character bigrams, on all cores where it pays."""
+"""Tokenisation: jieba's words or character bigrams, in several processes."""
 
 import logging
 import unicodedata
@@ -20,7 +20,7 @@ Cut = Callable[[str], list[str]]
 Kind = Literal["words", "bigrams"]
 Numbers = npt.NDArray[np.int32]
 Batch = tuple[list[str], Numbers, Numbers]
-"""Different tokens in the order in which they came; every token's place in them; tokens of each text."""
+"""Distinct tokens in order of occurrence; every token's index in them; number of tokens of each text."""
 
 
 def cutter(kind: Kind, cache: Path) -> Cut:
@@ -54,14 +54,14 @@ def _tokenizer() -> "jieba.Tokenizer":
 def bigrams(text: str) -> list[str]:
     """Return the character bigrams of a text, lower case, NFKC, without those that touch punctuation or spaces."""
     plain = unicodedata.normalize("NFKC", text).lower()
-    pairs = (plain[at : at + 2] for at in range(len(plain) - 1))
+    pairs = (plain[start : start + 2] for start in range(len(plain) - 1))
     return [pair for pair in pairs if all(map(str.isalnum, pair))]
 
 
 def cut_all(kind: Kind, cache: Path, batches: Iterable[Sequence[str]], processes: int) -> Iterator[Batch]:
     """Yield the tokens of each batch of texts, in order; one process means this one."""
-    found = spread(partial(_cutting, kind, cache), ((None, texts) for texts in batches), processes)
-    return (batch for _, batch in found)
+    batches_in_order = spread(partial(_cutting, kind, cache), ((None, texts) for texts in batches), processes)
+    return (batch for _, batch in batches_in_order)
 
 
 def _cutting(kind: Kind, cache: Path) -> Callable[[Sequence[str]], Batch]:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Bits = npt.NDArray[np.int16]
 HALF = 2.0**-8
-"""How far a number is from its bfloat16 at most, relative to that."""
+"""Maximum relative rounding error of bfloat16."""
 LEAST = 2.0**-126
-"""What is smaller may be taken for 0."""
+"""Smaller numbers may be flushed to 0."""
 CACHED = 256
-"""Rows that are rounded at once: few enough to stay in the processor's cache."""
+"""Rows rounded per block: few enough for the CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class RowsBf16:
 
     rows: "torch.Tensor"
     longest: float
-    """A length that no row exceeded before it was rounded."""
+    """Upper bound of the rows' lengths before rounding."""
     astray: float
-    """How far a row is from its bfloat16, at most."""
+    """Upper bound of a row's quantisation error."""
 
 
 class BFloat16:
@@ -56,16 +56,16 @@ class BFloat16:
     room = 2 * GIB  # which takes one, for a number takes two bytes
 
     def load(self, rows: Vectors, longest: float) -> RowsBf16:
-        """Return the rows in bfloat16; how far that leads astray is measured: it is half of what it could be."""
+        """Return the rows in bfloat16, with their measured quantisation error, half of the worst case."""
         import torch
 
         loaded, largest = torch.empty(rows.shape, dtype=torch.bfloat16), 0.0
         # a copy, for torch takes no array that cannot be written to
         copy = torch.empty((min(CACHED, len(rows)), rows.shape[1]), dtype=torch.float32)
         for start in range(0, len(rows), CACHED):
-            part = rows[start : start + CACHED]
-            np.copyto(copy.numpy()[: len(part)], part, casting="same_kind")
-            near, off = loaded[start : start + CACHED], copy[: len(part)]
+            block = rows[start : start + CACHED]
+            np.copyto(copy.numpy()[: len(block)], block, casting="same_kind")
+            near, off = loaded[start : start + CACHED], copy[: len(block)]
             near.copy_(off)
             largest = max(largest, float(off.sub_(near).square_().sum(1).max()))
         astray = length_bound(largest, rows.shape[1]) + longest * 2.0**-23 + LEAST * math.sqrt(rows.shape[1])
@@ -75,8 +75,8 @@ class BFloat16:
         """Return the bits of left times right transposed."""
         import torch
 
-        found: Bits = (left.rows @ right.rows.T).view(torch.int16).numpy()
-        return found
+        bits: Bits = (left.rows @ right.rows.T).view(torch.int16).numpy()
+        return bits
 
     def kth(self, scores: Bits, k: int) -> Scores:
         """Return the k-th highest product of each row."""
@@ -96,11 +96,11 @@ class BFloat16:
             yield edges, columns, numbers(bits if positive else ordered(bits))
 
     def above(self, scores: Bits, floor: float) -> tuple[Rows, Rows, Scores]:
-        """Return them row by row."""
-        found = list(self.at_least(scores, np.full(len(scores), floor)))
-        rows = np.repeat(np.arange(len(scores)), np.concatenate([np.diff(edges) for edges, *_ in found]))
-        columns, values = (np.concatenate(each) for each in zip(*(part for _, *part in found), strict=True))
-        return rows, columns, values
+        """Return rows, columns and products, row by row."""
+        tiles = list(self.at_least(scores, np.full(len(scores), floor)))
+        rows = np.repeat(np.arange(len(scores)), np.concatenate([np.diff(edges) for edges, *_ in tiles]))
+        columns, products = (np.concatenate(arrays) for arrays in zip(*(tile for _, *tile in tiles), strict=True))
+        return rows, columns, products
 
     def error(self, left: RowsBf16, right: RowsBf16) -> Error:
         """Return |dx| |y| + |x - dx| |dy| at most, and what summing in float32 and rounding the sum add.
@@ -120,12 +120,12 @@ def ordered(bits: Bits) -> Bits:
 
 
 def numbers(bits: Bits) -> Scores:
-    """Return the numbers of which these are the bits."""
+    """Return the numbers with these bits."""
     return (bits.astype(np.int32) << 16).view(np.float32).astype(np.float64)
 
 
 def sums_in_float32(screen: BFloat16) -> bool:
-    """Return whether products are within their error where sums in bfloat16 would lose most numbers after the first.
+    """Return whether products stay within their error bound where sums in bfloat16 would lose most addends.
 
     A sum of 64 numbers is 1, and of every `width` numbers after them too little to change it. Of few rows and many,
     which a library may multiply in different ways.

@@ -1,6 +1,6 @@
-"""Whether two texts that look alike say different things: another number, side, sex, age, type, or a negation.
+"""Contradictions of similar texts: another number, side, sex, age, type, or a negation.
 
-A second lock where a user lets a cosine decide. It catches what embeddings are known to miss and promises no more.
+A safeguard where a cosine decides: it catches differences that embeddings are known to miss, and no others.
 """
 
 import re
@@ -20,7 +20,7 @@ _NEGATION = re.compile(r"\b(?:not?|never|without|none|neither|nor|cannot)\b|n't\
 
 
 class Assertions(NamedTuple):
-    """What could contradict another text."""
+    """Statements of a text that may contradict another one."""
 
     values: Mapping[str, frozenset[str]]
     """Class -> its values in the text; `number` has numbers with their units."""
@@ -35,15 +35,15 @@ def assertions(text: str) -> Assertions:
         values.setdefault("number", set()).add("".join(match[0].split()))
     words, pattern = _words()
     for match in pattern.finditer(plain):
-        name, value = words[match[0]]
-        values.setdefault(name, set()).add(value)
-    return Assertions({name: frozenset(each) for name, each in values.items()}, len(_NEGATION.findall(plain)))
+        name, meaning = words[match[0]]
+        values.setdefault(name, set()).add(meaning)
+    return Assertions({name: frozenset(of_class) for name, of_class in values.items()}, len(_NEGATION.findall(plain)))
 
 
 def contradict(left: Assertions, right: Assertions, *, statements: bool) -> bool:
-    """Say whether each side has a value of some class that the other lacks; of statements also by their negations.
+    """Return whether both sides have a value of one class that the other lacks; or, of statements, unequal negations.
 
-    A question means the same with and without a negation often enough ("is it not safe"), a statement does not.
+    Questions often mean the same with and without a negation ("is it not safe"), statements do not.
     """
     if statements and left.negations != right.negations:
         return True
@@ -52,30 +52,30 @@ def contradict(left: Assertions, right: Assertions, *, statements: bool) -> bool
 
 
 class Contradictions:
-    """Which of some texts contradict one of them."""
+    """Contradictions between some texts."""
 
     def __init__(self, texts: Iterable[str], *, statements: bool) -> None:
         self.assertions = [assertions(text) for text in texts]
         self.statements = statements
 
     def __call__(self, item: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return for each of the others whether it contradicts the item."""
+        """Return for every other text whether it contradicts the item."""
         return np.array(
-            [contradict(self.assertions[item], self.assertions[other], statements=self.statements) for other in others],
+            [contradict(self.assertions[item], self.assertions[index], statements=self.statements) for index in others],
             bool,
         )
 
 
 @cache
 def _words() -> tuple[Mapping[str, tuple[str, str]], re.Pattern[str]]:
-    """Return word -> class and value, and the pattern that finds the longest word at each place."""
+    """Return word -> class and value, and the pattern that finds the longest word at every position."""
     path = Path(__file__).with_name("contradictions.yaml")
     classes: Mapping[str, Mapping[str, list[str]]] = parse_yaml(path.read_text(encoding="utf-8"))
     words = {
-        unicodedata.normalize("NFKC", word).lower(): (name, value)
-        for name, values in classes.items()
-        for value, of_value in values.items()
-        for word in of_value
+        unicodedata.normalize("NFKC", word).lower(): (name, meaning)
+        for name, words_by_meaning in classes.items()
+        for meaning, synonyms in words_by_meaning.items()
+        for word in synonyms
     }
     longest_first = sorted(words, key=len, reverse=True)
     bounded = (rf"(?<![a-z]){re.escape(w)}(?![a-z])" if w.isascii() else re.escape(w) for w in longest_first)

@@ -1,7 +1,7 @@
-"""Copies of a text by its sentences: the same words, an added line, a cut end, a lost sentence; no encoder needed.
+"""Detection of copies by sentences: equal words, an added line, a truncated end, a missing sentence; no encoder.
 
-Embeddings cannot tell a copy from an edit that changes the meaning (5 ml for 15 ml, left for right): such edits keep
-*more* similarity than a changed comma. Sentences can: an edited sentence is another sentence.
+Embeddings do not separate copies from edits that change the meaning (5 ml for 15 ml, left for right): such edits are
+*more* similar than a changed comma. By sentences they differ.
 """
 
 import re
@@ -17,13 +17,13 @@ import numpy.typing as npt
 from curate.retrieval.similarity.diversity import Diversity, Kept
 
 LONGEST = 1.25
-"""Characters of the longer text, as a multiple of its copy's, at most; beyond, the rest is content of its own."""
+"""Maximum length of a text as a multiple of its copy's; beyond, the rest is content of its own."""
 COMMON = 50
-"""Texts that share a sentence, at most, for it to find candidates: what is in more of them is boilerplate."""
+"""Maximum texts that share a sentence for it to yield candidates: more frequent ones are boilerplate."""
 _SUPERSCRIPT = re.compile("[\u00b2\u00b3\u00b9\u2070-\u207e]")
 _SENTENCE_END = re.compile(r"[。！？!?；;…\n\r\u2028]+|\.(?=\s|$)")
 _SIGNS = "%‰/°^"
-"""Marks that Unicode calls punctuation or symbols and that change what a text says, besides mathematical signs."""
+"""Punctuation and symbols, by Unicode, that change the meaning, apart from mathematical signs."""
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\ufe63"
 _BETWEEN_NUMBERS = ".,:~ "
 """Marks that count between two digits: decimal points, ranges, a space that keeps two numbers apart."""
@@ -38,15 +38,15 @@ def sentences(text: str) -> list[str]:
     """
     plain = unicodedata.normalize("NFKC", _SUPERSCRIPT.sub(lambda sign: "^" + sign[0], text)).lower()
     plain = plain.replace("\u2212", "-")
-    parts = (_meaningless().sub("", " ".join(part.split())) for part in _SENTENCE_END.split(plain))
-    return [part for part in parts if part]
+    stripped = (_meaningless().sub("", " ".join(sentence.split())) for sentence in _SENTENCE_END.split(plain))
+    return [sentence for sentence in stripped if sentence]
 
 
 @cache
 def _meaningless() -> re.Pattern[str]:
-    """Return the pattern of what is no part of what a sentence says.
+    """Return the pattern of characters that do not change the meaning of a sentence.
 
-    A dash stays as a range, as the sign of a number and behind a finding (Rh-, (-)), not in a word or between words.
+    A dash is kept as a range, as the sign of a number and after a finding (Rh-, (-)), not in or between words.
     """
     always = "".join(
         char
@@ -62,10 +62,10 @@ def _meaningless() -> re.Pattern[str]:
 
 
 def contained(short: Sequence[str], long: Sequence[str]) -> bool:
-    """Say whether all sentences of one text are in another one that is at most `LONGEST` times as long.
+    """Return whether all sentences of one text are in another one that is at most `LONGEST` times as long.
 
-    As often as they are in the first, in any order. The last may be the beginning of another sentence, for a text that
-    was cut, but not end within a number.
+    At least as often as in the first, in any order. The last may be the beginning of a sentence, for a truncated text,
+    but must not end within a number.
     """
     if sum(map(len, long)) > LONGEST * sum(map(len, short)):
         return False
@@ -75,48 +75,48 @@ def contained(short: Sequence[str], long: Sequence[str]) -> bool:
     last = short[-1]
     if len(short) < 2 or lacking != Counter([last]):
         return False
-    rest = Counter(long) - Counter(short[:-1])
-    return any(_begins(sentence, last) for sentence in rest)
-
-
-def _begins(sentence: str, cut: str) -> bool:
-    return sentence.startswith(cut) and not (cut[-1:].isdigit() and sentence[len(cut) :][:1].isdigit())
+    remaining = Counter(long) - Counter(short[:-1])
+    starts = [sentence for sentence in remaining if sentence.startswith(last)]
+    return any(not (last[-1:].isdigit() and sentence[len(last) :][:1].isdigit()) for sentence in starts)
 
 
 def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Diversity:
-    """Keep each text unless it is a copy of a longer one, or of an equal one before it, that is kept itself.
+    """Keep every text unless it is a copy of a kept text that is longer, or equal and earlier.
 
-    `texts` yields `size` texts in order, each time that it is called (twice: most texts share no sentence with another
-    one and are not held in memory). Protected ones are kept. `similarity` is the share of the kept text's characters
-    that the copy has, 1.0 where they are equal.
+    `texts` yields `size` texts in order, at every call (two calls: most texts share no sentence with another one and
+    need not stay in memory). Protected ones are kept. `similarity` is the length of the copy over that of the kept
+    text.
     """
     candidates = _candidates([_hashes(text) for text in texts()])
-    involved = {item for pair in candidates for item in pair}
-    parts = {item: sentences(text) for item, text in enumerate(texts()) if item in involved}
-    lengths = {item: sum(map(len, part)) for item, part in parts.items()}
+    involved = {index for pair in candidates for index in pair}
+    sentences_by_index = {index: sentences(text) for index, text in enumerate(texts()) if index in involved}
+    lengths = {index: sum(map(len, own_sentences)) for index, own_sentences in sentences_by_index.items()}
     others: dict[int, list[int]] = {}
     for left, right in candidates:
         others.setdefault(left, []).append(right)
         others.setdefault(right, []).append(left)
-    kept, nearest, similarity = np.ones(size, bool), np.full(size, -1), np.full(size, np.nan)
+    is_kept, nearest, similarity = np.ones(size, bool), np.full(size, -1), np.full(size, np.nan)
 
-    def rank(item: int) -> tuple[int, bool, int]:
-        return -lengths[item], not protected[item], item
+    def rank(index: int) -> tuple[int, bool, int]:
+        return -lengths[index], not protected[index], index
 
-    for item in sorted(others, key=rank):  # the longest first: what a text is a copy of is decided before it
-        if protected[item]:
+    for index in sorted(others, key=rank):  # the longest first: what a text is a copy of is decided before it
+        if protected[index]:
             continue
-        longer = (other for other in sorted(others[item], key=rank) if rank(other) < rank(item))
-        originals = (other if kept[other] else int(nearest[other]) for other in longer)
-        original = next((original for original in originals if contained(parts[item], parts[original])), None)
+        longer = (longer_index for longer_index in sorted(others[index], key=rank) if rank(longer_index) < rank(index))
+        originals = (longer_index if is_kept[longer_index] else int(nearest[longer_index]) for longer_index in longer)
+        original = next(
+            (original for original in originals if contained(sentences_by_index[index], sentences_by_index[original])),
+            None,
+        )
         if original is not None:
-            kept[item], nearest[item] = False, original
-            similarity[item] = round(lengths[item] / lengths[original], 5)
-    return Diversity(kept, nearest, similarity, None)
+            is_kept[index], nearest[index] = False, original
+            similarity[index] = round(lengths[index] / lengths[original], 5)
+    return Diversity(is_kept, nearest, similarity, None)
 
 
 def _hashes(text: str) -> Hashes:
-    """Return one number a sentence, each once."""
+    """Return the distinct 64-bit hashes of the sentences, sorted."""
     digests = [
         int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big") for sentence in sentences(text)
     ]
@@ -124,29 +124,29 @@ def _hashes(text: str) -> Hashes:
 
 
 def _candidates(hashes: Sequence[Hashes]) -> set[tuple[int, int]]:
-    """Return the pairs of texts that share a sentence which is in `COMMON` texts at most.
+    """Return the pairs of texts that share a sentence which is in at most `COMMON` texts.
 
-    Of texts that are made of more common sentences alone, those with the same sentences.
+    Texts with only more frequent sentences are paired if all their sentences are equal.
     """
     if not hashes:
         return set()
-    owners = np.repeat(np.arange(len(hashes)), [len(each) for each in hashes])
+    owners = np.repeat(np.arange(len(hashes)), [len(of_text) for of_text in hashes])
     values = np.concatenate(hashes)
     order = np.argsort(values, kind="stable")
     pairs: set[tuple[int, int]] = set()
     for group in _groups(values[order], owners[order]):
         if len(group) <= COMMON:
-            pairs.update((int(left), int(right)) for at, left in enumerate(group) for right in group[at + 1 :])
-    wholes: dict[bytes, int] = {}
-    for item, each in enumerate(hashes):
-        first = wholes.setdefault(each.tobytes(), item)
-        if first != item and len(each):
-            pairs.add((first, item))
+            pairs.update((int(left), int(right)) for index, left in enumerate(group) for right in group[index + 1 :])
+    first_with: dict[bytes, int] = {}
+    for index, of_text in enumerate(hashes):
+        first = first_with.setdefault(of_text.tobytes(), index)
+        if first != index and len(of_text):
+            pairs.add((first, index))
     return pairs
 
 
 def _groups(values: Hashes, owners: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the texts, two or more, that have the same sentence."""
+    """Yield the texts of every sentence that is in two or more."""
     starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]]) if len(values) else np.empty(0, np.int64)
     ends = np.r_[starts[1:], len(values)]
     for start, end in zip(starts, ends, strict=True):

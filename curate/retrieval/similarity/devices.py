@@ -1,4 +1,4 @@
-"""Which screen multiplies vectors: half precision on a GPU, else the precision in which this processor is fastest."""
+"""Choice of the screen for products: half precision on a GPU, else the fastest precision of this CPU."""
 
 import math
 import sys
@@ -13,11 +13,11 @@ from curate.retrieval.similarity.screening import FLOAT32, Screen
 from curate.system.extras import installed, needed
 
 ITEMS = 40_000
-"""From so many vectors on that are compared with each other, loading torch is paid back."""
+"""Minimum vectors to compare with each other for which loading torch pays."""
 PRODUCTS, LOADING = 10**8, 4 * 10**8
-"""From so many products of a search on, trying bfloat16 is paid back, and loading torch for it."""
+"""Minimum products of a search for which trying bfloat16 pays, and loading torch for it."""
 WAITING_S = 0.15
-"""For so long, and longer, numpy's threads may wait."""
+"""Seconds that numpy's threads may wait for the next product."""
 
 
 def screen_for_search(device: str, products: int) -> Screen:
@@ -70,14 +70,13 @@ def bf16_pays() -> bool:
 
 
 def _seconds(screen: Screen) -> float:
-    """Return the shortest time of a product.
+    """Return the shortest time of a product in seconds.
 
-    Threads of numpy's last product wait for the next one and take the processor from torch's meanwhile: they may sleep
-    first.
+    Threads of numpy's last product spin for a while and slow torch's down, so measuring lasts until they sleep.
     """
-    block, begun, found = screen.load(turn(1024), 1.01), time.perf_counter(), math.inf
+    block, begun, shortest = screen.load(turn(1024), 1.01), time.perf_counter(), math.inf
     while time.perf_counter() < begun + WAITING_S:
         start = time.perf_counter()
         screen.product(block, block)
-        found = min(found, time.perf_counter() - start)
-    return found
+        shortest = min(shortest, time.perf_counter() - start)
+    return shortest

@@ -14,43 +14,43 @@ from curate.retrieval.similarity.near_duplicates import CHUNK, DIGITS, Alike
 from curate.retrieval.similarity.screening import FLOAT32, Rows, Screen
 
 BLOCK = 1024
-"""Items that are compared at once with CHUNK kept ones: a matrix of similarities has BLOCK x CHUNK x 4 bytes."""
+"""Items compared per block with CHUNK kept ones: a matrix of similarities has BLOCK x CHUNK x 4 bytes."""
 CALIBRATION = 20_000
-"""Items on which `t: auto` is found."""
+"""Items that `t: auto` is calibrated on."""
 DECISION = np.dtype([("kept", "?"), ("nearest", "<i8"), ("similarity", "<f8")])
-"""What was decided on an item; see Diversity."""
+"""Decision on an item; see Diversity."""
 TRIES = 11
-"""Thresholds that `t: auto` tries at most: there are fewer than 2 ** 11 between -1 and 1."""
+"""Maximum thresholds that `t: auto` tries: there are fewer than 2 ** 11 between -1 and 1."""
 Kept = npt.NDArray[np.bool_]
 Decisions = npt.NDArray[np.void]
 Contradict = Callable[[int, Rows], npt.NDArray[np.bool_]]
-"""Item, others -> which of these say something else, however alike they look."""
+"""Item, others -> which of the others contradict it."""
 
 
 @dataclass(frozen=True)
 class Diversity:
-    """What the rule decided: one entry per item, in order."""
+    """Decisions of the rule, one entry per item, in order."""
 
     kept: Kept
     nearest: npt.NDArray[np.int64]
-    """For a dropped item the most similar one that was kept before it, the first of several; -1 for a kept item."""
+    """For a dropped item the most similar item kept before it, the first of several; -1 for a kept item."""
     similarity: npt.NDArray[np.float64]
     """Similarity to that item, rounded; NaN for a kept item."""
     t: float | None
-    """The threshold that was used; None if the rule was not applied."""
+    """The threshold used; None if the rule was not applied."""
     disagreement: float | None = None
-    """Of an approximate index, the share of a sample that the exact rule decides otherwise; None if not measured."""
+    """Share of a sample that the exact rule decides differently from an approximate index; None if not measured."""
 
 
 class Journal(Protocol):
-    """Remember decisions, block by block, so that a long work that was stopped goes on where it was."""
+    """Journal of decisions, block by block, so that an interrupted run resumes."""
 
     def known(self, block: int) -> Decisions:
-        """Return what was decided on the first items, whole blocks only."""
+        """Return the stored decisions on the first items, complete blocks only."""
         ...
 
     def add(self, decisions: Decisions) -> None:
-        """Append what was decided on the next block."""
+        """Append the decisions on the next block."""
         ...
 
 
@@ -85,24 +85,24 @@ def diversify(
     rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
     decided = np.empty(len(vectors), DECISION)
     decided[:] = (True, -1, np.nan)
-    known = journal.known(BLOCK)[: len(vectors)] if journal else decided[:0]
-    looked(len(known))
+    stored = journal.known(BLOCK)[: len(vectors)] if journal else decided[:0]
+    looked(len(stored))
     for start in range(0, len(vectors), BLOCK):
         items = order[start : start + BLOCK]
-        if start < len(known):
-            decided[items] = known[start : start + BLOCK]
+        if start < len(stored):
+            decided[items] = stored[start : start + BLOCK]
         else:
             tested = frozenset(items[max(seed_size - start, 0) :].tolist())
-            for item, alike, products in rule.before(items):
-                there = decided["kept"][alike]
-                if contradict and item in tested and np.count_nonzero(there) > n:
-                    there[there] = ~contradict(item, alike[there])
-                if item in tested and np.count_nonzero(there) > n:
-                    decided[item] = (False, *rule.nearest(item, alike[there], products[there]))
+            for index, alike, products in rule.before(items):
+                kept_neighbours = decided["kept"][alike]
+                if contradict and index in tested and np.count_nonzero(kept_neighbours) > n:
+                    kept_neighbours[kept_neighbours] = ~contradict(index, alike[kept_neighbours])
+                if index in tested and np.count_nonzero(kept_neighbours) > n:
+                    decided[index] = (False, *rule.nearest(index, alike[kept_neighbours], products[kept_neighbours]))
             if journal:
                 journal.add(decided[items])
         rule.keep(items[decided["kept"][items]])
-        looked(max(start + len(items), len(known)))
+        looked(max(start + len(items), len(stored)))
     return Diversity(decided["kept"], decided["nearest"], decided["similarity"], t)
 
 
@@ -114,30 +114,30 @@ def disagreement(
     sample: int,
     contradict: Contradict | None = None,
 ) -> float | None:
-    """Return the share of tested items, of a random sample, that the exact rule decides otherwise.
+    """Return the share of a random sample of tested items that the exact rule decides differently.
 
-    For decisions by an approximate index: each is compared with all that were kept before it, in single precision. None
-    if no item was tested.
+    For decisions by an approximate index: every item is compared with all kept before it, in single precision. None if
+    no item was tested.
     """
     if decided.t is None:
         return None
     order, seed_size = _order(len(vectors), seeds)
-    place = np.argsort(order)
+    position = np.argsort(order)
     drawn = np.random.default_rng(0).permutation(order[seed_size:])[:sample]
-    kept, asked, alike = np.flatnonzero(decided.kept), vectors[drawn], np.zeros(len(drawn), np.int64)
-    for start in range(0, len(kept), CHUNK):
-        part = kept[start : start + CHUNK]
-        close = np.round(asked @ vectors[part].T, DIGITS) > round(decided.t, DIGITS)
-        close &= place[part] < place[drawn][:, None]
+    kept_items, drawn_vectors, alike = np.flatnonzero(decided.kept), vectors[drawn], np.zeros(len(drawn), np.int64)
+    for start in range(0, len(kept_items), CHUNK):
+        chunk = kept_items[start : start + CHUNK]
+        close = np.round(drawn_vectors @ vectors[chunk].T, DIGITS) > round(decided.t, DIGITS)
+        close &= position[chunk] < position[drawn][:, None]
         if contradict:
             for row in np.flatnonzero(close.any(axis=1)):
-                close[row, close[row]] = ~contradict(int(drawn[row]), part[close[row]])
+                close[row, close[row]] = ~contradict(int(drawn[row]), chunk[close[row]])
         alike += np.count_nonzero(close, axis=1)
     return float(np.mean((alike <= n) != decided.kept[drawn])) if len(drawn) else None
 
 
 def _order(size: int, seeds: int | Rows) -> tuple[Rows, int]:
-    """Return all items in the order in which they are looked at, and how many of the first are seeds."""
+    """Return all items in the order of decision, and the number of seeds at its start."""
     first = np.arange(min(seeds, size)) if isinstance(seeds, int) else seeds
     return np.concatenate([first, np.setdiff1d(np.arange(size), first)]), len(first)
 
@@ -151,26 +151,26 @@ def threshold(
 ) -> float:
     """Return a t, to 3 digits, at which the rule drops at most `target_drop` of the first 20,000 items.
 
-    It is found by bisection: 0.001 less would drop more than that. Of a longer list a larger share has a near
-    neighbour, so more is dropped of it. `tried` is told how many of TRIES thresholds were tried, in the end all.
+    By bisection: 0.001 less would drop more than that. A longer list has more near neighbours, so a larger share of it
+    is dropped. `tried` gets the number of thresholds tried, in the end TRIES.
     """
     sample = vectors[:CALIBRATION]
     low, high, tries = -1000, 1000, 0  # nothing is more similar than 1, so `high` drops nothing
     while low < high:
         tried(tries)
         middle = (low + high) // 2
-        kept = diversify(sample, middle / 1000, n, screen=screen).kept
-        low, high = (middle + 1, high) if len(kept) - kept.sum() > target_drop * len(kept) else (low, middle)
+        is_kept = diversify(sample, middle / 1000, n, screen=screen).kept
+        low, high = (middle + 1, high) if len(is_kept) - is_kept.sum() > target_drop * len(is_kept) else (low, middle)
         tries += 1
     tried(TRIES)
     return low / 1000
 
 
 def twins(items: pl.DataFrame, kept: Kept) -> dict[str, str]:
-    """Return dropped id -> kept id for every dropped item whose very text is kept.
+    """Return dropped id -> kept id for every dropped item whose exact duplicate is kept.
 
     `items` has a row per item, in order: id and `class`, the equality class of its raw text. The kept one may come
-    later: seeds are kept wherever they stand.
+    later, since seeds are kept wherever they are.
     """
     stays = pl.Series(kept, dtype=pl.Boolean)
     stands = items.filter(stays).unique("class", keep="first").select("class", kept="id")

@@ -106,8 +106,8 @@ def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[
         return
     with ThreadPoolExecutor(1) as pool:
         pending: Future[Result] | None = None
-        for item in items:
-            last, pending = pending, pool.submit(function, item)
+        for argument in items:
+            last, pending = pending, pool.submit(function, argument)
             if last:
                 yield last.result()
         if pending:
@@ -173,13 +173,13 @@ def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> S
     return scores
 
 
-def longest(rows: Vectors, name: str, places: Rows | None = None) -> float:
+def longest(rows: Vectors, name: str, row_numbers: Rows | None = None) -> float:
     """Return an upper bound of the vectors' lengths, close to the longest; DataError as `lengths`."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float32, casting="same_kind")
     largest = float(squares.max(initial=0.0))
     if not largest <= LONGEST**2:  # not `>`, which is false for NaN
-        largest = float(lengths(rows, name, places).max()) ** 2
+        largest = float(lengths(rows, name, row_numbers).max()) ** 2
     return length_bound(largest, rows.shape[1])
 
 
@@ -191,13 +191,13 @@ def length_bound(square: float, dim: int) -> float:
     return math.sqrt(square) * (1 + dim * 2.0**-23) + math.sqrt(dim) * 2.0**-63
 
 
-def lengths(rows: Vectors, name: str, places: Rows | None = None) -> Scores:
-    """Return the lengths of vectors; DataError for NaN, infinity or lengths above 1e18, by row numbers `places`."""
+def lengths(rows: Vectors, name: str, row_numbers: Rows | None = None) -> Scores:
+    """Return the lengths of vectors; DataError for NaN, infinity or lengths above 1e18, by `row_numbers`."""
     norms: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     bad = np.flatnonzero(~(norms <= LONGEST))
     if len(bad):
         what = f"are longer than {LONGEST:g}" if np.isfinite(rows[bad]).all() else "hold NaN or infinity"
-        first = bad[0] if places is None else places[bad].min()
+        first = bad[0] if row_numbers is None else row_numbers[bad].min()
         raise DataError(f"{len(bad)} {name} vectors {what}, the first in row {first}; use vectors of length 1")
     return norms
 

@@ -75,7 +75,7 @@ class Asked:
 
 
 def search(
-    asked: Asked,
+    request: Asked,
     engine: ApproximateEngine,
     folder: Path,
     key: Json,
@@ -87,40 +87,40 @@ def search(
     CheckFailed before the first result if recall on a sample of the queries is below `engine.min_recall`. Search is
     exact for few documents, and for a depth of all documents.
     """
-    count = len(asked.documents)
-    if count < engine.exact_below or asked.depth >= count:
-        asked.facts["search"] = "exact"
+    count = len(request.documents)
+    if count < engine.exact_below or request.depth >= count:
+        request.facts["search"] = "exact"
         too_few = f"its {count:,} documents are fewer than engine.exact_below ({engine.exact_below:,})"
-        all_of_them = f"a depth of {asked.depth:,} is all of its {count:,} documents"
+        all_of_them = f"a depth of {request.depth:,} is all of its {count:,} documents"
         why = too_few if count < engine.exact_below else all_of_them
-        asked.notes.append(f"{asked.place}: every document was compared, for {why}")
-        yield from asked.exact(asked.queries, looked)
+        request.notes.append(f"{request.place}: every document was compared, for {why}")
+        yield from request.exact(request.queries, looked)
         return
-    check(asked.queries, asked.documents, asked.ids)
-    longest(asked.queries, "query")
-    asked.documents = asked.documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
-    index = engine.lookup(folder, key, asked.documents, asked.depth, progress)
-    asked.facts |= {"search": "approximate", **index.facts, **_measured(asked, engine, index)}
+    check(request.queries, request.documents, request.ids)
+    longest(request.queries, "query")
+    request.documents = request.documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
+    index = engine.lookup(folder, key, request.documents, request.depth, progress)
+    request.facts |= {"search": "approximate", **index.facts, **_measured(request, engine, index)}
     looked(0)
     short = 0
-    for hits in found_by(index, asked, asked.queries):
-        short += len(hits[0]) < asked.depth
+    for hits in found_by(index, request, request.queries):
+        short += len(hits[0]) < request.depth
         yield hits
-    asked.facts["queries_with_fewer"] = short
-    asked.notes += _notes(asked, index)
+    request.facts["queries_with_fewer"] = short
+    request.notes += _notes(request, index)
 
 
-def found_by(index: Lookup, asked: Asked, queries: Vectors) -> Iterator[Best]:
+def found_by(index: Lookup, request: Asked, queries: Vectors) -> Iterator[Best]:
     """Yield the candidates of an index for each query, in the order of exact search."""
-    id_positions = cache(lambda: places(asked.ids))
+    id_positions = cache(lambda: places(request.ids))
 
     def ranked(query: Vectors, rows: Rows) -> Best:
         candidates = np.sort(rows[rows >= 0])
-        exact = products(query, asked.documents, candidates)
+        exact = products(query, request.documents, candidates)
         order = np.argsort(-exact)
         if (np.diff(exact[order]) == 0).any():  # seldom, and sorting the ids of a large corpus takes long
             order = np.lexsort((id_positions()[candidates], -exact))
-        return candidates[order[: asked.depth]], exact[order[: asked.depth]]
+        return candidates[order[: request.depth]], exact[order[: request.depth]]
 
     with ThreadPoolExecutor(cores()) as pool:
         for start in range(0, len(queries), BLOCK):

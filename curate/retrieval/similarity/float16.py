@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 HALF = 2.0**-11
-"""How far float16 is from a number, relative to it; below 2^-14 it is 2^-25 at most."""
+"""Maximum relative rounding error of float16; below 2^-14 the error is at most 2^-25."""
 LONGEST = 100.0
 """Longer vectors could have products that float16 cannot hold."""
 
@@ -45,42 +45,42 @@ class Float16:
 
         if longest > LONGEST:
             raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
-        whole = torch.from_numpy(np.array(rows, order="C"))  # torch takes C order alone
-        return Rows16(whole.to(self._device, torch.float16), longest)
+        tensor = torch.from_numpy(np.array(rows, order="C"))  # torch takes C order alone
+        return Rows16(tensor.to(self._device, torch.float16), longest)
 
     def product(self, left: Rows16, right: Rows16) -> "torch.Tensor":
         """Return left times right transposed, summed in single precision, in half precision."""
         import torch
 
         settings = torch.backends.cuda.matmul
-        before = settings.allow_fp16_reduced_precision_reduction
+        earlier = settings.allow_fp16_reduced_precision_reduction
         settings.allow_fp16_reduced_precision_reduction = False
         try:
             return left.rows @ right.rows.T
         finally:
-            settings.allow_fp16_reduced_precision_reduction = before
+            settings.allow_fp16_reduced_precision_reduction = earlier
 
     def kth(self, scores: "torch.Tensor", k: int) -> Scores:
         """Return the k-th highest product of each row."""
         best = scores.float().topk(k, dim=1, sorted=True).values[:, -1]
-        found: Scores = best.double().cpu().numpy()
-        return found
+        kth_best: Scores = best.double().cpu().numpy()
+        return kth_best
 
     def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[Tile]:
-        """Find them on the device, all at once, and bring only them from there."""
+        """Select on the device in one step, and copy only the selected products."""
         rows, columns, values = self._found(scores, floors)
         yield np.searchsorted(rows, np.arange(len(floors) + 1)).tolist(), columns, values
 
     def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
-        """Find them on the device, and bring only them from there."""
+        """Select on the device, and copy only the selected products."""
         return self._found(scores, np.array([floor]))
 
     def _found(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
         import torch
 
-        places = (scores.float() >= torch.from_numpy(rounded_down(floors)).to(self._device)[:, None]).nonzero()
-        values = scores[places[:, 0], places[:, 1]].double().cpu().numpy()
-        rows, columns = places.T.cpu().numpy()
+        indexes = (scores.float() >= torch.from_numpy(rounded_down(floors)).to(self._device)[:, None]).nonzero()
+        values = scores[indexes[:, 0], indexes[:, 1]].double().cpu().numpy()
+        rows, columns = indexes.T.cpu().numpy()
         return rows, columns, values
 
     def error(self, left: Rows16, right: Rows16) -> Error:

@@ -10,11 +10,11 @@ from curate.retrieval.similarity.near_duplicates import DIGITS, by_item
 from curate.retrieval.similarity.screening import Rows, Scores
 
 LINKS, BUILDING, SEARCHING = 32, 80, 64
-"""Of the graph: neighbours of an item, and how many are looked at when it is added and when it is looked up."""
+"""Parameters of the graph: neighbours per item, candidates when adding, candidates when searching."""
 
 
 class Graph:
-    """The items that were kept, in an HNSW graph of FAISS, and what of their k nearest resembles an item.
+    """The kept items in an HNSW graph of FAISS, for approximate near-duplicates among the k nearest.
 
     Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using hierarchical navigable small
     world graphs, 2018. Similarities are exact, to five digits, but the graph may miss a neighbour: an item may be kept
@@ -35,26 +35,26 @@ class Graph:
         self._index.add(self._rows(items))
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
-        """Yield each of some items that resembles anything before it, what of its nearest it resembles, how much."""
+        """Yield every item with earlier near-duplicates among its nearest, these, and their similarities."""
         block = self._rows(items)
-        _, places = self._index.search(block, self._k)
-        rows, columns = np.nonzero(places >= 0)  # a short list is filled with -1
-        kept = np.concatenate([np.empty(0, np.int64), *self._kept])
-        near = [(rows, kept[places[rows, columns]])]
+        _, indexes = self._index.search(block, self._k)
+        rows, columns = np.nonzero(indexes >= 0)  # a short list is filled with -1
+        kept_items = np.concatenate([np.empty(0, np.int64), *self._kept])
+        near = [(rows, kept_items[indexes[rows, columns]])]
         rows, columns = np.nonzero(block @ block.T > self._t - 10.0**-DIGITS)
         near.append((rows[columns < rows], items[columns[columns < rows]]))
-        rows, others = (np.concatenate(each) for each in zip(*near, strict=True))
+        rows, others = (np.concatenate(arrays) for arrays in zip(*near, strict=True))
         exact = np.round(pair_products(block, rows, self._vectors, others), DIGITS)
         above = np.flatnonzero(exact > self._t)
         yield from by_item(items, rows[above], others[above], exact[above])
 
     def nearest(self, _item: int, items: Rows, similarities: Scores) -> tuple[int, float]:
-        """Return the first of the most similar items that were found, and its similarity."""
+        """Return the first of the most similar items found, and its similarity."""
         best = int(similarities.argmax())
         return int(items[best]), float(similarities[best])
 
     def _rows(self, items: Rows) -> Vectors:
         """Return vectors in one piece of memory; DataError if one holds NaN or infinity."""
-        found = np.ascontiguousarray(self._vectors[items], dtype=np.float32)
-        longest(found, "item", items)
-        return found
+        block = np.ascontiguousarray(self._vectors[items], dtype=np.float32)
+        longest(block, "item", items)
+        return block

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import torch
 
 CACHED = 128
-"""Rows that are rounded at once: few enough to stay in the processor's cache."""
+"""Rows rounded per block: few enough for the CPU's cache."""
 LIMITS = np.iinfo(np.int32)
 WIDTH = 64
-"""Rows are filled with zeros to a multiple of it: torch 2.13 multiplies rows of one number wrongly."""
+"""Rows are zero-padded to a multiple of it: torch 2.13 multiplies rows of one number wrongly."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Whole:
     numbers: "torch.Tensor"
     step: float
     longest: float
-    """A length that no row exceeds."""
+    """Upper bound of the rows' lengths."""
     astray: float
-    """How far a row is from its whole numbers times the step, at most."""
+    """Upper bound of a row's quantisation error."""
 
 
 @dataclass(frozen=True)
 class WholeProducts:
-    """Products of whole numbers, and what one of them is worth."""
+    """Products of whole numbers, and their scale."""
 
     numbers: npt.NDArray[np.int32]
     step: float
@@ -46,27 +46,27 @@ class WholeProducts:
 class Int8:
     """Products of vectors as whole numbers from -127 to 127, of which newer processors multiply four at once.
 
-    The vectors are turned first, all in the same way: where some dimensions hold much larger numbers than others, as in
-    many embeddings, whole numbers would be a poor likeness of the small ones. Turning changes no inner product.
+    All vectors are rotated first: where some dimensions hold much larger numbers than others, as in many embeddings,
+    whole numbers would be too coarse for the small ones. A rotation changes no inner product.
     """
 
     room = 4 * GIB  # which takes one, for a number takes a byte
 
     def load(self, rows: Vectors, longest: float) -> Whole:
-        """Return the rows in steps of a 127th of their largest number; how far that leads astray is measured."""
+        """Return the rows in steps of a 127th of their largest number, with their measured quantisation error."""
         import torch
 
         dim = rows.shape[1]
-        # torch turns them: while the threads of numpy's products wait for more, they take the processor from torch's
+        # by torch: threads of numpy's products spin for a while and would slow torch's down
         turned = (torch.from_numpy(np.array(rows, np.float32, order="C")) @ torch.from_numpy(turn(dim))).numpy()
         step = np.float32(max(turned.max(initial=0.0), -turned.min(initial=0.0)) / 127 + 2.0**-100)
         numbers, off = np.zeros((len(rows), -(-dim // WIDTH) * WIDTH), np.int8), 0.0
         for start in range(0, len(rows), CACHED):
-            part = turned[start : start + CACHED]
-            part /= step
-            numbers[start : start + CACHED, :dim] = near = np.rint(part)
-            part -= near
-            off = max(off, float(np.einsum("ij,ij->i", part, part).max()) ** 0.5)
+            block = turned[start : start + CACHED]
+            block /= step
+            numbers[start : start + CACHED, :dim] = near = np.rint(block)
+            block -= near
+            off = max(off, float(np.einsum("ij,ij->i", block, block).max()) ** 0.5)
         off = off * (1 + dim * 2.0**-23) + dim**0.5 * 2.0**-16  # single precision, of numbers up to 127
         astray = off * float(step) + longest * dim**1.5 * 2.0**-23
         return Whole(torch.from_numpy(numbers), float(step), longest, astray)
@@ -76,8 +76,8 @@ class Int8:
         import torch
 
         # no public function multiplies int8 on processors
-        found = torch._int_mm(left.numbers, right.numbers.T)  # noqa: SLF001
-        return WholeProducts(found.numpy(), left.step * right.step)
+        sums = torch._int_mm(left.numbers, right.numbers.T)  # noqa: SLF001
+        return WholeProducts(sums.numpy(), left.step * right.step)
 
     def kth(self, scores: WholeProducts, k: int) -> Scores:
         """Return the k-th highest product of each row."""
@@ -86,14 +86,14 @@ class Int8:
     def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[Tile]:
         """Yield TILE rows at a time."""
         limits = np.clip(np.floor(floors / scores.step), LIMITS.min, LIMITS.max).astype(np.int32)
-        for edges, columns, found in not_below(scores.numbers, limits):
-            yield edges, columns, found * scores.step
+        for edges, columns, whole_products in not_below(scores.numbers, limits):
+            yield edges, columns, whole_products * scores.step
 
     def above(self, scores: WholeProducts, floor: float) -> tuple[Rows, Rows, Scores]:
-        """Return them from one look at the whole matrix."""
-        at = np.flatnonzero(scores.numbers >= math.floor(floor / scores.step))
-        rows, columns = np.divmod(at, scores.numbers.shape[1])
-        return rows, columns, scores.numbers.ravel()[at] * np.float64(scores.step)
+        """Return rows, columns and products from one pass over the matrix."""
+        indexes = np.flatnonzero(scores.numbers >= math.floor(floor / scores.step))
+        rows, columns = np.divmod(indexes, scores.numbers.shape[1])
+        return rows, columns, scores.numbers.ravel()[indexes] * np.float64(scores.step)
 
     def error(self, left: Whole, right: Whole) -> Error:
         """Return |dx| |y| + |x - dx| |dy| at most, where dx and dy are how far x and y are from their whole numbers.
@@ -107,23 +107,23 @@ class Int8:
 
 @cache
 def turn(dim: int) -> Vectors:
-    """Return a matrix, shape (dim, dim), that turns vectors in a random but always the same way."""
-    found, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
-    return found.astype(np.float32)
+    """Return a random rotation matrix, shape (dim, dim), always the same."""
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
+    return rotation.astype(np.float32)
 
 
 def sums_exactly(screen: Int8) -> bool:
-    """Return whether sums of whole numbers are exact: of few rows and many, and of the largest numbers.
+    """Return whether sums of whole numbers are exact, for few and many rows of the largest numbers.
 
-    Processors that multiply two at once add them in 16 bits, which does for most vectors and not for all.
+    Processors that multiply two at once add them in 16 bits, which may overflow.
     """
     import torch
 
     numbers = np.where(turn(256) > 0, np.int8(127), np.int8(-127))
     numbers[0] = 127
     blocks = [Whole(torch.from_numpy(numbers[:rows]), 1.0, 1.0, 0.0) for rows in (1, 37, 256)]
-    for block, other in product(blocks, repeat=2):
-        exact = block.numbers.numpy().astype(np.float64) @ other.numbers.numpy().astype(np.float64).T
-        if not np.array_equal(screen.product(block, other).numbers, exact):
+    for block, right_block in product(blocks, repeat=2):
+        exact = block.numbers.numpy().astype(np.float64) @ right_block.numbers.numpy().astype(np.float64).T
+        if not np.array_equal(screen.product(block, right_block).numbers, exact):
             return False
     return True

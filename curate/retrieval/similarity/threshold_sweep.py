@@ -1,4 +1,4 @@
-"""Threshold sweep: how many texts the diversity rule keeps at several thresholds, from one pass over a sample."""
+"""Threshold sweep: number of texts kept by the diversity rule at several thresholds, in one pass over a sample."""
 
 import math
 import re
@@ -15,11 +15,11 @@ from curate.retrieval.similarity.near_duplicates import DIGITS
 
 STEP = 0.01
 MOST = 100
-"""Thresholds of one sweep."""
+"""Maximum thresholds of a sweep."""
 
 
 def sweep(vectors: Vectors, ts: Sequence[float], n: int = 1) -> list[int]:
-    """Return how many items the diversity rule keeps at each threshold (see `diversify`), none of them untested.
+    """Return the number of items kept by the diversity rule at each threshold (see `diversify`), without seeds.
 
     Every pair is compared once, in float64. Time and the memory of a block grow with the number of items, so `vectors`
     is a sample; of a longer list a larger share has a near neighbour. DataError as for `diversify`.
@@ -27,21 +27,21 @@ def sweep(vectors: Vectors, ts: Sequence[float], n: int = 1) -> list[int]:
     lengths(vectors, "item")  # no similarity with NaN is above anything
     wide = vectors.astype(np.float64)
     levels = np.round(ts, DIGITS)
-    kept = np.zeros((len(levels), len(wide)), dtype=bool)
+    kept_by_level = np.zeros((len(levels), len(wide)), dtype=bool)
     for start in range(0, len(wide), BLOCK):
         block = slice(start, min(start + BLOCK, len(wide)))
         alike = np.round(wide[block] @ wide[: block.stop].T, DIGITS)
-        for level, decided in zip(levels, kept, strict=True):
+        for level, decided in zip(levels, kept_by_level, strict=True):
             _decide(alike > level, decided, block, n)
-    return [int(decided.sum()) for decided in kept]
+    return [int(decided.sum()) for decided in kept_by_level]
 
 
-def _decide(above: npt.NDArray[np.bool_], kept: npt.NDArray[np.bool_], block: slice, n: int) -> None:
-    """Apply the rule to a block's items in order; `above` says which of all items so far each of them resembles."""
-    before = np.count_nonzero(above[:, : block.start] & kept[: block.start], axis=1)
-    for row, item in enumerate(range(block.start, block.stop)):
-        here = np.count_nonzero(above[row, block.start : item] & kept[block.start : item])
-        kept[item] = before[row] + here <= n
+def _decide(above: npt.NDArray[np.bool_], is_kept: npt.NDArray[np.bool_], block: slice, n: int) -> None:
+    """Apply the rule to a block's items in order, in place; `above` marks similar earlier items."""
+    kept_before = np.count_nonzero(above[:, : block.start] & is_kept[: block.start], axis=1)
+    for row, index in enumerate(range(block.start, block.stop)):
+        kept_in_block = np.count_nonzero(above[row, block.start : index] & is_kept[block.start : index])
+        is_kept[index] = kept_before[row] + kept_in_block <= n
 
 
 def thresholds(text: str) -> list[float]:

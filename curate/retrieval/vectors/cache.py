@@ -28,16 +28,16 @@ from curate.system.files import read_json, write_json
 BLOCK, GROUP = 1024, 256
 """Texts that are sorted by length together, and of these, texts that are encoded and written together.
 
-A row may depend in its last bits on its neighbours in a batch. Blocks are places in the list of all texts, and a group
-is in the cache as a whole or not at all: after any kill, and in any number of parts, the same texts are
-encoded side by side.
+The last bits of a row may depend on its neighbours in a batch. Blocks are ranges of the list of all texts, and a group
+is in the cache completely or not at all, so that after any kill, and in any number of parts, the same texts are encoded
+together.
 """
 LAYOUT = 2
-"""Part of the folder's name: rows of an older layout are left alone, never misread."""
+"""Part of the folder's name, so that rows of an older layout are never misread."""
 CHECKED = "float32.json"
-"""Beside the rows of a model in half precision: how near 64 of them are to those of float32."""
+"""File next to the rows of a model in half precision: comparison of 64 rows with float32."""
 TRIES = 3
-"""How often rows are encoded that are gone or damaged when they are read."""
+"""Attempts to encode rows that are missing or damaged when read."""
 
 MANY: dict[Role, str] = {"query": "queries", "document": "documents"}
 
@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 Texts = Callable[[], Iterable[str]]
 Float32Rows = Callable[[Role], Callable[[Sequence[str]], Vectors] | None]
 Group = tuple[list[int], list[str]]
-"""Places in the list of all texts, and the texts."""
+"""Indexes into the list of all texts, and the texts."""
 
 
 class CachedEncoder:
@@ -80,7 +80,7 @@ class CachedEncoder:
 
     @property
     def folder(self) -> Path:
-        """Return where rows are kept: those of documents, where queries have a revision of their own."""
+        """Return the folder of rows; that of documents, if queries have a separate one."""
         return self._folders["document"]
 
     def _folder(self, role: Role) -> Path:
@@ -99,21 +99,21 @@ class CachedEncoder:
         return self._filled(keys, lambda: texts, role, lambda: self._store(role).take(keys))
 
     def matrix(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> Vectors:
-        """Return a part of some texts' rows as a read-only matrix on disk, after all that is missing was encoded."""
+        """Return the rows of a part of some texts as a read-only matrix on disk, after encoding all missing ones."""
         if not len(keys[part]):
             return np.empty((0, self.dim), dtype=np.float32)
         return self._filled(keys, texts, role, lambda: self._store(role).matrix(keys[part]))
 
     def missing(self, keys: Keys, role: Role) -> int:
-        """Return how many different texts of a role are not in the cache."""
+        """Return the number of distinct texts of a role that the cache lacks."""
         store = self._store(role)
         store.load()
         return len(np.unique(keys[store.find(keys) < 0]))
 
     def fill(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> int:
-        """Encode what is missing in a part of some texts, whose edges are those of blocks; return how much it was.
+        """Encode the missing texts of a part of some texts, aligned to blocks; return their number.
 
-        A text that stands there several times belongs to where it stands first.
+        A repeated text belongs to its first occurrence.
         """
         store = self._store(role)
         missing = store.find(keys) < 0
@@ -132,29 +132,31 @@ class CachedEncoder:
 
     def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
         self._load()
-        done, empty, lanes = 0, 0, int(getattr(self.encoder, "lanes", 1))
+        encoded, empty, workers = 0, 0, int(getattr(self.encoder, "lanes", 1))
         label = StepLabel(f"encoding {MANY[role]}, {self.name}", "texts")
         self._progress(label, total, 0)
         step = getattr(self.encoder, "step", None) or GROUP
-        parts = ((places, chunk) for places, texts in groups for chunk in chunks(texts, step))
+        batches = ((indexes, chunk) for indexes, texts in groups for chunk in chunks(texts, step))
         waiting_rows: list[Vectors] = []
-        with ThreadPoolExecutor(lanes) as pool, self._store(role).writing() as keep:
-            for (places, part), found in _ahead(pool, lanes, lambda each: self._new(each[1], role), parts):
-                waiting_rows.append(found)
-                done += len(part)
-                if sum(map(len, waiting_rows)) == len(places):
+        with ThreadPoolExecutor(workers) as pool, self._store(role).writing() as keep:
+            for (indexes, batch_texts), rows_of_batch in _ahead(
+                pool, workers, lambda batch: self._new(batch[1], role), batches
+            ):
+                waiting_rows.append(rows_of_batch)
+                encoded += len(batch_texts)
+                if sum(map(len, waiting_rows)) == len(indexes):
                     rows, waiting_rows = np.concatenate(waiting_rows), []
-                    keep(keys[places], rows)
+                    keep(keys[indexes], rows)
                     empty += int((~rows.any(axis=1)).sum())
-                    self.encoded += len(places)
-                self._progress(label, total, done)
+                    self.encoded += len(indexes)
+                self._progress(label, total, encoded)
         if empty:
             self._tell(f"encoders.{self.name}: {empty:,} of {total:,} texts have a vector of length 0: alike to none")
 
     def _compare(self, texts: Texts, role: Role) -> None:
         """Compare a model in half precision with its copy in float32 on 64 of the first texts, once per model and role.
 
-        It is done again only where twice as many texts are at hand. RunFailed where the two differ: no row is kept.
+        Repeated only if there are twice as many texts. RunFailed if the two differ: no row is stored.
         """
         find: Float32Rows | None = getattr(self.encoder, "float32_rows", None)
         if find is None or (exact := find(role)) is None:
@@ -164,14 +166,14 @@ class CachedEncoder:
             return
         with waiting(self._progress, StepLabel(f"comparing {self.name} with float32")):
             rows = exact(sample)  # first, and gone before the model itself is loaded
-            told = f"encoders.{self.name}: in half precision"
+            subject = f"encoders.{self.name}: in half precision"
             remedy = f"set encoders.{self.name}.dtype to float32, or to bfloat16 where float16 overflows"
-            found = nearness(told, remedy, [self._new(sample, role)], [rows])
+            precision_check = nearness(subject, remedy, [self._new(sample, role)], [rows])
         mark.parent.mkdir(parents=True, exist_ok=True)
-        write_json(mark, found.shown())
+        write_json(mark, precision_check.shown())
 
     def _load(self) -> None:
-        """Load the encoder's model ahead of the texts, so that they are not counted as slow."""
+        """Load the encoder's model before the texts, so that its time does not count for their rate."""
         load: Callable[[], object] | None = getattr(self.encoder, "load", None)
         if load is not None:
             with waiting(self._progress, StepLabel(f"loading {self.name}")):
@@ -215,7 +217,7 @@ def keys_of(texts: Iterable[str], role: Role) -> Keys:
 
 
 def default_folder(home: Path) -> Path:
-    """Return where embeddings are kept: $CURATE_VECTORS, else `<home>/vectors`."""
+    """Return the folder of embeddings: $CURATE_VECTORS, else `<home>/vectors`."""
     return Path(os.environ.get("CURATE_VECTORS") or home / "vectors")
 
 
@@ -223,28 +225,28 @@ def _groups(texts: Texts, missing: npt.NDArray[np.bool_]) -> Iterator[Group]:
     """Yield the missing texts, block by block, in groups of texts of one length: longest first, to fail early."""
     end = int(np.flatnonzero(missing)[-1])
     block: list[tuple[int, str]] = []
-    for place, text in zip(range(end + 1), texts(), strict=False):
-        if missing[place]:
-            block.append((place, text))
-        if place % BLOCK == BLOCK - 1 or place == end:
-            block.sort(key=lambda item: -len(item[1]))
+    for index, text in zip(range(end + 1), texts(), strict=False):
+        if missing[index]:
+            block.append((index, text))
+        if index % BLOCK == BLOCK - 1 or index == end:
+            block.sort(key=lambda indexed_text: -len(indexed_text[1]))
             for group in chunks(block, GROUP):
-                yield [place for place, _ in group], [text for _, text in group]
+                yield [index for index, _ in group], [text for _, text in group]
             block = []
 
 
 def _ahead(
     pool: ThreadPoolExecutor, lanes: int, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[tuple[Item, Result]]:
-    """Yield each item and what the function makes of it, in order; the next item is made while the pool works."""
+    """Yield every item and the function's result, in order; the next item is drawn while the pool works."""
     running: deque[tuple[Item, Future[Result]]] = deque()
-    for item in items:
+    for argument in items:
         if len(running) == lanes:
             first, future = running.popleft()
             result = future.result()  # if it failed, nothing more begins
-            running.append((item, pool.submit(function, item)))
+            running.append((argument, pool.submit(function, argument)))
             yield first, result
         else:
-            running.append((item, pool.submit(function, item)))
-    for item, future in running:
-        yield item, future.result()
+            running.append((argument, pool.submit(function, argument)))
+    for argument, future in running:
+        yield argument, future.result()

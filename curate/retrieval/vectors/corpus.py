@@ -21,8 +21,8 @@ def of_corpus(
 ) -> tuple[list[str], Vectors]:
     """Return document ids and their vectors, shape (documents, dim), of a corpus or a part of it; see `span`.
 
-    Of an encoder with a cache the vectors are a read-only matrix that is mapped from disk, and all that is missing in
-    the whole corpus is encoded first. One without is given all texts at once.
+    An encoder with a cache returns a read-only matrix mapped from disk, after all missing texts of the whole corpus
+    were encoded. One without gets all texts at once.
     """
     return identified(encoder, corpus, progress, part)[:2]
 
@@ -30,30 +30,30 @@ def of_corpus(
 def identified(
     encoder: Encoder, corpus: Corpus, progress: Progress = quiet, part: tuple[int, int] = WHOLE
 ) -> tuple[list[str], Vectors, Json]:
-    """Return ids and vectors as `of_corpus` does, and what identifies the vectors: encoder, texts and their order."""
+    """Return ids and vectors like `of_corpus`, and the key of the vectors: encoder, texts and their order."""
     ids, keys = _listed(encoder, corpus, progress)
-    here = span(len(ids), *part)
-    texts = hashlib.sha256(keys[here].tobytes()).hexdigest()
+    rows = span(len(ids), *part)
+    texts = hashlib.sha256(keys[rows].tobytes()).hexdigest()
     if isinstance(encoder, CachedEncoder):
-        vectors = encoder.matrix(keys, lambda: _texts(corpus), "document", here)
-        return ids[here], vectors, [encoder.folder.name, texts]
-    vectors = encoder.encode(list(_texts(corpus))[here], "document")
-    return ids[here], vectors, [encoder.name, encoder.revision, texts]
+        vectors = encoder.matrix(keys, lambda: _texts(corpus), "document", rows)
+        return ids[rows], vectors, [encoder.folder.name, texts]
+    vectors = encoder.encode(list(_texts(corpus))[rows], "document")
+    return ids[rows], vectors, [encoder.name, encoder.revision, texts]
 
 
 def encode_part(encoder: CachedEncoder, corpus: Corpus, progress: Progress, part: tuple[int, int] = WHOLE) -> int:
-    """Encode what the cache lacks of a part of a corpus, and return how many texts that were; reads no vectors."""
+    """Encode the missing texts of a part of a corpus, and return their number; reads no vectors."""
     ids, keys = _listed(encoder, corpus, progress)
     return encoder.fill(keys, lambda: _texts(corpus), "document", span(len(ids), *part))
 
 
 def fill_texts(encoder: CachedEncoder, texts: Sequence[str], role: Role, part: tuple[int, int] = WHOLE) -> int:
-    """Encode what the cache lacks of a part of some texts, and return how many texts that were."""
+    """Encode the missing texts of a part of some texts, and return their number."""
     return encoder.fill(keys_of(texts, role), lambda: texts, role, span(len(texts), *part))
 
 
 def span(total: int, number: int, parts: int) -> slice:
-    """Return the places of part `number`, from 0, of `parts` of some texts, in order; blocks stay whole."""
+    """Return the slice of part `number`, from 0, of `parts` parts of some texts; parts are aligned to blocks."""
     blocks = -(-total // BLOCK)
     return slice(blocks * number // parts * BLOCK, min(blocks * (number + 1) // parts * BLOCK, total))
 

@@ -17,17 +17,17 @@ def encode_in_parts(
     progress: Progress,
     part: tuple[int, int] = WHOLE,
 ) -> tuple[int, int]:
-    """Encode what the cache lacks of a part of queries and documents; return how many of each that were.
+    """Encode the missing queries and documents of a part; return the numbers of both.
 
-    The part is cut again, into `engine.shards` parts.
+    The part is divided into `engine.shards` parts.
     """
-    number, parts = part[0] * engine.shards, part[1] * engine.shards
-    cut = [(number + each, parts) for each in range(engine.shards)]
-    encoding = engine.map(partial(_encoded, encoder, corpus, queries), cut)
-    asked = held = 0
-    for found in counting(encoding, progress, StepLabel(f"encoding in parts, {encoder.name}", "parts"), len(cut)):
-        asked, held = asked + found[0], held + found[1]
-    return asked, held
+    number, all_parts = part[0] * engine.shards, part[1] * engine.shards
+    shards = [(number + index, all_parts) for index in range(engine.shards)]
+    encoding = engine.map(partial(_encoded, encoder, corpus, queries), shards)
+    queries_encoded = documents_encoded = 0
+    for counts in counting(encoding, progress, StepLabel(f"encoding in parts, {encoder.name}", "parts"), len(shards)):
+        queries_encoded, documents_encoded = queries_encoded + counts[0], documents_encoded + counts[1]
+    return queries_encoded, documents_encoded
 
 
 def _encoded(encoder: CachedEncoder, corpus: Corpus, queries: Sequence[str], part: tuple[int, int]) -> tuple[int, int]:

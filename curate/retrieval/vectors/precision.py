@@ -1,4 +1,4 @@
-"""Vectors in half precision compared with those in float32: a model that loses its meaning there is stopped."""
+"""Check of vectors in half precision against float32: a model that loses its meaning is refused."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,56 +11,56 @@ from curate.core.errors import RunFailed
 from curate.core.protocols import Vectors
 
 TEXTS, LEAST = 64, 0.999
-"""Texts that are compared, and the cosine that each of them must have with its own vector in float32."""
+"""Number of compared texts, and minimum cosine of each with its float32 vector."""
 
 
 @dataclass(frozen=True)
 class PrecisionCheck:
-    """How near the vectors of a precision are to those of float32."""
+    """Similarity of the vectors of a precision to those of float32."""
 
     texts: int
     lowest: float
-    """Cosine of the text that differs most."""
+    """Lowest cosine of a text."""
     mean: float
 
     def shown(self) -> dict[str, Json]:
-        """Return it as plain values."""
+        """Return the check for JSON."""
         return asdict(self)
 
 
-def nearness(told: str, remedy: str, found: Sequence[Vectors], exact: Sequence[Vectors]) -> PrecisionCheck:
-    """Return how near vectors are to those of float32; RunFailed below .999, or for a vector with a NaN.
+def nearness(subject: str, remedy: str, vectors: Sequence[Vectors], exact: Sequence[Vectors]) -> PrecisionCheck:
+    """Return the similarity of vectors to those of float32; RunFailed below LEAST, or for NaN and infinity.
 
-    `told` begins the sentence with the model and its precision.
+    `subject` begins the error message with the model and its precision.
     """
-    ours, theirs = ([rows.astype(np.float64) for rows in some] for some in (found, exact))
+    ours, theirs = ([rows.astype(np.float64) for rows in matrices] for matrices in (vectors, exact))
     count = sum(map(len, ours))
     if bad := sum(int((~np.isfinite(rows)).any(axis=1).sum()) for rows in ours):
-        raise RunFailed(f"{told} {bad} of {count} vectors hold NaN or infinity, expected none; {remedy}")
+        raise RunFailed(f"{subject} {bad} of {count} vectors hold NaN or infinity, expected none; {remedy}")
     cosines = np.concatenate([_cosines(*both) for both in zip(ours, theirs, strict=True)])
     lowest, mean = float(cosines.min()), float(cosines.mean())
     if not lowest >= LEAST:
         raise RunFailed(
-            f"{told} the vectors of {count} texts are not those of float32: lowest cosine {lowest:.5f}, "
+            f"{subject} the vectors of {count} texts are not those of float32: lowest cosine {lowest:.5f}, "
             f"expected {LEAST} or more; {remedy}"
         )
     return PrecisionCheck(count, round(lowest, 6), round(mean, 6))
 
 
 def spread(texts: Sequence[str], most: int) -> list[str]:
-    """Return at most so many texts, evenly over all."""
+    """Return at most `most` texts, evenly spaced."""
     step = max(len(texts) / most, 1)
-    return [texts[int(place * step)] for place in range(min(len(texts), most))]
+    return [texts[int(index * step)] for index in range(min(len(texts), most))]
 
 
 def some(texts: Sequence[str], count: int = TEXTS) -> list[str]:
-    """Return so many texts, evenly over all, and the longest, where numbers grow largest."""
+    """Return `count` texts, evenly spaced, including the longest, whose numbers grow largest."""
     if len(texts) <= count:
         return list(texts)
     return [*spread(texts, count - 1), max(texts, key=len)]
 
 
-def _cosines(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    same = (one == other).all(axis=1)  # also of two vectors of length 0, which have no cosine
-    return np.where(same, 1.0, (one * other).sum(axis=1) / np.where(lengths > 0, lengths, 1))
+def _cosines(one: npt.NDArray[np.float64], two: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
+    same = (one == two).all(axis=1)  # also of two vectors of length 0, which have no cosine
+    return np.where(same, 1.0, (one * two).sum(axis=1) / np.where(lengths > 0, lengths, 1))

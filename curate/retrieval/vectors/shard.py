@@ -1,8 +1,8 @@
 """One file of embeddings: rows that can be mapped into memory, in groups with a checksum each, and their keys.
 
-Float32 rows stand first; behind them, for every group, the number of its rows and a checksum of their bytes, then all
-keys, then `TRAILER`. The file is named by a digest of what follows the rows: equal files have one name, and damage
-anywhere is found.
+Float32 rows come first; then, for every group, the number of its rows and a checksum of their bytes, then all keys,
+then `TRAILER`. The file is named by a digest of all that follows the rows: equal files have one name, and any damage is
+detected.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from curate.core.protocols import Vectors
 
 KEY = 16
-"""Bytes of a key: the begin of a SHA-256, so a billion texts share none."""
+"""Bytes of a key, a prefix of a SHA-256: no collision in a billion texts."""
 TRAILER = struct.Struct("<8sIIQ")
 """Magic, dimensions, groups, rows; integers and rows of a file are little-endian."""
 MAGIC = b"curate.2"
@@ -32,12 +32,12 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Shard:
-    """What is known of a file without reading its rows."""
+    """Description of a file without its rows."""
 
     path: Path
     dim: int
     edges: Places
-    """First row of every group, and the number of rows."""
+    """First row of every group, and last the number of rows."""
     checks: Keys
     """Checksum of every group's rows."""
 
@@ -45,35 +45,35 @@ class Shard:
         return int(self.edges[-1])
 
     def groups(self, keys: Keys) -> Iterator[tuple[Keys, Vectors]]:
-        """Yield keys and rows of every group that is as it was written."""
+        """Yield keys and rows of every undamaged group."""
         with self.path.open("rb") as stream:
             for first, last, check in zip(self.edges[:-1], self.edges[1:], self.checks, strict=True):
                 stream.seek(int(first) * self.dim * 4)
-                data = stream.read(int(last - first) * self.dim * 4)
-                if checksum(data) == check:
-                    yield keys[first:last], np.frombuffer(data, "<f4").reshape(-1, self.dim)
+                row_bytes = stream.read(int(last - first) * self.dim * 4)
+                if checksum(row_bytes) == check:
+                    yield keys[first:last], np.frombuffer(row_bytes, "<f4").reshape(-1, self.dim)
 
 
-def checksum(data: bytes | memoryview) -> bytes:
-    """Return 16 bytes that tell data from damaged data; without the zeros at the end, which numpy leaves out too."""
-    return hashlib.sha256(data).digest()[:KEY].rstrip(b"\0")
+def checksum(content: bytes | memoryview) -> bytes:
+    """Return a checksum of 16 bytes, without trailing zeros, which numpy strips too."""
+    return hashlib.sha256(content).digest()[:KEY].rstrip(b"\0")
 
 
 def write(folder: Path, groups: Iterable[tuple[Keys, Vectors]]) -> Path | None:
-    """Write groups of keys and rows into one file, which appears when it is whole; return it, None for no group.
+    """Write groups of keys and rows into one file, atomically; return it, None for no group.
 
     A kill leaves a hidden file with the ending `.new`.
     """
-    beside = folder / f".{uuid.uuid4().hex}{NEW}"
+    hidden_path = folder / f".{uuid.uuid4().hex}{NEW}"
     counts, checks, keys, dim = [], [], [], 0
     try:
-        with beside.open("xb") as stream:
-            for some, rows in groups:
-                data = np.ascontiguousarray(rows, dtype="<f4").data
-                stream.write(data)
-                counts.append(len(some))
-                checks.append(checksum(data))
-                keys.append(some)
+        with hidden_path.open("xb") as stream:
+            for group_keys, rows in groups:
+                row_bytes = np.ascontiguousarray(rows, dtype="<f4").data
+                stream.write(row_bytes)
+                counts.append(len(group_keys))
+                checks.append(checksum(row_bytes))
+                keys.append(group_keys)
                 dim = rows.shape[1]
             table = np.array(counts, "<u4").tobytes() + np.array(checks, f"S{KEY}").tobytes()
             tail = table + b"".join(key.tobytes() for key in keys)
@@ -81,9 +81,9 @@ def write(folder: Path, groups: Iterable[tuple[Keys, Vectors]]) -> Path | None:
             stream.write(tail)
             stream.flush()
             os.fsync(stream.fileno())  # what it replaces is deleted next
-        return beside.replace(folder / _name(tail)) if counts else None
+        return hidden_path.replace(folder / _name(tail)) if counts else None
     finally:
-        beside.unlink(missing_ok=True)
+        hidden_path.unlink(missing_ok=True)
 
 
 def read(path: Path) -> tuple[Shard, Keys] | None:

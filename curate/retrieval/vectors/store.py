@@ -1,4 +1,4 @@
-"""A folder of embeddings: an index of keys in memory, rows on disk, many small files made into few large ones."""
+"""A folder of embeddings: an index of keys in memory, rows on disk, small files merged into large ones."""
 
 import mmap
 import tempfile
@@ -17,17 +17,17 @@ from curate.core.protocols import Vectors
 from curate.retrieval.vectors.shard import ENDING, KEY, NEW, Keys, Places, Shard, checksum, read, write
 
 MANY = 64
-"""So many files of one size become one."""
+"""Number of files of one size that are merged into one."""
 SIZES = (1 << 14, 1 << 20)
-"""Rows from which on a file is of the next size: a row is copied about once per size, and a large file never."""
+"""Minimum rows of a file of the next size: a row is copied about once per size, and a large file never."""
 ROWS = 4096
-"""Rows that are copied at once."""
+"""Rows copied per block."""
 ABANDONED_S = 24 * 3600
 """Age in seconds from which a half-written file counts as abandoned."""
 
 
 class Lost(Exception):
-    """Rows that the index named are gone or damaged; the index no longer names them, so they can be encoded again."""
+    """Indexed rows are missing or damaged; they are removed from the index, so that they can be encoded again."""
 
 
 class Store:
@@ -39,16 +39,16 @@ class Store:
         self.load()
 
     def load(self) -> None:
-        """Read the index of every file anew, after a merge of many small ones; what is damaged is deleted."""
-        found = self._read()
-        if any(len(size) >= MANY for size in _sizes(found)) and self._tidy(found):
-            found = self._read()
-        self._fresh, self._shards = [], [shard for shard, _ in found]
+        """Read the index of every file again, after merging small ones; damaged files are deleted."""
+        contents = self._read()
+        if any(len(size) >= MANY for size in _sizes(contents)) and self._tidy(contents):
+            contents = self._read()
+        self._fresh, self._shards = [], [shard for shard, _ in contents]
         self._maps: dict[int, tuple[mmap.mmap, Vectors]] = {}
         self._sound: dict[int, npt.NDArray[np.bool_]] = {}
         if len(dims := {shard.dim for shard in self._shards}) > 1:
             raise DataError(f"{self.folder}: holds vectors of {len(dims)} lengths, expected one; delete the folder")
-        self._keys, self._where = _index(found)
+        self._keys, self._where = _index(contents)
 
     def outdated(self) -> bool:
         """Return whether other processes have added files, or merged some."""
@@ -60,15 +60,15 @@ class Store:
         return self._shards[0].dim if self._shards else None
 
     def find(self, keys: Keys) -> Places:
-        """Return where each key's row is, -1 for one that is not here."""
+        """Return the location of each key's row (file << 32 | row), -1 for an unknown key."""
         if not len(self._keys):
             return np.full(len(keys), -1)
-        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._where[at], -1)
+        positions = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[positions] == keys, self._where[positions], -1)
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[Keys, Vectors], None]]:
-        """Give a function that keeps one group of rows; in the end they come into the index."""
+        """Yield a function that stores one group of rows; at the end they are added to the index."""
         try:
             yield self._write
         finally:
@@ -81,31 +81,31 @@ class Store:
         self._fresh.append(path)
 
     def _settle(self) -> None:
-        """Put what was written into the index; read it anew, with a merge, if that is much."""
+        """Add the written files to the index; reload and merge if there are many."""
         if len(self._fresh) + sum(len(shard) < SIZES[0] for shard in self._shards) >= MANY:
             self.load()
             return
-        for found in map(read, self._fresh):
-            if found:
-                self._insert(*found)
+        for content in map(read, self._fresh):
+            if content:
+                self._insert(*content)
         self._fresh = []
 
     def take(self, keys: Keys) -> Vectors:
-        """Return one row per key; Lost if one of them is gone or damaged."""
+        """Return one row per key; Lost if one of them is missing or damaged."""
         where = self.find(keys)
         if (where < 0).any() or self.dim is None:
             raise Lost
         numbers, rows = where >> 32, where & 0xFFFFFFFF
-        taken = np.empty((len(keys), self.dim), dtype=np.float32)
+        matrix = np.empty((len(keys), self.dim), dtype=np.float32)
         for number in np.unique(numbers).tolist():
-            here = numbers == number
-            taken[here] = self._rows(number, rows[here])
-        return taken
+            in_file = numbers == number
+            matrix[in_file] = self._rows(number, rows[in_file])
+        return matrix
 
     def matrix(self, keys: Keys) -> Vectors:
-        """Return one row per given key as a read-only matrix that lies on disk; Lost as `take`.
+        """Return one row per key as a read-only matrix on disk; Lost like `take`.
 
-        Its file has no name: it goes with the matrix, or with the process.
+        Its file is anonymous: it vanishes with the matrix, or with the process.
         """
         with tempfile.TemporaryFile(dir=self.folder) as stream:
             for start in range(0, len(keys), ROWS):
@@ -146,26 +146,26 @@ class Store:
         return self.folder.glob(f"[!.]*{ENDING}")
 
     def _read(self) -> list[tuple[Shard, Keys]]:
-        found = []
+        contents = []
         for path in sorted(self._paths()):
-            if each := read(path):
-                found.append(each)
+            if content := read(path):
+                contents.append(content)
             else:
                 path.unlink(missing_ok=True)
-        return found
+        return contents
 
     def _insert(self, shard: Shard, keys: Keys) -> None:
         order = np.argsort(keys)
-        at = np.searchsorted(self._keys, keys[order])
-        self._keys = np.insert(self._keys, at, keys[order])
-        self._where = np.insert(self._where, at, order + (len(self._shards) << 32))
+        positions = np.searchsorted(self._keys, keys[order])
+        self._keys = np.insert(self._keys, positions, keys[order])
+        self._where = np.insert(self._where, positions, order + (len(self._shards) << 32))
         self._shards.append(shard)
 
-    def _tidy(self, found: Sequence[tuple[Shard, Keys]]) -> bool:
-        """Merge files of a size of which there are many; False if another process is at it."""
+    def _tidy(self, contents: Sequence[tuple[Shard, Keys]]) -> bool:
+        """Merge the files of sizes with many files; False if another process is merging."""
         try:
             with self._lock.acquire(timeout=0):
-                for size in _sizes(found):
+                for size in _sizes(contents):
                     if len(size) >= MANY:
                         self._merge(size)
                 for path in self.folder.glob(f".*{NEW}"):
@@ -177,30 +177,30 @@ class Store:
 
     def _merge(self, paths: Sequence[Path]) -> None:
         """Replace files by one with their groups, in order, without damaged ones; the caller must hold the lock."""
-        whole = [each for path in paths if (each := read(path))]
-        merged = write(self.folder, (group for shard, keys in whole for group in shard.groups(keys)))
+        contents = [content for path in paths if (content := read(path))]
+        merged = write(self.folder, (group for shard, keys in contents for group in shard.groups(keys)))
         for path in paths:
             if path != merged:
                 path.unlink(missing_ok=True)
 
 
-def _sizes(found: Sequence[tuple[Shard, Keys]]) -> list[list[Path]]:
+def _sizes(contents: Sequence[tuple[Shard, Keys]]) -> list[list[Path]]:
     """Return the files of each size but the largest."""
     edges = (0, *SIZES)
-    return [[shard.path for shard, _ in found if low <= len(shard) < high] for low, high in pairwise(edges)]
+    return [[shard.path for shard, _ in contents if low <= len(shard) < high] for low, high in pairwise(edges)]
 
 
-def _index(found: Sequence[tuple[Shard, Keys]]) -> tuple[Keys, Places]:
-    """Return all keys, sorted, each once, and where each one's row is: file << 32 | row.
+def _index(contents: Sequence[tuple[Shard, Keys]]) -> tuple[Keys, Places]:
+    """Return the sorted distinct keys, and the location of each one's row: file << 32 | row.
 
-    Of several rows of a key, which processes that knew not of one another have made, the one whose group has the least
-    checksum stands: no merge can change that.
+    Of several rows of a key, written by independent processes, the one whose group has the lowest checksum counts,
+    which no merge can change.
     """
-    if not found:
+    if not contents:
         return np.empty(0, f"S{KEY}"), np.empty(0, np.int64)
-    keys = np.concatenate([some for _, some in found])
-    where = np.concatenate([(number << 32) + np.arange(len(shard)) for number, (shard, _) in enumerate(found)])
-    checks = np.concatenate([np.repeat(shard.checks, np.diff(shard.edges)) for shard, _ in found])
+    keys = np.concatenate([keys_of_file for _, keys_of_file in contents])
+    where = np.concatenate([(number << 32) + np.arange(len(shard)) for number, (shard, _) in enumerate(contents)])
+    checks = np.concatenate([np.repeat(shard.checks, np.diff(shard.edges)) for shard, _ in contents])
     order = np.lexsort((checks, keys))
     keys = keys[order]
     first = np.ones(len(keys), bool)

@@ -1,4 +1,4 @@
-"""What a sheet that came back says, and everything in it that cannot be taken."""
+"""Read the answers of a returned sheet, and report everything in it that cannot be imported."""
 
 import re
 from collections import Counter
@@ -11,17 +11,17 @@ from curate.review.sheets.files import canonical, defused, difference, fold, lik
 from curate.review.sheets.sheet import Sheet, SheetLine
 
 _SHOWN = 24
-"""Characters of a cell that may be repeated in a problem: a longer one could be a text of the corpus."""
+"""Maximum characters of a cell quoted in a problem: a longer one could be a text of the corpus."""
 _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
 _MADE = "which a spreadsheet made of it as a number or a date"
 _BOX = ("true", "false")
 _TICKED = (("yes", "no"), ("y", "n"), ("是", "否"))
-"""Pairs of answers that a box to tick gives as TRUE and FALSE."""
+"""Pairs of answers that a checkbox stores as TRUE and FALSE."""
 
 
 @dataclass(frozen=True, slots=True)
 class SheetEntry:
-    """What a person wrote in one row."""
+    """A person's entry in one row."""
 
     row_id: str
     answer: str | None
@@ -33,7 +33,7 @@ class SheetEntry:
 
 @dataclass(frozen=True, slots=True)
 class SheetProblem:
-    """Why a row cannot be taken."""
+    """Reason why a row cannot be imported."""
 
     row: int
     """Number of the row as a spreadsheet counts, from 1."""
@@ -43,7 +43,7 @@ class SheetProblem:
     """Never a text of the corpus."""
     expected: str
     row_id: str | None = None
-    """The row that is held back; None if it is not known which."""
+    """Row that is left out; None if it is unknown which."""
 
     def __str__(self) -> str:
         name = "" if self.row_id is None else f" ({self.row_id})"
@@ -52,10 +52,10 @@ class SheetProblem:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What came back in a sheet."""
+    """Contents of a returned sheet."""
 
     answers: Sequence[SheetEntry]
-    """One a row, in the order of the sheet, without the rows that have a problem."""
+    """One per row, in sheet order, without rows that have a problem."""
     problems: Sequence[SheetProblem]
     """All of them, by row."""
 
@@ -67,7 +67,7 @@ def check(
 
     `rows` are the person's, row_id -> texts in the order of the form, with ids that differ by more than their case;
     `others` are the ids of rows of other people.
-    A row without answer and note says nothing; one that stands there twice with the same answer is one.
+    A row without answer and note is ignored; a row repeated with the same answer counts once.
     """
     checker = _Checker(sheet, form, rows, assessor, others)
     for line in sheet.lines:
@@ -76,14 +76,16 @@ def check(
 
 
 def signed_by(sheet: Sheet, names: Iterable[str]) -> str | None:
-    """Return the one of `names` that stands in most rows of a sheet; None if none does."""
-    known = _index(names)
-    counts = Counter(known[name] for line in sheet.lines if (name := fold(line.cells.get("assessor", ""))) in known)
+    """Return the one of `names` that occurs in most rows of a sheet; None if none does."""
+    by_folded = _index(names)
+    counts = Counter(
+        by_folded[name] for line in sheet.lines if (name := fold(line.cells.get("assessor", ""))) in by_folded
+    )
     return min(counts, key=lambda name: (-counts[name], name), default=None)
 
 
 def _index(names: Iterable[str]) -> dict[str, str]:
-    """Return what a spreadsheet may have made of a name -> the name."""
+    """Return folded name, as a spreadsheet may have changed it -> name."""
     return {form: name for name in names for form in (fold(name), fold(defused(name)))}
 
 
@@ -102,16 +104,16 @@ class _Checker:
         answers = {folded(answer): answer for answer in self.form.answers}
         aliases = {folded(word): answer for word, answer in self.form.aliases.items()}
         ticks = {
-            box: answers[each]
+            box: answers[word]
             for pair in _TICKED
-            for box, each in zip(_BOX, pair, strict=True)
+            for box, word in zip(_BOX, pair, strict=True)
             if answers.keys() >= {*pair} and not answers.keys() & {*_BOX}
         }
         self.known = ticks | aliases | answers
         self.me = _index([self.assessor])
 
     def take(self, line: SheetLine) -> None:
-        """Note what a line says, or its problems."""
+        """Record the entry of a line, or its problems."""
         cells = line.cells
         if not any(canonical(cells.get(column, "")) for column in self.form.columns if column != "assessor"):
             return
@@ -119,24 +121,24 @@ class _Checker:
         if row_id is None:
             self._problem(line, "row_id", None, *self._stranger(cells["row_id"]))
             return
-        for column, found, expected in self._faults(line, row_id):
-            self._problem(line, column, row_id, found, expected)
+        for column, fault, expected in self._faults(line, row_id):
+            self._problem(line, column, row_id, fault, expected)
         answer, note = self._answer(cells["answer"]), _note(cells.get("note", ""))
         if answer or note:
             self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number))
 
     def returned(self) -> Returned:
-        """Return everything that was noted."""
+        """Return all entries and problems."""
         merged = [self._merged(entries) for entries in self.entries.values()]
         held = {problem.row_id for problem in self.problems}
         answers = sorted((entry for entry in merged if entry.row_id not in held), key=lambda entry: entry.row)
         return Returned(answers, sorted(self.problems, key=lambda problem: (problem.row, problem.column)))
 
-    def _problem(self, line: SheetLine, column: str, row_id: str | None, found: str, expected: str) -> None:
-        self.problems.append(SheetProblem(line.number, self.sheet.headers[column], found, expected, row_id))
+    def _problem(self, line: SheetLine, column: str, row_id: str | None, fault: str, expected: str) -> None:
+        self.problems.append(SheetProblem(line.number, self.sheet.headers[column], fault, expected, row_id))
 
     def _stranger(self, cell: str) -> tuple[str, str]:
-        """Return what was found instead of a row's id, and what was expected."""
+        """Return the cell found instead of a row id, and the expected one."""
         if not canonical(cell):
             return "no id", "the id that the row was handed out with"
         if fold(cell) in self.theirs:
@@ -149,27 +151,27 @@ class _Checker:
         return self._shown_id(cell), "the id of a row of this sample"
 
     def _faults(self, line: SheetLine, row_id: str) -> Iterator[tuple[str, str, str]]:
-        """Yield column, found and expected of everything that is wrong with a line of a known row."""
+        """Yield (column, found, expected) of every fault in the line of a known row."""
         cells, texts = line.cells, self.rows[row_id]
         if line.surplus:
             yield "row_id", f"{line.surplus} more cells than the header has", "quotes around a cell with a separator"
         for column, text in zip(self.form.texts, texts, strict=True):
-            at = difference(cells[column], text) if column in cells else None
-            if at is not None:
-                yield column, f"a text that was edited, from character {at} on", "the text as it was handed out"
+            position = difference(cells[column], text) if column in cells else None
+            if position is not None:
+                yield column, f"a text that was edited, from character {position} on", "the text as it was handed out"
         if fold(cells["answer"]) and self._answer(cells["answer"]) is None:
-            made = f", {_MADE}" if _converted(cells["answer"]) else ""
-            yield "answer", f"{self._shown(cells['answer'], texts)}{made}", f"one of {', '.join(self.form.answers)}"
+            remark = f", {_MADE}" if _converted(cells["answer"]) else ""
+            yield "answer", f"{self._shown(cells['answer'], texts)}{remark}", f"one of {', '.join(self.form.answers)}"
         name = cells.get("assessor", "")
         if fold(name) and fold(name) not in self.me:
             yield "assessor", self._shown(name, texts), repr(self.assessor)
 
     def _answer(self, cell: str) -> str | None:
-        """Return the answer in a cell, as it was typed or as a spreadsheet keeps it; None if it is none."""
+        """Return the answer in a cell, as typed or as stored by a spreadsheet; None if it is not an answer."""
         return self.known.get(folded(seen(cell)))
 
     def _shown(self, cell: str, texts: Sequence[str] = ()) -> str:
-        """Return a cell for a problem, or only how long it is where it could be a text of the corpus."""
+        """Return a cell for a problem, or only its length if it could be a text of the corpus."""
         word = canonical(cell)
         long = len(word) > _SHOWN or (len(word) > 3 and any(word in canonical(text) for text in texts))
         return f"a text of {len(word)} characters" if long or self.form.private else repr(word)
@@ -179,19 +181,21 @@ class _Checker:
         return self._shown(word) if _ID.fullmatch(word) or like_value(word) else f"a text of {len(word)} characters"
 
     def _merged(self, entries: Sequence[SheetEntry]) -> SheetEntry:
-        """Return one entry for all lines of a row; a problem for every line that contradicts the first."""
+        """Return one entry for all lines of a row; record a problem for every line that contradicts the first."""
         first = next((entry for entry in entries if entry.answer), entries[0])
-        for other in entries:
-            if other.answer and other.answer != first.answer:
+        for duplicate in entries:
+            if duplicate.answer and duplicate.answer != first.answer:
                 where = f"{first.answer!r} as in row {first.row}, or one row of this id"
-                problem = SheetProblem(other.row, self.sheet.headers["answer"], repr(other.answer), where, first.row_id)
+                problem = SheetProblem(
+                    duplicate.row, self.sheet.headers["answer"], repr(duplicate.answer), where, first.row_id
+                )
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
         return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row)
 
 
 def _converted(cell: str) -> bool:
-    """Say whether a cell holds a date, a time or a truth value, which nobody types for an answer."""
+    """Return whether a cell holds a date, a time or a truth value, which nobody types as an answer."""
     return like_value(canonical(cell)) and isinstance(folded(seen(cell)), str)
 
 

@@ -1,4 +1,4 @@
-"""Cells: what a spreadsheet may be given, and what it may do to a text without changing what it says."""
+"""Files and cells of spreadsheets: writing, reading, and comparing texts that a spreadsheet may have altered."""
 
 import codecs
 import csv
@@ -18,19 +18,19 @@ from curate.core.errors import DataError
 from curate.review.forms import Form
 
 MARK = "'"
-"""What stands before a text that a spreadsheet would take for a formula, a number or a date."""
+"""Prefix of a text that a spreadsheet would read as a formula, a number or a date."""
 LIMIT = 32_767
-"""What a cell of an xlsx file holds, in UTF-16 units."""
+"""Maximum length of an xlsx cell, in UTF-16 units."""
 
 _LONG = LIMIT // 8
-"""A shorter text fits into a cell even if every character of it is two units and is escaped."""
+"""A text up to this length fits into a cell even if every character takes two units and is escaped."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""What XML cannot hold, and therefore no cell of an xlsx file."""
+"""Characters that XML, and so an xlsx cell, cannot hold."""
 _UNSEEN = re.compile("[\xad\u200b\u200e\u200f\u2060\ufeff]")
-"""Marks without width; joiners are not among them, for they change what is seen."""
+"""Zero-width marks, without joiners, which change the visible text."""
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
-"""How xlsx writes a character that it cannot hold."""
+"""Escape of a character that xlsx cannot hold."""
 _LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _RISKY = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫']")
 _VALUE = re.compile(
@@ -42,48 +42,49 @@ _VALUE_LENGTH = 40
 
 
 def plain(text: str) -> str:
-    """Return a text without the characters that no cell holds, its lines ended as in a cell, by a line feed."""
+    """Return a text without characters that no cell can hold, with line feeds as line ends."""
     return _UNFIT.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def like_value(text: str) -> bool:
-    """Say whether a spreadsheet could take a text for a number, a date or a truth value."""
+    """Return whether a spreadsheet could read a text as a number, a date or a truth value."""
     return len(text) <= _VALUE_LENGTH and _VALUE.fullmatch(normalize("NFKC", text).strip()) is not None
 
 
 def defused(text: str) -> str:
-    """Return a text that every spreadsheet leaves a text: with `MARK` before it where it is needed."""
+    """Return a text that every spreadsheet keeps as text, prefixed with `MARK` if needed."""
     text = plain(text)
     return MARK + text if _RISKY.match(text) or like_value(text) else text
 
 
 def fold(text: str) -> str:
-    """Return what is compared of ids, names, answers and headers: no width, case, blanks or unseen marks."""
+    """Return the normal form of ids, names, answers and headers: no width, case, blanks or zero-width marks."""
     return "".join(normalize("NFKC", seen(text)).casefold().split())
 
 
 def seen(text: str) -> str:
-    """Return a text without marks that have no width."""
+    """Return a text without zero-width marks."""
     return _UNSEEN.sub("", plain(text))
 
 
 def canonical(text: str) -> str:
-    """Return what a text says: NFC, every run of white space one blank, nothing unseen."""
+    """Return the normal form of a text: NFC, every run of white space one blank, no zero-width marks."""
     while "_x" in text and _ESCAPE.search(text):  # once more, for some programs undo half of it
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
     return " ".join(normalize("NFC", seen(text)).split())
 
 
 def escaped(text: str) -> str:
-    """Return a text for a cell of xlsx: what only looks like an escape is none, and it is not longer than `LIMIT`."""
+    """Return a text for an xlsx cell, with literal escapes escaped, truncated to `LIMIT`."""
     text = _LIKE_ESCAPE.sub("_x005F_", text)
     return text if 2 * len(text) <= LIMIT else text.encode("utf-16-le")[: 2 * LIMIT].decode("utf-16-le", "ignore")
 
 
 def difference(found: str, expected: str) -> int | None:
-    """Return the character, from 1, at which a cell says something else than a text; None if it says the same.
+    """Return the position, from 1, at which a cell differs from a text; None if they are equivalent.
 
-    Forgiven: line ends, the kind and number of blanks, characters without width, `MARK`, what a cell cannot hold.
+    Ignored are line ends, the kind and number of blanks, zero-width characters, `MARK`, and characters no cell can
+    hold.
     """
     cell, text = canonical(found), canonical(expected)
     unmarked = canonical(cell.removeprefix(MARK))
@@ -91,11 +92,13 @@ def difference(found: str, expected: str) -> int | None:
         return None
     cell = unmarked if defused(expected).startswith(MARK) else cell
     pairs = enumerate(zip(cell, text, strict=False), start=1)
-    return next((at for at, (one, other) in pairs if one != other), min(len(cell), len(text)) + 1)
+    return next(
+        (position for position, (actual, intended) in pairs if actual != intended), min(len(cell), len(text)) + 1
+    )
 
 
 def _shortened(text: str) -> str:
-    """Return what is left of a text that is longer than a cell of xlsx."""
+    """Return the part of a text that fits into an xlsx cell."""
     return canonical(canonical(escaped(defused(text))).removeprefix(MARK))
 
 
@@ -103,7 +106,7 @@ def _shortened(text: str) -> str:
 
 SEPARATORS = (",", ";", "\t")
 Record = tuple[int, list[str]]
-"""The number of a row as a spreadsheet counts, from 1 and apart from line breaks in cells, and its cells."""
+"""Row number as in a spreadsheet, from 1 and regardless of line breaks in cells, and the cells."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -118,7 +121,7 @@ def to_csv(
 ) -> bytes:
     """Return a sheet for a person as CSV: UTF-8 with a byte order mark, CRLF, answers and notes empty.
 
-    `said` is row_id -> what others said, for an adjudicator; without it the sheet is blind.
+    `said` is row_id -> others' answers, for an adjudicator; without it the sheet is blind.
     """
     stream = io.StringIO(newline="")
     csv.writer(stream, lineterminator="\r\n").writerows(table(form, assessor, rows, said))
@@ -128,11 +131,11 @@ def to_csv(
 def table(
     form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
 ) -> Iterator[list[str]]:
-    """Yield the header and the rows of a sheet, no cell of which is more than a text."""
+    """Yield the header and the rows of a sheet; every cell is plain text."""
     yield form.header + ([] if said is None else [form.said])
     for row_id, texts in rows.items():
-        beside = [] if said is None else [said[row_id]]
-        yield [defused(cell) for cell in (row_id, *texts, "", "", assessor, *beside)]
+        opinion = [] if said is None else [said[row_id]]
+        yield [defused(cell) for cell in (row_id, *texts, "", "", assessor, *opinion)]
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -157,11 +160,11 @@ def _guessed(content: bytes) -> str | None:
     text = _decode(content, "utf-8")
     if text is not None and (text.isascii() or max(text) >= "\u0800"):
         return text
-    other = _decode(content, "gb18030")
-    if text is None or other is None:
-        return other if text is None else text
-    frequent, wide = common([other])
-    return other if 2 * frequent >= wide else text  # 头痛 in GB18030 is two Greek letters in UTF-8
+    chinese = _decode(content, "gb18030")
+    if text is None or chinese is None:
+        return chinese if text is None else text
+    frequent, wide = common([chinese])
+    return chinese if 2 * frequent >= wide else text  # 头痛 in GB18030 is two Greek letters in UTF-8
 
 
 def _decode(content: bytes, encoding: str) -> str | None:
@@ -174,7 +177,7 @@ def _decode(content: bytes, encoding: str) -> str | None:
 def records(text: str, separator: str, name: str) -> Iterator[Record]:
     """Yield the rows of a file; DataError where its quotes do not fit, for a row could hide others.
 
-    The `sep=;` that Excel may have before the header is no row: spreadsheets do not show it.
+    A line `sep=;` before the header, as Excel writes it, is not a row: spreadsheets do not show it.
     """
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -203,7 +206,7 @@ if TYPE_CHECKING:
 
 ZIP = b"PK\x03\x04"
 OLD = b"\xd0\xcf\x11\xe0"
-"""How an .xls begins, and an .xlsx with a password."""
+"""First bytes of an .xls, and of an .xlsx with a password."""
 _NARROW, _WIDE = 10, 80
 _TIMES = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
 
@@ -253,7 +256,7 @@ def _furnish(page: "WriteOnlyWorksheet", form: Form, lines: Sequence[Sequence[st
 
 
 def _explain(page: "WriteOnlyWorksheet", form: Form) -> None:
-    """Fill a page with the answers that may be given and what each means."""
+    """Fill a page with the permitted answers and their meanings."""
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Alignment, Font
 
@@ -269,17 +272,17 @@ def _explain(page: "WriteOnlyWorksheet", form: Form) -> None:
 
 
 def _title(text: str) -> str:
-    """Return the name of a page, without the signs that none may have."""
+    """Return the name of a page, without characters that are not permitted in one."""
     return re.sub(r"[\[\]:*?/\\]", " ", text)[:31]
 
 
 def _timeless(stored: io.BytesIO) -> bytes:
-    """Return an xlsx file compressed, and without the times of its writing: the same input gives the same bytes."""
+    """Return an xlsx file compressed and without timestamps, so that equal input gives equal bytes."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stored) as old, zipfile.ZipFile(stream, "w") as new:
         for name in old.namelist():
-            part = old.read(name)
-            content = _TIMES.sub(b"", part) if name == "docProps/core.xml" else part
+            stored_content = old.read(name)
+            content = _TIMES.sub(b"", stored_content) if name == "docProps/core.xml" else stored_content
             new.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
@@ -309,18 +312,18 @@ def pages(content: bytes, name: str) -> list[list[Record]]:
 
 
 def _rows(page: "ReadOnlyWorksheet") -> list[Record]:
-    page.reset_dimensions()  # what a file says of its own size is not always true
+    page.reset_dimensions()  # the dimensions that a file states are not always correct
     rows = page.iter_rows(values_only=True)
-    return [(number, [_text(value) for value in row]) for number, row in enumerate(rows, start=1)]
+    return [(number, [_text(cell) for cell in row]) for number, row in enumerate(rows, start=1)]
 
 
-def _text(value: object) -> str:
-    if value is None:
+def _text(cell: object) -> str:
+    if cell is None:
         return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, datetime) and (value.year, value.month) == (1900, 1) and value.time() == time():
-        return str(value.day)  # a small number in a cell that shows dates, which begin there with 1
-    if value == time():
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime) and (cell.year, cell.month) == (1900, 1) and cell.time() == time():
+        return str(cell.day)  # a small number in a date cell, whose day count starts at 1
+    if cell == time():
         return "0"
-    return str(value)
+    return str(cell)

@@ -1,4 +1,4 @@
-"""A sheet that came back: which file format, which separator, which column is which."""
+"""Read a returned sheet: its file format, separator and columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class SheetLine:
     number: int
     """Its number as a spreadsheet counts, from 1; the header has one too."""
     cells: Mapping[str, str]
-    """Column of the form -> what the cell holds; without columns that the file does not have."""
+    """Column of the form -> cell; without columns that the file lacks."""
     surplus: int = 0
-    """Cells with something in them that stand under no header: others may stand under a wrong one."""
+    """Number of non-empty cells beyond the header; if there are any, other cells may be shifted."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
     heads = [_head(table) for table in tables]
     if not any(cells for _, cells in heads):
         raise DataError(f"{name}: found no header in it, expected the sheet as it was handed out; choose another file")
-    best = max(range(len(heads)), key=lambda at: (len(_columns(heads[at][1], form)), len(heads[at][1])))
+    best = max(range(len(heads)), key=lambda index: (len(_columns(heads[index][1], form)), len(heads[index][1])))
     number, header = heads[best]
     columns = _checked(header, f"{name}, row {number}", form)
     width = None if content.startswith(files.ZIP) else len(header)
     lines = [_line(record, columns, width) for record in tables[best] if not _blank(record[1])]
-    return Sheet({column: header[at].strip() for column, at in columns.items()}, lines)
+    return Sheet({column: header[index].strip() for column, index in columns.items()}, lines)
 
 
 def _head(table: Iterator[Record]) -> Record:
@@ -70,27 +70,27 @@ def _blank(cells: Sequence[str]) -> bool:
 
 
 def _columns(header: Sequence[str], form: Form) -> list[tuple[str, int]]:
-    """Return the columns of the form that a header has, and where."""
-    known = {_name(word): column for word, column in form.known.items()}
-    return [(known[_name(word)], at) for at, word in enumerate(header) if _name(word) in known]
+    """Return (column of the form, index) for every matching header."""
+    column_of = {_name(word): column for word, column in form.known.items()}
+    return [(column_of[_name(word)], index) for index, word in enumerate(header) if _name(word) in column_of]
 
 
 def _name(header: str) -> str:
     return fold(header).replace("_", "")
 
 
-def _checked(header: Sequence[str], place: str, form: Form) -> dict[str, int]:
+def _checked(header: Sequence[str], path: str, form: Form) -> dict[str, int]:
     columns = _columns(header, form)
     for column in form.columns:
-        places = [at for other, at in columns if other == column]
-        if len(places) > 1:
+        indices = [index for name_found, index in columns if name_found == column]
+        if len(indices) > 1:
             raise DataError(
-                f"{place}: found {form.headers[column]!r} in columns {places[0] + 1} and {places[1] + 1}, expected it "
+                f"{path}: found {form.headers[column]!r} in columns {indices[0] + 1} and {indices[1] + 1}, expected it "
                 "once; delete one of them, or change its header"
             )
-        if not places and column in NEEDED:
+        if not indices and column in NEEDED:
             raise DataError(
-                f"{place}: found no column {form.headers[column]!r} among {len(header)}, expected a header "
+                f"{path}: found no column {form.headers[column]!r} among {len(header)}, expected a header "
                 f"with {', '.join(form.headers[name] for name in form.columns)}; {_RESTORE}"
             )
     return dict(columns)
@@ -99,4 +99,6 @@ def _checked(header: Sequence[str], place: str, form: Form) -> dict[str, int]:
 def _line(record: Record, columns: Mapping[str, int], width: int | None) -> SheetLine:
     number, cells = record
     surplus = 0 if width is None else sum(bool(canonical(cell)) for cell in cells[width:])
-    return SheetLine(number, {column: cells[at] if at < len(cells) else "" for column, at in columns.items()}, surplus)
+    return SheetLine(
+        number, {column: cells[index] if index < len(cells) else "" for column, index in columns.items()}, surplus
+    )

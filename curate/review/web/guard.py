@@ -1,8 +1,8 @@
-"""Who may pass: the page's own address, a secret in it, and on every change proof that the page itself sent it.
+"""Request guard of the review page: host check, secret in the address, and CSRF protection.
 
-Loopback is no wall: any site that a visitor has open can send requests to it, and any name can be made to point at it.
-So the Host header must be one of ours, a cookie must hold what only the address gives, and a change must come from
-this very page, which the browser says (Origin, Sec-Fetch-Site) and a hidden field proves.
+Listening on loopback is not enough: any site that a visitor has open can send requests to it, and any name can be made
+to resolve to it. So the Host header must be one of ours, a cookie must hold the secret from the address, and a change
+must come from this page, by the headers Origin and Sec-Fetch-Site and a hidden field.
 """
 
 import hashlib
@@ -27,17 +27,17 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""What every response says."""
+"""Headers of every response."""
 _MONTH_S = 30 * 24 * 3600
 _OPEN = "/static/"
-"""Served without a login: how the page looks."""
+"""Path of the style files, served without the secret."""
 
 Shown = Callable[[str, int, dict[str, Any]], Response]
-"""Template, status, what it shows -> response."""
+"""Template, status, values -> response."""
 
 
 class Guard:
-    """Lets a request pass to the page, or answers it."""
+    """Middleware that passes a request on to the page, or refuses it."""
 
     def __init__(self, app: ASGIApp, token: str, known: Callable[[str], bool], shown: Shown) -> None:
         self._app, self._token, self._known, self._shown = app, token, known, shown
@@ -56,7 +56,7 @@ class Guard:
         await (answer or self._app)(scope, receive, headed)
 
     def _answer(self, request: Request) -> Response | None:
-        """Return the response to a request that goes no further, None if it may pass."""
+        """Return the response to a refused request; None if it may pass."""
         if not self._host_known(request.headers.get("host", "")):
             return self._refused("host")
         if request.url.path.startswith(_OPEN):
@@ -77,7 +77,7 @@ class Guard:
             return False
 
     def _entered(self, request: Request) -> Response:
-        """Exchange the secret in the address for a cookie, and leave an address without it."""
+        """Exchange the secret in the address for a cookie, and redirect to an address without it."""
         if not _same(request.query_params["token"], self._token):
             return self._refused("token")
         if request.headers.get("sec-fetch-site") == "cross-site":
@@ -88,7 +88,7 @@ class Guard:
         return response
 
     def _derived(self, use: str) -> str:
-        """Return a secret that only this one use knows; the token cannot be told from it."""
+        """Return a secret for one use, derived from the token and not revealing it."""
         return hmac.new(self._token.encode(), use.encode(), hashlib.sha256).hexdigest()
 
     def _refused(self, why: str) -> Response:
@@ -96,14 +96,14 @@ class Guard:
 
 
 def proven(request: Request, field: str) -> bool:
-    """Say whether the hidden field of a form is the one that our pages have."""
+    """Return whether the hidden field of a form is that of our pages."""
     return _same(field, request.state.proof)
 
 
 def _from_here(request: Request) -> bool:
-    """Say whether a browser sent this from a page of ours.
+    """Return whether a browser sent this from one of our pages.
 
-    Without scripts a form's Origin is `null`, because the page asks for no referrer; then the other header decides.
+    Without scripts a form's Origin is `null`, because of the page's referrer policy; then the other header decides.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None and site != "same-origin":
@@ -112,5 +112,5 @@ def _from_here(request: Request) -> bool:
     return origin == ours or (site is not None and origin in (None, "null"))
 
 
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+def _same(first: str, second: str) -> bool:
+    return hmac.compare_digest(first.encode("utf-8", "replace"), second.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Serve the page: where it may be reached, by which address, and until when."""
+"""Serve the review page: host, address and shutdown."""
 
 import ipaddress
 import secrets
@@ -13,14 +13,14 @@ from curate.system.extras import needed
 from curate.system.files import replacing
 
 PORT = 8765
-"""Port of the page unless the user names another."""
+"""Default port of the page."""
 _HERE = ("127.0.0.1", "localhost", "::1")
 _CLOSING_S = 3
-"""Seconds that open connections have to end when the server is told to stop."""
+"""Seconds that open connections get to finish when the server stops."""
 
 
 def serve(
-    desk: Desk,
+    review: Desk,
     *,
     host: str = "127.0.0.1",
     port: int = PORT,
@@ -41,9 +41,9 @@ def serve(
             f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "
             "`ssh -L`, or add --allow-remote in a network that you trust"
         )
-    token = kept_token(desk.sample.folder / "page.token")
+    token = kept_token(review.sample.folder / "page.token")
     config = uvicorn.Config(
-        site(desk, token, partial(answers_to, host)),
+        site(review, token, partial(answers_to, host)),
         log_config=None,
         access_log=False,  # addresses and texts of requests stay out of every log
         lifespan="off",
@@ -58,15 +58,16 @@ def serve(
 
 
 def loopback(host: str) -> bool:
-    """Say whether an address can be reached from this machine alone."""
+    """Return whether an address can be reached only from this machine."""
     number = _number(host)
     return number.is_loopback if number else host == "localhost"
 
 
 def answers_to(host: str, name: str) -> bool:
-    """Say whether the page that is served at `host` answers a browser that asks for `name`.
+    """Return whether the page served at `host` accepts the Host header `name`.
 
-    A name that only points here could be a stranger's, who would read the page through a visitor's browser.
+    Other names that resolve to this machine are refused, since an attacker could use one to read the page (DNS
+    rebinding).
     """
     number = _number(host)
     if number and number.is_unspecified and (_number(name) or name == socket.gethostname().lower()):
@@ -82,14 +83,14 @@ def address(host: str, port: int, token: str) -> str:
 
 
 def kept_token(path: Path) -> str:
-    """Return the secret of a sample's page, made once and readable by its owner alone.
+    """Return the secret of a sample's page, made once and readable only by its owner.
 
-    It outlives the server, so that a restart leaves the address and everybody's session as they were.
+    It is stored, so that address and sessions survive a restart of the server.
     """
     if not path.is_file():
-        with replacing(path) as beside:
-            beside.touch(mode=0o600)
-            beside.write_text(secrets.token_urlsafe(32), encoding="ascii")
+        with replacing(path) as temporary:
+            temporary.touch(mode=0o600)
+            temporary.write_text(secrets.token_urlsafe(32), encoding="ascii")
     path.chmod(0o600)
     return path.read_text(encoding="ascii").strip()
 

@@ -1,6 +1,6 @@
-"""Highlighting of the parts of a passage that the query contains too.
+"""The review page: routes, templates, and highlighting of the parts of a passage that the query contains.
 
-Chinese has no blanks, so runs of at least two of its characters are compared; other scripts are compared word by word.
+Chinese has no spaces, so runs of at least two characters are compared; other scripts are compared word by word.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from curate.system.resources import template
 from curate.view import charts
 
 SHORTEST = 2
-"""Characters of the shortest match: single characters of Chinese are in every passage."""
+"""Minimum characters of a match: single Chinese characters occur in every passage."""
 _DENSE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = re.compile(f"[{_DENSE}]{{{SHORTEST},}}")
 _WORD = re.compile(f"[^\\W_{_DENSE}]+")
@@ -49,26 +49,26 @@ def pieces(query: str, passage: str) -> list[tuple[str, bool]]:
     for start, end in (*_words(_folded(query), folded), *_runs(_folded(query), folded)):
         marked[start:end] = [True] * (end - start)
     return [
-        ("".join(letter for letter, _ in part), match)
-        for match, part in groupby(zip(passage, marked, strict=True), key=lambda each: each[1])
+        ("".join(letter for letter, _ in letters), match)
+        for match, letters in groupby(zip(passage, marked, strict=True), key=lambda entry: entry[1])
     ]
 
 
 def _folded(text: str) -> str:
-    """Return the text in lower case and half width, character by character, so that places stay the same."""
+    """Return the text in lower case and half width, character by character, so that offsets stay the same."""
     return "".join(narrow if len(narrow := unicodedata.normalize("NFKC", one).lower()) == 1 else one for one in text)
 
 
 def _words(query: str, passage: str) -> Iterator[tuple[int, int]]:
-    wanted = {word for word in _WORD.findall(query) if len(word) >= SHORTEST} - set(_lists()["words"])
-    return (word.span() for word in _WORD.finditer(passage) if word[0] in wanted)
+    query_words = {word for word in _WORD.findall(query) if len(word) >= SHORTEST} - set(_lists()["words"])
+    return (word.span() for word in _WORD.finditer(passage) if word[0] in query_words)
 
 
 def _runs(query: str, passage: str) -> Iterator[tuple[int, int]]:
-    """Yield the longest match at every place of the passage where one begins."""
+    """Yield the longest match at every offset of the passage where one begins."""
     parted = re.sub("|".join(sorted(_lists()["parting"], key=len, reverse=True)), " ", query)
     source = " ".join(_RUN.findall(parted))
-    begins = {source[place : place + SHORTEST] for place in range(len(source) - SHORTEST + 1)}
+    begins = {source[offset : offset + SHORTEST] for offset in range(len(source) - SHORTEST + 1)}
     for run in _RUN.finditer(passage):
         for start in range(run.start(), run.end() - SHORTEST + 1):
             end = start + SHORTEST
@@ -80,91 +80,93 @@ def _runs(query: str, passage: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _lists() -> dict[str, list[str]]:
-    found = parse_yaml(template("review/web/highlight.yaml"))
-    assert isinstance(found, dict)
-    return found
+    lists = parse_yaml(template("review/web/highlight.yaml"))
+    assert isinstance(lists, dict)
+    return lists
 
 
 # Position of an assessor in a sample: rows answered, the next open row, the last answer.
 
 SOURCE = "page"
-"""What answers say that were given here."""
+"""Source of answers given on the page."""
 
 
 @dataclass(frozen=True)
 class ReadingProgress:
-    """How far a person is."""
+    """Progress of a person."""
 
     total: int
     graded: int
     noted: int
-    """Rows that have a note and no answer: the person could not decide."""
+    """Number of rows with a note and no answer, where the person could not decide."""
 
     @property
     def left(self) -> int:
-        """Return how many rows nothing was said of yet."""
+        """Return the number of rows without answer and note."""
         return self.total - self.graded - self.noted
 
 
 @dataclass(frozen=True)
 class ReadingOrder:
-    """The rows of a person in reading order, and what was said of them, the last answer last."""
+    """A person's rows in reading order, and the answers by time."""
 
     rows: Sequence[SampleRow]
     said: Mapping[str, Answer]
 
     @classmethod
-    def of(cls, desk: Desk, person: str) -> "ReadingOrder":
-        """Return where a person is now."""
-        return cls(desk.rows(person), desk.said(person))
+    def of(cls, review: Desk, person: str) -> "ReadingOrder":
+        """Return the current rows and answers of a person."""
+        return cls(review.rows(person), review.said(person))
 
     @property
     def progress(self) -> ReadingProgress:
-        """Return how far the person is."""
-        mine = [self.said[row.row_id] for row in self.rows if row.row_id in self.said]
-        graded = sum(answer.answer is not None for answer in mine)
-        return ReadingProgress(len(self.rows), graded, len(mine) - graded)
+        """Return the progress of the person."""
+        answers = [self.said[row.row_id] for row in self.rows if row.row_id in self.said]
+        graded = sum(answer.answer is not None for answer in answers)
+        return ReadingProgress(len(self.rows), graded, len(answers) - graded)
 
     def place(self, row_id: str) -> int | None:
-        """Return where a row stands, from 0; None if it is not the person's."""
-        return next((place for place, row in enumerate(self.rows) if row.row_id == row_id), None)
+        """Return the index of a row, from 0; None if it is not the person's."""
+        return next((index for index, row in enumerate(self.rows) if row.row_id == row_id), None)
 
     def open_after(self, place: int) -> str | None:
-        """Return the next row of which nothing was said, after the end from the beginning; None if there is none."""
+        """Return the next row without an answer, continuing from the start after the end; None if there is none."""
         around = (*self.rows[place + 1 :], *self.rows[: place + 1])
         return next((row.row_id for row in around if row.row_id not in self.said), None)
 
     @property
     def last(self) -> Answer | None:
-        """Return the latest answer given on the page, which is the one to take back."""
-        given = reversed(list(self.said.values()))
-        return next((answer for answer in given if answer.answer and answer.source == SOURCE), None)
+        """Return the latest answer given on the page, which can be withdrawn."""
+        latest_first = reversed(list(self.said.values()))
+        return next((answer for answer in latest_first if answer.answer and answer.source == SOURCE), None)
 
 
 def keys(answers: Sequence[str], taken: str = "UN") -> dict[str, str]:
-    """Return answer -> the key that gives it: its own letter or digit if each has one that is free.
+    """Return answer -> keyboard key: its own letter or digit if every answer has a free one.
 
-    Else a digit: an answer that is one keeps it, the others get what is left of 1 to 9 and 0, in their order. An answer
-    beyond the tenth has none.
+    Otherwise digits: an answer that is a digit keeps it, the others get the remaining ones of 1 to 9 and 0, in order.
+    Answers beyond the tenth have none.
     """
-    own = {answer: sign for answer in answers if len(sign := plain(answer)) == 1 and sign.isascii() and sign.isalnum()}
-    if len(own) == len(answers) and not {*own.values()} & {*taken}:
-        return own
-    digits = {answer: sign for answer, sign in own.items() if sign.isdecimal()}
-    left = (digit for digit in "1234567890" if digit not in digits.values())
-    rest = dict(zip((answer for answer in answers if answer not in digits), left, strict=False))
-    return {answer: (digits | rest)[answer] for answer in answers if answer in digits or answer in rest}
+    own_keys = {
+        answer: sign for answer in answers if len(sign := plain(answer)) == 1 and sign.isascii() and sign.isalnum()
+    }
+    if len(own_keys) == len(answers) and not {*own_keys.values()} & {*taken}:
+        return own_keys
+    digits = {answer: sign for answer, sign in own_keys.items() if sign.isdecimal()}
+    free_digits = (digit for digit in "1234567890" if digit not in digits.values())
+    assigned = dict(zip((answer for answer in answers if answer not in digits), free_digits, strict=False))
+    return {answer: (digits | assigned)[answer] for answer in answers if answer in digits or answer in assigned}
 
 
 def mark(note: str) -> str:
-    """Return a short mark of a note, by which a form says which note it began with."""
+    """Return a short digest of a note, by which a form tells which note it started from."""
     return hashlib.sha256(note.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def noted(typed: str, began: str, stored: str) -> str:
-    """Return the note to keep: what was typed, or what is stored if nothing was changed in this form.
+    """Return the note to store: the typed one, or the stored one if this form did not change it.
 
-    So a page that was opened before a note came, from another tab or a spreadsheet, does not wipe it out.
+    So a page opened before a note was added, in another tab or a spreadsheet, does not delete it.
     """
     text = typed.replace("\r\n", "\n").strip()
     return stored if mark(text) == began else text
@@ -173,7 +175,7 @@ def noted(typed: str, began: str, stored: str) -> str:
 # The pages: choose a name, read a row and answer, the end, the guide. Nothing is kept here but through the desk.
 
 LARGEST = 64 * 1024
-"""Bytes of the largest form that is read: a note of thousands of characters."""
+"""Maximum bytes of a form, enough for a note of thousands of characters."""
 _STATIC = {
     "report.css": ("text/css", "view/report.css"),
     "review.css": ("text/css", "review/web/templates/review.css"),
@@ -182,9 +184,9 @@ _STATIC = {
 }
 
 
-def site(desk: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
-    """Return the application that serves a sample to those who hold the token and ask for a host that is known."""
-    pages = Pages(desk)
+def site(review: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
+    """Return the application that serves a sample to requests with the token and a `known` host."""
+    pages = Pages(review)
     return Starlette(
         routes=[
             Route("/", pages.people),
@@ -201,12 +203,12 @@ def site(desk: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
 
 
 class Pages:
-    """What is shown of one desk, and what a form does to it."""
+    """Pages of one sample, and the handlers of their forms."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk, self.form = desk, desk.sample.form
-        self.classes = charts.classes(desk.sample.scale)
-        self.render = _renderer(desk)
+    def __init__(self, review: Desk) -> None:
+        self.desk, self.form = review, review.sample.form
+        self.classes = charts.classes(review.sample.scale)
+        self.render = _renderer(review)
         self._one_at_a_time = RLock()
 
     def shown(self, name: str, status: int, values: dict[str, Any]) -> Response:
@@ -214,7 +216,7 @@ class Pages:
         return Response(self.render(name, values), status, HEADERS, media_type="text/html")
 
     def people(self, _request: Request) -> Response:
-        """Show who reads the sample, and how far everybody is."""
+        """Show the assessors and their progress."""
         progress = [(person, ReadingOrder.of(self.desk, person).progress) for person in self.desk.assessors]
         return self.shown("people", 200, {"people": progress})
 
@@ -227,7 +229,7 @@ class Pages:
         return Response(charts.styles(self.desk.sample.scale), media_type="text/css")
 
     async def resume(self, request: Request) -> Response:
-        """Lead to the first row of which nothing was said, or show that there is none; a form takes back an answer."""
+        """Redirect to the first row without an answer, or show that there is none; a form withdraws an answer."""
         person = self._person(request)
         if request.method == "POST":
             fields = await _fields(request)
@@ -238,7 +240,7 @@ class Pages:
         """Show one row."""
         person, row_id = self._person(request), request.path_params["row_id"]
         reading = ReadingOrder.of(self.desk, person)
-        place = _found(reading.place(row_id))
+        index = _found(reading.place(row_id))
         answer = reading.said.get(row_id)
         note = answer.note if answer else ""
         return self.shown(
@@ -246,9 +248,9 @@ class Pages:
             200,
             {
                 **self._common(request, person, reading),
-                "number": place + 1,
+                "number": index + 1,
                 "row_id": row_id,
-                "texts": self._texts(reading.rows[place].texts),
+                "texts": self._texts(reading.rows[index].texts),
                 "keys": keys(self.form.answers),
                 "meanings": self.desk.sample.meanings,
                 "classes": {answer: self.classes.get(answer, f"g-{answer}") for answer in self.form.answers},
@@ -259,15 +261,15 @@ class Pages:
         )
 
     async def answer(self, request: Request) -> Response:
-        """Keep what a form says of a row, then lead on: the next page is asked for when the answer is on the disk."""
+        """Store a form's entry, then redirect, so that the next page loads only after the answer is on the disk."""
         person, fields = self._person(request), await _fields(request)
         return _see(await run_in_threadpool(self._answered, person, request.path_params["row_id"], fields))
 
     def wrong(self, _request: Request, error: Exception) -> Response:
-        """Show that something is not there, not allowed, or failed."""
+        """Show an error page."""
         status = 400 if isinstance(error, ConfigError) else getattr(error, "status_code", 500)
-        said = str(error) if isinstance(error, UserError) else ""
-        return self.shown("wrong", status, {"status": status, "said": said})
+        message = str(error) if isinstance(error, UserError) else ""
+        return self.shown("wrong", status, {"status": status, "said": message})
 
     def _resumed(self, request: Request, person: str) -> Response:
         reading = ReadingOrder.of(self.desk, person)
@@ -280,53 +282,55 @@ class Pages:
         return self.shown("done", 200, {**common, "undecided": undecided, "first": first})
 
     def _answered(self, person: str, row_id: str, fields: dict[str, str]) -> str:
-        """Keep a form's note and answer; returns where to go."""
-        with self._one_at_a_time:  # what another tab says of the row in between must not be undone
-            place = self._kept(person, row_id, fields)
+        """Store a form's note and answer; return the address to go to."""
+        with self._one_at_a_time:  # a change by another tab in between must not be overwritten
+            index = self._kept(person, row_id, fields)
             if "undo" in fields:
                 return self._taken_back(person, fields["undo"])
         reading = ReadingOrder.of(self.desk, person)
         if "answer" in fields:
-            return _address(person, reading.open_after(place), saved=fields["answer"])
-        beyond = place + (1 if fields.get("go") == "next" else -1)
+            return _address(person, reading.open_after(index), saved=fields["answer"])
+        beyond = index + (1 if fields.get("go") == "next" else -1)
         return _address(person, reading.rows[min(max(beyond, 0), len(reading.rows) - 1)].row_id)
 
     def _kept(self, person: str, row_id: str, fields: dict[str, str]) -> int:
-        """Keep what a form changes of a row; returns the row's place."""
+        """Store the changes of a form to a row; return the row's index."""
         reading = ReadingOrder.of(self.desk, person)
-        place = _found(reading.place(row_id))
-        before = reading.said.get(row_id, Answer(row_id, None))
-        note = noted(fields.get("note", ""), fields.get("began", ""), before.note)
-        if "answer" in fields or note != before.note:
-            self.desk.record(person, [Answer(row_id, fields.get("answer", before.answer), note, source=SOURCE)])
-        return place
+        index = _found(reading.place(row_id))
+        earlier = reading.said.get(row_id, Answer(row_id, None))
+        note = noted(fields.get("note", ""), fields.get("began", ""), earlier.note)
+        if "answer" in fields or note != earlier.note:
+            self.desk.record(person, [Answer(row_id, fields.get("answer", earlier.answer), note, source=SOURCE)])
+        return index
 
     def _taken_back(self, person: str, row_id: str) -> str:
-        """Take back the answer to a row and leave its note; returns the row's address."""
+        """Withdraw the answer to a row but keep its note; return the row's address."""
         with self._one_at_a_time:
             reading = ReadingOrder.of(self.desk, person)
             _found(reading.place(row_id))
-            before = reading.said.get(row_id, Answer(row_id, None))
-            self.desk.record(person, [Answer(row_id, None, before.note, source=SOURCE)])
-        return _address(person, row_id, undone=before.answer or "")
+            withdrawn = reading.said.get(row_id, Answer(row_id, None))
+            self.desk.record(person, [Answer(row_id, None, withdrawn.note, source=SOURCE)])
+        return _address(person, row_id, undone=withdrawn.answer or "")
 
     def _common(self, request: Request, person: str, reading: ReadingOrder) -> dict[str, Any]:
-        """Return what every page of a person shows."""
-        told = {name: request.query_params.get(name) for name in ("saved", "undone")}
+        """Return the template values common to all pages of a person."""
+        notices = {name: request.query_params.get(name) for name in ("saved", "undone")}
         return {
             "person": person,
             "address": _address(person),
             "progress": reading.progress,
             "last": reading.last,
             "proof": request.state.proof,
-            "told": [(name, said) for name, said in told.items() if said in self.form.answers],
+            "told": [(name, answer) for name, answer in notices.items() if answer in self.form.answers],
         }
 
     def _texts(self, texts: tuple[str, ...]) -> list[tuple[str, str, list[tuple[str, bool]]]]:
-        """Return name, header and pieces of every text; what is in the query too is marked in the others."""
-        asked = texts[0] if self.form.texts[0] == "query" else ""
-        named = zip(self.form.texts, texts, strict=True)
-        return [(name, self.form.headers[name], pieces("" if name == "query" else asked, text)) for name, text in named]
+        """Return (name, header, pieces) of every text, with matches of the query marked."""
+        query = texts[0] if self.form.texts[0] == "query" else ""
+        columns = zip(self.form.texts, texts, strict=True)
+        return [
+            (name, self.form.headers[name], pieces("" if name == "query" else query, text)) for name, text in columns
+        ]
 
     def _person(self, request: Request) -> str:
         person: str = request.path_params["person"]
@@ -335,11 +339,11 @@ class Pages:
         return person
 
 
-def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
+def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
     """Return a function from a page's name and values to HTML, in the words of the sample's language."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    form = desk.sample.form
+    form = review.sample.form
     environment = Environment(
         loader=FunctionLoader(lambda name: resources.template(f"review/web/templates/{name}")),
         autoescape=True,
@@ -352,23 +356,23 @@ def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
         form=form,
         words={**words, **words["items"]} if form.question else words,
         language=form.language,
-        name=desk.sample.design.name,
-        coloured=desk.sample.scale != FIVE and not form.question,  # answers to a question have no order
+        name=review.sample.design.name,
+        coloured=review.sample.scale != FIVE and not form.question,  # answers to a question have no order
     )
     return lambda name, values: environment.get_template(f"{name}.html.j2").render(values)
 
 
-def _found(place: int | None) -> int:
-    if place is None:
+def _found(index: int | None) -> int:
+    if index is None:
         raise HTTPException(404)
-    return place
+    return index
 
 
-def _address(person: str, row_id: str | None = None, **told: str) -> str:
-    """Return the address of a person's row, or of where the person goes on."""
-    said = "&".join(f"{name}={quote(value)}" for name, value in told.items() if value)
+def _address(person: str, row_id: str | None = None, **notices: str) -> str:
+    """Return the address of a person's row, or of the page that continues."""
+    query_string = "&".join(f"{name}={quote(answer)}" for name, answer in notices.items() if answer)
     path = f"/by/{quote(person)}" + (f"/{quote(row_id)}" if row_id else "")
-    return f"{path}?{said}" if said else path
+    return f"{path}?{query_string}" if query_string else path
 
 
 def _see(address: str) -> Response:

@@ -19,7 +19,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     documents = (document for batch in benchmark.corpus.batches() for document in batch)
     _write_lines(
         folder / "corpus.jsonl",
-        ({"_id": item.doc_id, "title": item.title, "text": item.text} for item in documents),
+        ({"_id": doc.doc_id, "title": doc.title, "text": doc.text} for doc in documents),
     )
     _write_lines(
         folder / "queries.jsonl",

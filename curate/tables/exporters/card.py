@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _SHOWN = ("name", "description", "type", "eval_langs", "main_score", "prompt")
-"""Fields of mteb's metadata that the card's Python names itself; those that users state come behind them."""
+"""Metadata fields that the card writes explicitly; user-stated fields follow them."""
 BASE = ("tables/exporters/card.md.j2", "tables/kinds/judged.md.j2")
 _MOVED = re.compile(r"tables/(?:kinds|exporters)/(?=\w+\.md\.j2)")
 OVERVIEW = "tables/exporters/overview.md.j2"
@@ -54,7 +54,7 @@ _OWN = frozenset(
 _MADE = "how it was made"
 _FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
-"""Bounds of the hub's classes of size."""
+"""Bounds of the hub's size categories."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Table:
     columns: Sequence[str]
     split: str = "test"
     counted: bool = False
-    """Whether its rows are the items by which a hub sorts data sets by size."""
+    """Whether its rows count for the hub's size category."""
 
 
 def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table], counts: Json) -> str:
-    """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
+    """Return the README: a YAML block for `datasets` and mteb, then the card; equal input gives an equal text.
 
     `code` is mteb's code of the language. `counts` are the figures of this folder, as shown in its first table: a
     mapping, or one per row.
@@ -103,41 +103,41 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             counts=counts,
             prompt=front["mteb"]["prompt"],
             description=front["mteb"]["description"],
-            stated={name: value for name, value in front["mteb"].items() if name not in _SHOWN},
+            stated={name: setting for name, setting in front["mteb"].items() if name not in _SHOWN},
             facts=_facts(benchmark),
-            construction={key: value for key, value in facts.items() if key not in _OWN},
+            construction={key: fact for key, fact in facts.items() if key not in _OWN},
         )
     )
 
 
 def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
-    """Return what a kind's own stage reported: `made`, and as `fate` what became of its items.
+    """Return the facts of a kind's stage as `made`, and the counts of its items as `fate`.
 
     `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.
-    `checked` is what people said of them; None for a kind of whose items nobody can be asked.
+    `checked` are the results of the human review; None for a kind without one.
     """
     of_stages: Any = benchmark.facts.get("kinds") or {}
     people: Any = benchmark.facts.get("checked") or {}
     facts = of_stages.get(kind.stage) or {}
-    made = {name: fact for name, fact in facts.items() if name not in _FATE}
+    reported = {name: fact for name, fact in facts.items() if name not in _FATE}
     checked = people.get(kind.name, []) if kind.checkable else None
-    if len(facts) - len(made) < len(_FATE):
-        return {"made": made, "fate": None, "checked": checked}
+    if len(facts) - len(reported) < len(_FATE):
+        return {"made": reported, "fate": None, "checked": checked}
     dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
     fate = {"planned": facts["planned"], "built": facts["built"], **dropped}
-    return {"made": made, "fate": fate, "checked": checked}
+    return {"made": reported, "fate": fate, "checked": checked}
 
 
 def form() -> str:
-    """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
+    """Return a digest of the card templates: while it is the same, equal facts give equal cards."""
     shared = (*BASE, OVERVIEW, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
     texts = map(template, (*shared, *(kind.card for kind in kinds())))
-    # Where templates lie is no part of it: exports of before the move keep their form.
+    # The path of the templates is normalised, so exports from before they moved keep their digest.
     return digest([version("curate-ir"), *(_MOVED.sub("formats/kinds/templates/", text) for text in texts)])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
-    """Return the parts of a card that are as the facts say, and follow from no table."""
+    """Return the lines of a card that come from the facts and cannot be derived from a table."""
     return sorted({name.replace("_", " ") if name in _OWN else _MADE for name, fact in facts.items() if fact})
 
 
@@ -146,23 +146,23 @@ def _facts(benchmark: Benchmark) -> dict[str, Json]:
 
 
 def environment() -> "Environment":
-    """Return what fills the templates of cards."""
+    """Return the Jinja environment of the card templates."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
+    jinja = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes the characters that break a table
         loader=FunctionLoader(template),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    made.filters |= {
+    jinja.filters |= {
         "cell": _cell,
         "quoted": partial(json.dumps, ensure_ascii=False),
         "table": markdown,
         "python": repr,
     }
-    return made
+    return jinja
 
 
 def front_matter(front: Mapping[str, Any]) -> str:
@@ -174,12 +174,12 @@ def front_matter(front: Mapping[str, Any]) -> str:
 
 
 def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table]) -> dict[str, Any]:
-    """Return the YAML block; `mteb` and `curate` (who had a part, what scoring has to know) are keys of our own."""
+    """Return the YAML block; `mteb` and `curate` (contributors, facts for scoring) are keys of our own."""
     description, prompt = kind.words(benchmark.language, benchmark.facts)
-    own = kind.front(benchmark)
+    curate_facts = kind.front(benchmark)
     return {
         **_head(benchmark, f"{benchmark.name} ({kind.name})", {kind: tables}),
-        **({"curate": dict(own)} if own else {}),
+        **({"curate": dict(curate_facts)} if curate_facts else {}),
         "configs": _configs(tables, default=kind.default),
         "mteb": {
             "name": f"{benchmark.name}-{kind.name}",
@@ -195,7 +195,7 @@ def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequenc
 
 
 def _head(benchmark: Benchmark, title: str, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> dict[str, Any]:
-    """Return the keys by which a hub files a data set."""
+    """Return the keys by which the hub classifies a data set."""
     licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
     rows = max(table.rows for tables in tasks.values() for table in tables if table.counted)
     return {
@@ -211,7 +211,7 @@ def _head(benchmark: Benchmark, title: str, tasks: Mapping[BenchmarkKind, Sequen
 
 
 def _size(rows: int) -> str:
-    """Return the hub's class of a number of rows: `n<1K`, `1K<n<10K`, and so on."""
+    """Return the hub's size category of a number of rows: `n<1K`, `1K<n<10K`, and so on."""
     below = [name for name, bound in _SIZES.items() if rows >= bound]
     above = [name for name, bound in _SIZES.items() if rows < bound]
     if not (below and above):
@@ -220,19 +220,19 @@ def _size(rows: int) -> str:
 
 
 def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
-    """Return a configuration a table, with the file of each of its splits; a name in a folder begins with it."""
-    found: dict[str, list[dict[str, str]]] = {}
+    """Return one configuration per table, with a file per split; inside `folder` its name is the prefix."""
+    files_of: dict[str, list[dict[str, str]]] = {}
     for table in tables:
         file = {"split": table.split, "path": f"{folder}/{table.file}" if folder else table.file}
-        found.setdefault(f"{folder}-{table.config}" if folder else table.config, []).append(file)
+        files_of.setdefault(f"{folder}-{table.config}" if folder else table.config, []).append(file)
     return [
         {"config_name": name, "data_files": files} | ({"default": True} if name == default else {})
-        for name, files in found.items()
+        for name, files in files_of.items()
     ]
 
 
 def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> str:
-    """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
+    """Return the README above the task folders: every table as a configuration, and links to the cards."""
     first = next(iter(tasks))
     default = f"{first.name}-{first.default}"
     configs = [config for kind, tables in tasks.items() for config in _configs(tables, kind.name, default)]
@@ -244,15 +244,15 @@ def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]
     )
 
 
-def markdown(value: Json) -> str:
-    """Return a value as a Markdown table: mappings by dotted key, a list of mappings with a column per key."""
-    if isinstance(value, Mapping):
-        return _grid(["", "value"], [[key, text] for key, text in _flat(value)])
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        rows = [dict(_flat(item if isinstance(item, Mapping) else {"name": item})) for item in value]
+def markdown(content: Json) -> str:
+    """Return `content` as a Markdown table: a mapping by dotted key, a list of mappings with one column per key."""
+    if isinstance(content, Mapping):
+        return _grid(["", "value"], [[key, text] for key, text in _flat(content)])
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        rows = [dict(_flat(entry if isinstance(entry, Mapping) else {"name": entry})) for entry in content]
         heads = list(dict.fromkeys(key for row in rows for key in row))
         return _grid(heads, [[row.get(key, "") for key in heads] for row in rows])
-    return _cell(value)
+    return _cell(content)
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -260,27 +260,27 @@ def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _flat(value: Mapping[str, Json], prefix: str = "") -> list[tuple[str, str]]:
+def _flat(mapping: Mapping[str, Json], prefix: str = "") -> list[tuple[str, str]]:
     """Return (dotted key, shown value) of every leaf, in the order of the mapping."""
     pairs: list[tuple[str, str]] = []
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            pairs += _flat(item, f"{prefix}{key}.")
+    for key, content in mapping.items():
+        if isinstance(content, Mapping):
+            pairs += _flat(content, f"{prefix}{key}.")
         else:
-            pairs.append((_cell(f"{prefix}{key}"), _cell(item)))
+            pairs.append((_cell(f"{prefix}{key}"), _cell(content)))
     return pairs
 
 
-def _cell(value: object) -> str:
-    """Return one value as it may stand inside a Markdown table."""
-    if value is None:
+def _cell(content: object) -> str:
+    """Return a value as text for a Markdown table cell."""
+    if content is None:
         return "not defined"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Mapping):
-        return "; ".join(f"{key} {text}" for key, text in _flat(value))
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_cell(item) for item in value)
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
+    if isinstance(content, bool):
+        return "yes" if content else "no"
+    if isinstance(content, float):
+        return f"{content:.6g}"
+    if isinstance(content, Mapping):
+        return "; ".join(f"{key} {text}" for key, text in _flat(content))
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        return ", ".join(_cell(entry) for entry in content)
+    return " ".join(str(content).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Ids of queries and documents as they are published: those of before, kept apart from one another, or new ones."""
+"""Published ids of queries and documents: the original ones, prefixed if both sides share one, or new ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,50 +16,50 @@ COLUMNS = ("table", "old_id", "new_id")
 _SIDES = {"query_id": "queries", "doc_id": "corpus"}
 _LETTERS = {"queries": "q", "corpus": "d"}
 _OF_PAIRS = ("pair_id", "alternate_id")
-"""Columns of kinds whose ids are made of those of queries and documents."""
+"""Columns of kinds whose ids are derived from query and document ids."""
 
 
 @dataclass(frozen=True)
 class PublishedIds:
-    """What ids of a run are called in its export, column by column."""
+    """Expressions that turn run ids into published ids, by column."""
 
     new: Mapping[str, pl.Expr] = field(default_factory=dict)
     key: pl.DataFrame | None = None
-    """`COLUMNS`, of all queries and documents of the run; None where ids are those of before."""
+    """`COLUMNS`, of all queries and documents of the run; None if the original ids are published."""
     prefixed: bool = False
 
     @classmethod
     def by(cls, key: pl.DataFrame) -> "PublishedIds":
-        """Return the ids of a key."""
+        """Return the published ids that a key (table, old_id, new_id) gives."""
         sides = {name: key.filter(pl.col("table") == table) for name, table in _SIDES.items()}
         return cls({name: pl.col(name).replace(side["old_id"], side["new_id"]) for name, side in sides.items()}, key)
 
     def of(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """Return pairs of the run under their published ids."""
-        return pairs.with_columns(**{name: each for name, each in self.new.items() if name in pairs})
+        return pairs.with_columns(**{name: expression for name, expression in self.new.items() if name in pairs})
 
 
 AS_THEY_ARE = PublishedIds()
 PREFIXED = PublishedIds({"query_id": "q-" + pl.col("query_id"), "doc_id": "d-" + pl.col("doc_id")}, prefixed=True)
 
 
-def numbered(known: pl.DataFrame, table: str, ids: pl.Series) -> pl.DataFrame:
-    """Return the key of a table's ids; those that are known keep theirs, so that versions of a set can be compared."""
-    had = known.filter(pl.col("table") == table)
-    fresh = pl.DataFrame({"old_id": ids.filter(~ids.is_in(had["old_id"].implode()))})
-    number = (pl.int_range(pl.len()) + had.height + 1).cast(pl.String).str.zfill(6)
-    return pl.concat([had, fresh.select(pl.lit(table).alias("table"), "old_id", new_id=_LETTERS[table] + number)])
+def numbered(earlier: pl.DataFrame, table: str, ids: pl.Series) -> pl.DataFrame:
+    """Return the key of a table's ids; ids in `earlier` keep their number, so that versions stay comparable."""
+    retained = earlier.filter(pl.col("table") == table)
+    fresh = pl.DataFrame({"old_id": ids.filter(~ids.is_in(retained["old_id"].implode()))})
+    number = (pl.int_range(pl.len()) + retained.height + 1).cast(pl.String).str.zfill(6)
+    return pl.concat([retained, fresh.select(pl.lit(table).alias("table"), "old_id", new_id=_LETTERS[table] + number)])
 
 
 def published(benchmark: Benchmark, ids: PublishedIds) -> tuple[Benchmark, PublishedIds, pl.DataFrame | None]:
-    """Return the benchmark under new ids, or under those of before, the ids, and the map of prefixes if ids met."""
+    """Return the benchmark under its published ids, the ids, and the map of prefixes if ids collided."""
     if ids.key is None:
         benchmark, met = prefixed(benchmark)
         return benchmark, ids if met is None else PREFIXED, met
     documents = dict(ids.key.filter(pl.col("table") == "corpus")["old_id", "new_id"].iter_rows())
     renamed = _renamed(benchmark, ids, RenamedCorpus(benchmark.corpus, names=documents))
-    columns = {name: [each for each in _OF_PAIRS if each in table] for name, table in renamed.tables.items()}
-    pairs = {each for name, held in columns.items() for column in held for each in renamed.tables[name][column]}
+    columns = {name: [column for column in _OF_PAIRS if column in table] for name, table in renamed.tables.items()}
+    pairs = {pair_id for name, held in columns.items() for column in held for pair_id in renamed.tables[name][column]}
     new = {old: f"p{number:06}" for number, old in enumerate(sorted(pairs - {None}), 1)}
     tables = {name: table.with_columns(pl.col(columns[name]).replace(new)) for name, table in renamed.tables.items()}
     return replace(renamed, tables=tables), ids, None
@@ -72,7 +72,7 @@ def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
     (queries or corpus), old_id and new_id, queries first, each in the order of its table.
     """
     queries = benchmark.queries["query_id"].to_list()
-    documents = [item.doc_id for item in chain.from_iterable(benchmark.corpus.batches())]
+    documents = [document.doc_id for document in chain.from_iterable(benchmark.corpus.batches())]
     if set(queries).isdisjoint(documents):
         return benchmark, None
     rows = [("queries", key, f"q-{key}") for key in queries] + [("corpus", key, f"d-{key}") for key in documents]
@@ -81,7 +81,7 @@ def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
 
 
 def _renamed(benchmark: Benchmark, ids: PublishedIds, corpus: RenamedCorpus) -> Benchmark:
-    """Return the benchmark, and the tables of its kinds, under other ids."""
+    """Return the benchmark and the tables of its kinds under `ids`."""
     held = benchmark.tables
     return replace(
         benchmark,

@@ -41,9 +41,9 @@ def candidates(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
 
-    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
-    drawn by seed; contested and incomplete pairs are never candidates. Of a query set of its own so many queries are
-    drawn by seed as it is to have, all if there are no more.
+    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both drawn by seed;
+    contested and incomplete pairs are never candidates. With `rerank.queries` that many queries are drawn by seed, or
+    all if there are fewer.
     """
     position = pool.select("query_id", "doc_id", "position")
     judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
@@ -53,7 +53,7 @@ def candidates(
     short: list[str] = []
     for (query_id,), pairs in judged.sort("query_id", "doc_id").group_by("query_id", maintain_order=True):
         kinds = {
-            bool(key[0]): part for key, part in pairs.group_by(pl.col("verdict") == "relevant", maintain_order=True)
+            bool(key[0]): group for key, group in pairs.group_by(pl.col("verdict") == "relevant", maintain_order=True)
         }
         if True not in kinds:
             continue
@@ -64,16 +64,16 @@ def candidates(
         negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id), scale)
         for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
             rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
-    found = pl.DataFrame(rows, TABLES["qrels"]).sort("query_id", "doc_id")
+    qrels = pl.DataFrame(rows, TABLES["qrels"]).sort("query_id", "doc_id")
     if rerank.queries is not None:
-        asked = found["query_id"].unique().sort().to_list()
-        drawn = sampling.shuffled(asked, seed, "rerank", "queries")[: rerank.queries]
-        found = found.filter(pl.col("query_id").is_in(drawn))
-    return found, short
+        query_ids = qrels["query_id"].unique().sort().to_list()
+        drawn = sampling.shuffled(query_ids, seed, "rerank", "queries")[: rerank.queries]
+        qrels = qrels.filter(pl.col("query_id").is_in(drawn))
+    return qrels, short
 
 
 def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale: Scale) -> list[str]:
-    """Return a query's negatives, those that are drawn first in front; chance decides between equals."""
+    """Return a query's negatives in drawing order; ties are broken by seed."""
     rows = sampling.shuffled(
         list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
     )
@@ -95,24 +95,24 @@ def parts(
     panel: Mapping[str, Mapping[str, Json]],
     definitions: Mapping[str, Mapping[str, Settings]],
 ) -> dict[str, list[str]]:
-    """Return role -> names, sorted: those in the pipeline, what they are, their encoders', and those encoders' models'.
+    """Return role -> sorted names: the pipeline's own, their kinds, their encoders, and the models of these encoders.
 
     `panel` is judge -> identity, `definitions` the pipeline's own encoders and retrievers.
     """
-    found: dict[str, set[str]] = {"retriever": set(), "judge": set(panel)}
+    names_of: dict[str, set[str]] = {"retriever": set(), "judge": set(panel)}
     for name in retrievers:
         settings = definitions.get("retrievers", {}).get(name, {})
-        found["retriever"] |= {name, str(settings.get("encoder") or settings.get("kind", name))}
-    found["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
-    for names in found.values():
+        names_of["retriever"] |= {name, str(settings.get("encoder") or settings.get("kind", name))}
+    names_of["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
+    for names in names_of.values():
         encoders = definitions.get("encoders", {})
-        known = (encoders.get(name, {}) for name in list(names))
-        names |= {_called(model) for settings in known for model in _models(settings, encoders)}
-    return {role: sorted(names) for role, names in found.items()}
+        settings_of = (encoders.get(name, {}) for name in list(names))
+        names |= {_called(model) for settings in settings_of for model in _models(settings, encoders)}
+    return {role: sorted(names) for role, names in names_of.items()}
 
 
 def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> Iterator[str]:
-    """Yield the model that an encoder is, or those of its query and document sides, which may be named encoders."""
+    """Yield the model of an encoder, or those of its query and document sides, which may be named encoders."""
     if "model" in settings:
         yield str(settings["model"])
     for side in (settings.get("query"), settings.get("document")):
@@ -120,12 +120,12 @@ def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> I
             yield from _models(side, encoders)
         elif isinstance(side, str):
             yield side
-            if "model" in (named := encoders.get(side, {})):
-                yield str(named["model"])
+            if "model" in (definition := encoders.get(side, {})):
+                yield str(definition["model"])
 
 
 def _called(model: str) -> str:
-    """Return a model's name on the hub, or the name of its folder: a path is nothing to publish."""
+    """Return a model's name on the hub, or only the name of its folder, since local paths are not published."""
     return model if model.count("/") == 1 and model[0] not in "./~" else model.rstrip("/").rpartition("/")[2]
 
 
@@ -137,7 +137,7 @@ LABELLED = ("relevant", "not relevant", "contested")
 
 
 class Gain(Section):
-    """Which of the panel's grades is a pair's, and what grades below the cut gain."""
+    """How a pair's grade is chosen from the panel's, and the gain of grades below the cut."""
 
     grade: Literal["lower-median", "minimum"] = Field(
         default="lower-median", description="of the judges' grades; of an even number the worse of the middle two"
@@ -150,19 +150,19 @@ def gains(verdicts: pl.DataFrame, scale: Scale, gain: Gain, settled: pl.DataFram
 
     `settled` (query_id, doc_id, grade) are pairs that people decided otherwise than the panel: their grade counts.
     """
-    places = {label: place for place, label in enumerate(scale.labels)}
-    known = pl.element().struct.field("grade").replace_strict(places, default=None, return_dtype=pl.Int64)
-    graded = pl.col("votes").list.eval(known.drop_nulls().sort())  # best first
-    at = graded.list.len() // 2 if gain.grade == "lower-median" else graded.list.len() - 1
+    ranks = {label: rank for rank, label in enumerate(scale.labels)}
+    rank_of_vote = pl.element().struct.field("grade").replace_strict(ranks, default=None, return_dtype=pl.Int64)
+    graded = pl.col("votes").list.eval(rank_of_vote.drop_nulls().sort())  # best first
+    chosen = graded.list.len() // 2 if gain.grade == "lower-median" else graded.list.len() - 1
     worth = {
-        place: value if gain.gain_below_cut or place < len(scale.positives) else 0
-        for place, value in enumerate(scale.gains)
+        rank: amount if gain.gain_below_cut or rank < len(scale.positives) else 0
+        for rank, amount in enumerate(scale.gains)
     }
-    place = graded.list.get(at, null_on_oob=True)
-    rows = verdicts.filter(pl.col("verdict").is_in(LABELLED)).with_columns(place=place)
+    rank = graded.list.get(chosen, null_on_oob=True)
+    rows = verdicts.filter(pl.col("verdict").is_in(LABELLED)).with_columns(rank=rank)
     if settled is not None:
-        people = settled.select(*PAIR, people=pl.col("grade").replace_strict(places, return_dtype=pl.Int64))
-        rows = rows.join(people, on=PAIR, how="left").with_columns(place=pl.coalesce("people", "place"))
-    score = pl.col("place").replace_strict(worth, default=None, return_dtype=pl.Int32)
+        people = settled.select(*PAIR, people=pl.col("grade").replace_strict(ranks, return_dtype=pl.Int64))
+        rows = rows.join(people, on=PAIR, how="left").with_columns(rank=pl.coalesce("people", "rank"))
+    score = pl.col("rank").replace_strict(worth, default=None, return_dtype=pl.Int32)
     contested = pl.col("verdict") == "contested"
     return rows.select(*PAIR, score=score, contested=contested).drop_nulls("score").sort(PAIR)

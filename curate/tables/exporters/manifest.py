@@ -1,4 +1,4 @@
-"""Which files a format has, and whose they are: what is no part of it has no place in an export, even if listed."""
+"""Files of each format, and the manifest; a file that is not part of the format is reported even if listed."""
 
 import json
 import re
@@ -23,16 +23,16 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
-    beside = ("README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet")
-    own = "|".join((*beside, *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ())))
-    known = re.compile(own.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
+    common = ("README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet")
+    alternatives = "|".join((*common, *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ())))
+    permitted = re.compile(alternatives.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
     for path, digest in paths.items():
-        if known and not known.fullmatch(path):
+        if permitted and not permitted.fullmatch(path):
             yield f"{path}: the format {name} has no such file"
-        elif (named := _HASH.search(path)) and not digest.startswith(named[1]):
+        elif (hash_in_name := _HASH.search(path)) and not digest.startswith(hash_in_name[1]):
             yield f"{path}: its name says that it has another content"
     code = folder / TASKS
-    if known and TASKS in paths and code.is_file() and not _ours(code):
+    if permitted and TASKS in paths and code.is_file() and not _ours(code):
         yield f"{TASKS}: it is not the program that curate writes; do not run it"
 
 
@@ -56,7 +56,7 @@ _BESIDE = frozenset({".cache", ".DS_Store", ".git", ".gitattributes", ".gitignor
 
 
 def write(folder: Path, body: Mapping[str, Json]) -> None:
-    """Write the manifest of a folder whose other files are all there; `body` says what its labels were made from."""
+    """Write the manifest of a folder after all its other files; `body` are the sources of its labels."""
     files = {path: digest for path, digest in digests(folder).items() if path != NAME}
     write_json(folder / NAME, {"version": VERSION, **body, "files": files})
 
@@ -80,20 +80,20 @@ def read(folder: Path) -> dict[str, Any]:
     path = folder / NAME
     if not path.is_file():
         raise DataError(f"{path}: no such file; give a folder that `curate export` wrote")
-    found = read_json(path)
-    if found.get("version") != VERSION:
+    manifest = read_json(path)
+    if manifest.get("version") != VERSION:
         raise DataError(
-            f"{path}: expected version {VERSION}, found {found.get('version')!r}; use the curate that wrote it"
+            f"{path}: expected version {VERSION}, found {manifest.get('version')!r}; use the curate that wrote it"
         )
-    if not (isinstance(found.get("files"), dict) and isinstance(found.get("format"), str)):
+    if not (isinstance(manifest.get("files"), dict) and isinstance(manifest.get("format"), str)):
         raise DataError(f"{path}: not a manifest that `curate export` wrote, for it names no format or no files")
-    return found
+    return manifest
 
 
 def changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for every file that is missing, was changed, or is not in the manifest's `files`.
 
-    What a version control, the hub or a Mac puts beside them is left alone.
+    Files of version control, the hub or macOS are ignored.
     """
     for path, expected in files.items():
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or (folder / path).is_symlink():
@@ -102,7 +102,11 @@ def changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
             yield f"{path}: the manifest names it and it is missing"
         elif sha256(folder / path) != expected:
             yield f"{path}: it is not the file that was exported, for its SHA-256 is another"
-    there = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
-    for each in there:
-        if each.parts[0] not in _BESIDE and each.name not in _BESIDE and each.as_posix() not in {*files, NAME}:
-            yield f"{each.as_posix()}: it is no part of the export"
+    present = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
+    for relative in present:
+        if (
+            relative.parts[0] not in _BESIDE
+            and relative.name not in _BESIDE
+            and relative.as_posix() not in {*files, NAME}
+        ):
+            yield f"{relative.as_posix()}: it is no part of the export"

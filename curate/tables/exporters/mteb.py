@@ -25,27 +25,27 @@ Result = TypeVar("Result")
 def load_tasks(folder: str | Path) -> "list[AbsTask]":
     """Return the mteb tasks of a written folder: retrieval, reranking and sts, those that are there.
 
-    `folder` is the run's `export`, the `mteb` in it, or one task's. Nothing comes out of the cache of `datasets` but
-    what the files hold: an edited or missing file is a DataError. mteb's own cache of results does not notice that data
-    changed, so evaluate with `cache=None`.
+    `folder` is the run's `export`, the `mteb` in it, or one task's. An edited or missing file is a DataError, so the
+    cache of `datasets` cannot return outdated data. mteb's own result cache does not notice changed data, so evaluate
+    with `cache=None`.
     """
     folder = Path(folder)
     below = folder / "mteb" if (folder / "mteb").is_dir() else folder
-    found = _checked(lambda: mteb_tasks.load(below))
-    return found or [load_task(folder)]
+    tasks = _checked(lambda: mteb_tasks.load(below))
+    return tasks or [load_task(folder)]
 
 
 def load_task(folder: str | Path) -> "AbsTask":
     """Return the mteb task of one task's folder; see `load_tasks`."""
-    made: AbsTask = _checked(lambda: mteb_tasks.task_class(Path(folder)))()
-    return made
+    task: AbsTask = _checked(lambda: mteb_tasks.task_class(Path(folder)))()
+    return task
 
 
-def _checked(made: Callable[[], Result]) -> Result:
-    """Return what a function of `tasks.py` makes; its complaint as ours."""
+def _checked(make: Callable[[], Result]) -> Result:
+    """Return the result of a function of `tasks.py`; its ValueError becomes a DataError."""
     require("mteb", "loading a task")
     try:
-        return made()
+        return make()
     except ValueError as error:
         raise DataError(str(error)) from error
 
@@ -95,7 +95,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
 
 def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
-    """Return the READMEs that a written folder must have, by file: made of the benchmark and of the tables there."""
+    """Return file -> README that a written folder must have, from the benchmark and the tables in the folder."""
     tables = {kind: _tables(folder / kind.name, kind) for kind in _present(benchmark)}
     code = mteb_language(benchmark.language)
     cards = {
@@ -110,7 +110,7 @@ def _present(benchmark: Benchmark) -> list[BenchmarkKind]:
 
 
 def _counts(benchmark: Benchmark, kind: BenchmarkKind) -> Json:
-    """Return the figures of one folder, counted anew."""
+    """Return the figures of one folder, recounted."""
     content = kind.content(benchmark)
     for table in content.tables:
         deque(table.frames, maxlen=0)
@@ -121,24 +121,24 @@ def _tables(folder: Path, kind: BenchmarkKind) -> list[Table]:
     """Return the tables that lie in one task's folder, in the order in which they are written."""
     import pyarrow.parquet as pq
 
-    found: list[Table] = []
+    tables: list[Table] = []
     for config, split in ((config, split) for config in kind.configs for split in kind.splits):
         for path in folder.glob(f"{configured(config, split)}-{'[0-9a-f]' * 16}.parquet"):
             with pq.ParquetFile(path) as file:
                 rows, columns = file.metadata.num_rows, file.schema_arrow
             if not columns.equals(kind.configs[config]):
                 raise DataError(f"{folder.name}/{path.name}: its columns are not those of the table {config}")
-            found.append(Table(config, path.name, rows, columns.names, split, config in kind.items))
-    return found
+            tables.append(Table(config, path.name, rows, columns.names, split, config in kind.items))
+    return tables
 
 
 def mteb_language(language: str) -> str:
     """Return mteb's code of a language: `zh` and `zh-CN` give `cmn-Hans`; one such as `vie-Latn` is already a code."""
     if len(language) == 8 and language[3] == "-":
         return language
-    parts = language.split("-")
-    for size in range(len(parts), 0, -1):
-        if code := LANGUAGES.get("-".join(parts[:size])):
+    subtags = language.split("-")
+    for size in range(len(subtags), 0, -1):
+        if code := LANGUAGES.get("-".join(subtags[:size])):
             return code
     raise DataError(
         f"language {language!r}: mteb's code of it is not known here; give ISO 639-3 and script, such as vie-Latn"
@@ -149,13 +149,13 @@ def _write(folder: Path, kind: BenchmarkKind, table: ExportTable) -> Table:
     """Stream frames into one Parquet file, then name it by its content."""
     import pyarrow.parquet as pq
 
-    schema, beside, rows = kind.configs[table.config], folder / f".{table.config}.parquet", 0
-    with pq.ParquetWriter(beside, schema, compression="zstd", write_statistics=False) as writer:
+    schema, temporary, rows = kind.configs[table.config], folder / f".{table.config}.parquet", 0
+    with pq.ParquetWriter(temporary, schema, compression="zstd", write_statistics=False) as writer:
         for frame in table.frames:
             writer.write_table(frame.to_arrow().cast(schema))
             rows += frame.height
-    path = folder / f"{configured(table.config, table.split)}-{sha256(beside)[:16]}.parquet"
-    beside.rename(path)
+    path = folder / f"{configured(table.config, table.split)}-{sha256(temporary)[:16]}.parquet"
+    temporary.rename(path)
     return Table(table.config, path.name, rows, schema.names, table.split, table.config in kind.items)
 
 

@@ -1,4 +1,4 @@
-"""Read an export of any format again: texts, and every table of labels under what it must equal."""
+"""Read an export of any format: texts, and every table of labels with the name of the labels it must equal."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -17,19 +17,19 @@ _NAMES = {"id": "doc_id", "query-id": "query_id", "corpus-id": "doc_id"}
 
 
 RETRIEVAL_QUERIES = "retrieval queries"
-"""What the queries of a retrieval task are called, which reranking may have others than."""
+"""Name of the queries of the retrieval task, apart from those of reranking, which may differ."""
 
 
 @dataclass(frozen=True)
 class ExportContents:
-    """What a folder holds."""
+    """Contents of an export folder."""
 
     queries: pl.DataFrame
     """query_id, text."""
     documents: Callable[[], Frames]
     """doc_id, title, text, in batches."""
     tables: Mapping[str, tuple[str, pl.DataFrame]]
-    """File -> which labels it must hold (see `deriving.expected`), and those it holds."""
+    """File -> name of the labels it must equal (see `deriving.expected`), and its table."""
     kinds: Mapping[str, Mapping[str, pl.DataFrame]] = field(default_factory=dict)
     """Kind with tables of its own -> name (configuration and split) -> table."""
     reranks: bool = False
@@ -52,11 +52,13 @@ def mteb(folder: Path) -> ExportContents:
         for config, kind in (("qrels", "graded"), ("grades", "grades"), ("contested", "contested")):
             _add(tables, three, config, kind)
         _add(tables, three, "queries", "graded queries")
-        if (corpus := _only(three, "corpus").name) != _only(one, "corpus").name:  # the names tell the content
+        if (corpus := _only(three, "corpus").name) != _only(
+            one, "corpus"
+        ).name:  # the names contain the digest of the content
             raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
     _add(tables, one, "queries", RETRIEVAL_QUERIES)
-    asked = [table for labels, table in tables.values() if labels in (RETRIEVAL_QUERIES, "reranking queries")]
-    queries = pl.concat(asked[::-1]).unique("query_id", keep="first", maintain_order=True)
+    query_tables = [table for labels, table in tables.values() if labels in (RETRIEVAL_QUERIES, "reranking queries")]
+    queries = pl.concat(query_tables[::-1]).unique("query_id", keep="first", maintain_order=True)
     return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own_kinds(folder), reranks=True)
 
 
@@ -67,22 +69,22 @@ def own_kinds(folder: Path) -> dict[str, dict[str, pl.DataFrame]]:
 
 def _own(folder: Path) -> dict[str, pl.DataFrame]:
     """Return the tables of a kind that has its own, by configuration and split, such as `pairs` and `pairs-train`."""
-    found: dict[str, pl.DataFrame] = {}
+    tables: dict[str, pl.DataFrame] = {}
     for path in sorted(folder.glob("*-*.parquet")):
         name = path.stem.rpartition("-")[0]
-        if name in found:
+        if name in tables:
             raise DataError(f"{folder.name}: expected one file {name}-HASH.parquet, found more")
-        found[name] = pl.read_parquet(path)
-    return found
+        tables[name] = pl.read_parquet(path)
+    return tables
 
 
 def beir(folder: Path) -> ExportContents:
     """Read corpus.jsonl, queries.jsonl and qrels/test.tsv, with qrels/graded.tsv where it is."""
     tables = {"qrels/test.tsv": ("qrels", _tsv(folder / "qrels" / "test.tsv"))}
-    if (more := folder / "qrels" / "graded.tsv").is_file():
-        tables["qrels/graded.tsv"] = ("graded", _tsv(more))
+    if (graded := folder / "qrels" / "graded.tsv").is_file():
+        tables["qrels/graded.tsv"] = ("graded", _tsv(graded))
     return ExportContents(
-        next(_lines(folder / "queries.jsonl", {"query_id": "_id", "text": "text"}, whole=True)),
+        next(_lines(folder / "queries.jsonl", {"query_id": "_id", "text": "text"}, in_one=True)),
         lambda: _lines(folder / "corpus.jsonl", {"doc_id": "_id", "title": "title", "text": "text"}),
         tables,
     )
@@ -96,9 +98,9 @@ def _tsv(path: Path) -> pl.DataFrame:
 def trec(folder: Path) -> ExportContents:
     """Read docs.jsonl, topics.jsonl and qrels.txt; topics.tsv holds the same texts on one line each."""
     tables = {"qrels.txt": ("judged", _txt(folder / "qrels.txt"))}
-    if (more := folder / "qrels-graded.txt").is_file():
-        tables["qrels-graded.txt"] = ("graded judged", _txt(more))
-    queries = next(_lines(folder / "topics.jsonl", {"query_id": "qid", "text": "text"}, whole=True))
+    if (graded := folder / "qrels-graded.txt").is_file():
+        tables["qrels-graded.txt"] = ("graded judged", _txt(graded))
+    queries = next(_lines(folder / "topics.jsonl", {"query_id": "qid", "text": "text"}, in_one=True))
     topics = [line.split("\t", 1) for line in (folder / "topics.tsv").read_text(encoding="utf-8").splitlines()]
     return ExportContents(
         queries,
@@ -127,23 +129,23 @@ def _txt(path: Path) -> pl.DataFrame:
 
 
 def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str, kind: str) -> None:
-    if config == "contested" and not list(folder.glob("contested-*.parquet")):  # without rows there is no file
+    if config == "contested" and not list(folder.glob("contested-*.parquet")):  # an empty table is not written
         empty = frame("contested").select("query_id", "doc_id", "votes")
         tables[f"{folder.name}/contested"] = (kind, empty)
         return
     path = _only(folder, config)
-    found = pl.read_parquet(path)
+    table = pl.read_parquet(path)
     if config == "queries":
-        found = found.rename({"id": "query_id"})
-    tables[f"{folder.name}/{path.name}"] = (kind, found.rename(_NAMES, strict=False))
+        table = table.rename({"id": "query_id"})
+    tables[f"{folder.name}/{path.name}"] = (kind, table.rename(_NAMES, strict=False))
 
 
 def _only(folder: Path, config: str) -> Path:
     """Return the one file of a configuration."""
-    found = sorted(folder.glob(f"{config}-*.parquet"))
-    if len(found) != 1:
-        raise DataError(f"{folder}: expected one file {config}-HASH.parquet, found {len(found)}")
-    return found[0]
+    paths = sorted(folder.glob(f"{config}-*.parquet"))
+    if len(paths) != 1:
+        raise DataError(f"{folder}: expected one file {config}-HASH.parquet, found {len(paths)}")
+    return paths[0]
 
 
 def _batches(path: Path) -> Frames:
@@ -151,19 +153,19 @@ def _batches(path: Path) -> Frames:
 
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=10 * BATCH):
-            part = pl.from_arrow(batch)
-            assert isinstance(part, pl.DataFrame)
-            yield part.select(doc_id="id", title="title", text="text")
+            documents = pl.from_arrow(batch)
+            assert isinstance(documents, pl.DataFrame)
+            yield documents.select(doc_id="id", title="title", text="text")
 
 
-def _lines(path: Path, columns: Mapping[str, str], *, whole: bool = False) -> Frames:
+def _lines(path: Path, columns: Mapping[str, str], *, in_one: bool = False) -> Frames:
     """Yield columns (name -> key) of a JSONL file in batches, or all in one."""
     schema, rows = dict.fromkeys(columns, pl.String), list[tuple[str, ...]]()
     with path.open(encoding="utf-8") as stream:
         for line in stream:
             row = json.loads(line)
             rows.append(tuple(row[key] for key in columns.values()))
-            if len(rows) == 10 * BATCH and not whole:
+            if len(rows) == 10 * BATCH and not in_one:
                 yield pl.DataFrame(rows, schema, orient="row")
                 rows = []
     yield pl.DataFrame(rows, schema, orient="row")

@@ -1,6 +1,6 @@
-"""Metadata of a task as mteb's `TaskMetadata` has it: what a user states, what follows from the kind, what is missing.
+"""Task metadata for mteb's `TaskMetadata`: fields that users set, fields that follow from the kind, and missing fields.
 
-Nothing is invented: a field that no setting gives is left out, and `missing` names it.
+No default is invented: a field without a setting is left out, and `missing` names it.
 """
 
 import datetime as dt
@@ -19,24 +19,24 @@ FILE = "tables/exporters/task_metadata.yaml"
 
 @cache
 def known() -> Mapping[str, Any]:
-    """Return mteb's values by field, the category by type of task, and the fields that must be filled."""
-    found: dict[str, Any] = parse_yaml(template(FILE))
-    return found
+    """Return the permitted values by field, the category by task type, and the required fields, as in mteb."""
+    metadata: dict[str, Any] = parse_yaml(template(FILE))
+    return metadata
 
 
 def _of(field: str) -> AfterValidator:
     """Return the check that a value is one of mteb's for a field."""
 
-    def check(value: str) -> str:
-        if value not in known()[field]:
-            raise ValueError(f"no value that mteb knows; {suggestion(value, known()[field])}")
-        return value
+    def check(chosen: str) -> str:
+        if chosen not in known()[field]:
+            raise ValueError(f"no value that mteb knows; {suggestion(chosen, known()[field])}")
+        return chosen
 
     return AfterValidator(check)
 
 
 class TaskFields(Section):
-    """What mteb's metadata says of one task."""
+    """Metadata of one mteb task."""
 
     reference: str | None = Field(
         default=None, pattern=r"^https?://\S+$", description="address of the paper or page that documents the set"
@@ -79,7 +79,7 @@ class TaskFields(Section):
 
 
 class MtebMetadata(TaskFields):
-    """What mteb's metadata says of every task of an export, and of single ones."""
+    """Metadata of all mteb tasks of an export, and of single tasks."""
 
     tasks: dict[str, TaskFields] = Field(
         default_factory=dict, description="fields of one task, such as sts, which win over those of all"
@@ -87,16 +87,16 @@ class MtebMetadata(TaskFields):
 
     @property
     def given(self) -> dict[str, Json]:
-        """Return what was set, as plain values."""
-        found: dict[str, Json] = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-        return found
+        """Return the fields that were set, as JSON values."""
+        settings: dict[str, Json] = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        return settings
 
 
 def block(kind: str, type_: str, facts: Mapping[str, Json]) -> dict[str, Json]:
     """Return the fields of one task: by type, licence and citation of the card, and the settings, its own last."""
     stated: Any = facts.get("task_metadata") or {}
-    given, own = (
-        {name: value for name, value in stated.items() if name != "tasks"},
+    shared, of_task = (
+        {name: setting for name, setting in stated.items() if name != "tasks"},
         stated.get("tasks", {}).get(kind, {}),
     )
     licence, citation = str(facts.get("license") or ""), str(facts.get("citation") or "").strip()
@@ -105,8 +105,8 @@ def block(kind: str, type_: str, facts: Mapping[str, Json]) -> dict[str, Json]:
         **({"category": category} if category else {}),
         **({"license": licence} if usable(licence) else {}),
         **({"bibtex_citation": citation} if citation.startswith("@") else {}),
-        **given,
-        **own,
+        **shared,
+        **of_task,
     }
 
 

@@ -52,8 +52,8 @@ def _write_documents(path: Path, corpus: Corpus) -> set[str]:
     ids: set[str] = set()
     with path.open("w", encoding="utf-8", newline="\n") as stream:
         for batch in corpus.batches():
-            for item in batch:
-                row = {"docno": item.doc_id, "title": item.title, "text": item.text}
+            for document in batch:
+                row = {"docno": document.doc_id, "title": document.title, "text": document.text}
                 stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-                ids.add(item.doc_id)
+                ids.add(document.doc_id)
     return ids

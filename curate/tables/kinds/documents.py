@@ -1,4 +1,4 @@
-"""Kinds whose labels are the panel's verdicts on documents: what they have in common."""
+"""Kinds whose labels are the panel's verdicts on documents: retrieval, graded retrieval and reranking."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,13 +42,13 @@ class Content:
     ranked: pl.DataFrame | None
     verdicts: pl.DataFrame
     contested: pl.DataFrame | None = None
-    """Of graded labels those of contested pairs; None for binary ones."""
+    """Graded labels of contested pairs; None for binary labels."""
     relevant_from: int = 1
     """Lowest score in `qrels` that makes a positive."""
 
 
 class OfDocuments(BenchmarkKind):
-    """What retrieval, graded retrieval and reranking have in common."""
+    """Common part of retrieval, graded retrieval and reranking."""
 
     default = "qrels"
     items = ("corpus",)
@@ -88,33 +88,33 @@ class OfDocuments(BenchmarkKind):
 
     def words(self, language: str, facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and the instruction of queries: the facts', else that of the language."""
-        said = words.of(language)
-        instruction = str(facts.get("instruction") or said["instruction"])
-        return said["description"][self.name], {"query": instruction}
+        texts = words.of(language)
+        instruction = str(facts.get("instruction") or texts["instruction"])
+        return texts["description"][self.name], {"query": instruction}
 
     def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
-        """Return what the card says of grades and gains."""
+        """Return the card's variables on grades and gains."""
         scale, graded = benchmark.scale, self.is_graded(benchmark)
         others = [label for label in scale.labels if label not in scale.relevant]
-        said = str(benchmark.facts.get("graded labels") or "").partition(",")[0]
+        rule = str(benchmark.facts.get("graded labels") or "").partition(",")[0]
         return {
             "graded": graded,
             "grades_sentence": f"{', '.join(scale.positives)} (relevant), {', '.join(others)} (not relevant)",
             "gains": ", ".join(f"{label} {scale.gain(label)}" for label in scale.labels),
             "own_scores": benchmark.qrels.filter(pl.col("score") > 0)["score"].n_unique() > 1,
-            "chosen_grade": {"minimum": "the minimum"}.get(said, "the lower median"),
+            "chosen_grade": {"minimum": "the minimum"}.get(rule, "the lower median"),
             "below": graded and bool((benchmark.gains["score"] < scale.gain(scale.relevant_from)).any()),
         }
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return who had a part in the set, by role, and what grades gain; a scale other than the five grades too."""
-        parts: Any = benchmark.facts.get("parts") or {}
+        """Return the contributors by role, the gains of graded labels, and the scale unless it is the five grades."""
+        facts: Any = benchmark.facts.get("parts") or {}
         if benchmark.scale != FIVE:
-            parts = {**parts, "scale": benchmark.scale.to_json()}
+            facts = {**facts, "scale": benchmark.scale.to_json()}
         if self.is_graded(benchmark):
-            parts = {**parts, "gains": dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))}
-        found: Mapping[str, Json] = parts
-        return found
+            facts = {**facts, "gains": dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))}
+        front: Mapping[str, Json] = facts
+        return front
 
 
 def _tables(content: Content, lengths: Lengths) -> Iterator[ExportTable]:
@@ -137,10 +137,10 @@ def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 
 def _frames(documents: Iterable[Document]) -> Iterator[pl.DataFrame]:
-    """Yield the corpus in frames of one size, so that the bytes do not depend on how it was batched before."""
+    """Yield the corpus in frames of one size, so that the written bytes do not depend on the source's batches."""
     stream = iter(documents)
     while batch := list(islice(stream, BATCH)):
-        rows = [(item.doc_id, item.title, item.text) for item in batch]
+        rows = [(document.doc_id, document.title, document.text) for document in batch]
         yield pl.DataFrame(rows, schema={"id": pl.String, "title": pl.String, "text": pl.String}, orient="row")
 
 
@@ -199,13 +199,13 @@ class Reranking(OfDocuments):
     def chosen(self, benchmark: Benchmark) -> Content:
         """Return the candidates, their documents and queries, and every judged pair of these queries."""
         qrels = benchmark.candidates
-        wanted = set(qrels["doc_id"])
-        # Sorted by id: the order in which a reranker is given its candidates must not tell which are positives.
+        doc_ids = set(qrels["doc_id"])
+        # Sorted by id: the order of a reranker's candidates must not reveal the positives.
         ranked = qrels.sort("query_id", "doc_id").group_by("query_id", maintain_order=True).agg("doc_id")
         return Content(
             queries=benchmark.queries.join(qrels, on="query_id", how="semi", maintain_order="left"),
-            documents=(item for item in documents(benchmark.corpus) if item.doc_id in wanted),
-            size=len(wanted),
+            documents=(document for document in documents(benchmark.corpus) if document.doc_id in doc_ids),
+            size=len(doc_ids),
             qrels=qrels,
             ranked=ranked,
             verdicts=benchmark.verdicts.join(qrels, on="query_id", how="semi"),
@@ -259,8 +259,8 @@ class Graded(OfDocuments):
         return _content(benchmark, graded=True)
 
 
-def _content(whole: Benchmark, *, graded: bool) -> Content:
-    benchmark = whole.of_retrieval()
+def _content(full: Benchmark, *, graded: bool) -> Content:
+    benchmark = full.of_retrieval()
     corpus, qrels = benchmark.corpus, benchmark.gains if graded else benchmark.qrels
     doubtful = benchmark.graded.filter(pl.col("contested")) if graded and benchmark.graded is not None else None
     least = 1 if graded else benchmark.relevant_from

@@ -1,8 +1,8 @@
-"""Mixes of two texts by the recipe of integrity gradients: the first part of one, completed from another.
+"""Gradients: items of one source, scored by how much of each is right; edits and mixes are separate tasks.
 
-Soffer et al.: of a pair (source X, destination) the source is kept by 100, 75, 50 or 25 %, and completed with the end
-of another source Z; at level 0 the source is whole and the destination that of another pair Y. Which pairs are Z and Y
-follows from the texts alone, so that `curate verify` derives every level again.
+Mixes after integrity gradients (Soffer et al.): of a pair (source X, destination) the first 100, 75, 50 or 25 % of the
+source are kept and completed with the end of another source Z; at level 0 the source is complete and the destination is
+that of another pair Y. Z and Y depend only on the texts, so that `curate verify` can derive every level again.
 """
 
 from abc import abstractmethod
@@ -36,15 +36,15 @@ from curate.tables.kinds.confirmed import PublishedItem, otherwise
 
 MIX = "mix"
 FEWEST = 3
-"""Pairs that are needed for a foreign source and another destination."""
+"""Minimum number of pairs: X, and different pairs Y and Z."""
 LEVELS = (0, 25, 50, 75, 100)
 _SEED = 0
-"""Orders depend on the texts, not on the run's seed."""
+"""Fixed, so that the order depends on the texts and not on the run's seed."""
 
 
 @dataclass(frozen=True)
 class MixPair:
-    """A source and the destination that belongs to it."""
+    """A source and its destination."""
 
     source: str
     destination: str
@@ -52,18 +52,18 @@ class MixPair:
     source_id: str
 
 
-def mixed(text: str, other: str, share: float) -> str:
-    """Return the first `share` of a text and the last 1 - `share` of another, in code points."""
-    return text[: round(share * len(text))] + other[round(share * len(other)) :]
+def mixed(text: str, second: str, share: float) -> str:
+    """Return the first `share` of a text and the last 1 - `share` of a second one, in code points."""
+    return text[: round(share * len(text))] + second[round(share * len(second)) :]
 
 
 def successors(order: Sequence[str]) -> dict[str, str]:
-    """Return each one's next in an order, the first after the last."""
+    """Return name -> next name in a cyclic order."""
     return dict(zip(order, [*order[1:], *order[:1]], strict=True))
 
 
 def partners(pairs: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return for every pair (name -> source, destination) the pair Z that completes it, and Y of level 0, by name."""
+    """Return name -> Z and name -> Y of all pairs (name -> source, destination)."""
     order = sorted(pairs, key=lambda name: pairs[name])
     texts = [list(pairs[name]) for name in order]
     z, y = (shuffled(order, _SEED, "gradient", purpose, texts) for purpose in ("Z", "Y"))
@@ -82,23 +82,23 @@ def level(
     return mixed(source, pairs[z[name]][0], share / 100), destination, z[name]
 
 
-def mix_rows(made: Mapping[str, MixPair]) -> list[dict[str, object]]:
+def mix_rows(pairs: Mapping[str, MixPair]) -> list[dict[str, object]]:
     """Return the rows of all levels of all pairs."""
-    if not made:
+    if not pairs:
         return []
-    texts = {name: (pair.source, pair.destination) for name, pair in made.items()}
+    texts = {name: (pair.source, pair.destination) for name, pair in pairs.items()}
     z, y = partners(texts)
-    found: list[dict[str, object]] = []
-    for name, pair in made.items():
+    records: list[dict[str, object]] = []
+    for name, pair in pairs.items():
         for share in LEVELS:
-            source, destination, other = level(name, share, texts, z, y)
+            source, destination, alternate = level(name, share, texts, z, y)
             row = {"item_id": f"{name}-{share}", "kind": MIX, "variant": MIX, "level": share, "source": source}
             row |= {"destination": destination, "query_id": pair.query_id or None, "source_id": pair.source_id}
-            found.append({**row, "alternate_id": other, "pair_id": name, "verdict": "unconfirmed", "votes": []})
-    return found
+            records.append({**row, "alternate_id": alternate, "pair_id": name, "verdict": "unconfirmed", "votes": []})
+    return records
 
 
-# Gradients: items of one source whose score says how much is right about them; edits and mixes are a task each.
+# Gradients: items of one source, scored by how much of each is right.
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,7 @@ def _mteb(highest: int) -> MtebClass:
 
 
 class _Gradient(BenchmarkKind):
-    """What both tasks have in common: two texts, and a level as score."""
+    """Common part of both tasks: two texts, and a level as score."""
 
     default = "items"
     items = ("items",)
@@ -170,9 +170,9 @@ class _Gradient(BenchmarkKind):
 
     def _broken(self, rows: pl.DataFrame) -> list[str]:
         """Return the pairs whose levels are not those of the kind."""
-        wanted = [float(each) for each in self.levels()]
+        expected = [float(rung) for rung in self.levels()]
         held = rows.sort("pair_id", "level").group_by("pair_id", maintain_order=True).agg("level")
-        return [name for name, levels in held.iter_rows() if levels != wanted]
+        return [name for name, levels in held.iter_rows() if levels != expected]
 
     @abstractmethod
     def levels(self) -> tuple[int, ...]:
@@ -186,27 +186,27 @@ class _Gradient(BenchmarkKind):
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for both texts."""
-        said = words.of(language)
-        return said["description"][self.name], said["similar"]
+        texts = words.of(language)
+        return texts["description"][self.name], texts["similar"]
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the items under the names of the stage's columns, levels as decimals."""
         table = tables["items"].rename(_NAMED)
         return table.with_columns(pl.col("level").cast(pl.Float64), kind=pl.lit(self.made))
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Compare levels with what follows from the texts, or from the panel's answers in the ledger."""
         broken = self._broken(table)
         differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
-        found = [*(differences if broken else []), *self._differences(table, made, ledger)]
-        return KindCheck(found, list(self._unchecked(table, made)), table.height)
+        all_differences = [*(differences if broken else []), *self._differences(table, facts, ledger)]
+        return KindCheck(all_differences, list(self._unchecked(table, facts)), table.height)
 
     @abstractmethod
-    def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
-        """Yield what is otherwise."""
+    def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+        """Yield one sentence per difference."""
 
-    def _unchecked(self, _table: pl.DataFrame, _made: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what cannot be derived again."""
+    def _unchecked(self, _table: pl.DataFrame, _facts: Mapping[str, Any]) -> Iterator[str]:
+        """Yield one sentence per kind of label that cannot be verified."""
         yield from ()
 
 
@@ -236,20 +236,20 @@ class GradientEdit(_Gradient):
         )
         return ReviewItems(rows, (_SAME, _CHANGED), words.translated("counterpart"))
 
-    def _differences(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+    def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
         sources = table.group_by("pair_id").agg(pl.col("source").n_unique())
         odd = sorted(sources.filter(pl.col("source") > 1)["pair_id"])
         if odd:
             yield f"{self.name}: {len(odd):,} pairs have two sources, for example {listed(odd)}"
-        asked = made.get("asked", {})
-        for question, wanted in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
-            rows = table.filter(pl.col("level") == wanted).select("pair_id", "source", "destination").iter_rows()
-            items = {name: PublishedItem((one, other), "yes") for name, one, other in rows}
-            if question in asked:
-                yield from otherwise(self.name, asked[question], items, ledger)
+        asked_of = facts.get("asked", {})
+        for question, score in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
+            rows = table.filter(pl.col("level") == score).select("pair_id", "source", "destination").iter_rows()
+            items = {name: PublishedItem((source, destination), "yes") for name, source, destination in rows}
+            if question in asked_of:
+                yield from otherwise(self.name, asked_of[question], items, ledger)
 
-    def _unchecked(self, table: pl.DataFrame, made: Mapping[str, Any]) -> Iterator[str]:
-        if not made.get("asked"):
+    def _unchecked(self, table: pl.DataFrame, facts: Mapping[str, Any]) -> Iterator[str]:
+        if not facts.get("asked"):
             yield f"{self.name}: {table.height:,} levels of counterparts and edits that no panel confirmed"
 
 
@@ -267,17 +267,17 @@ class GradientMix(_Gradient):
         return LEVELS
 
     def without(self, table: pl.DataFrame, ids: Collection[str]) -> pl.DataFrame:
-        """Return the gradients with the other pairs mixed anew, for each completes another one."""
-        own = pl.col("kind") == MIX
-        kept = table.filter(own, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
-        columns = kept.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
+        """Return the gradients without some pairs; the others are mixed anew, as each pair completes another."""
+        is_mix = pl.col("kind") == MIX
+        originals = table.filter(is_mix, pl.col("level") == LEVELS[-1], ~pl.col("pair_id").is_in(list(ids)))
+        columns = originals.select("pair_id", "source", "destination", pl.col("query_id").fill_null(""), "source_id")
         pairs = {name: MixPair(*values) for name, *values in columns.iter_rows()}
         mixes = frame(self.table, mix_rows(pairs) if len(pairs) >= FEWEST else ())
-        return pl.concat([table.filter(~own), mixes]).sort("kind", "pair_id", "level", "item_id")
+        return pl.concat([table.filter(~is_mix), mixes]).sort("kind", "pair_id", "level", "item_id")
 
-    def _differences(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
-        whole = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")
-        pairs = {name: (source, destination) for name, source, destination in whole.iter_rows()}
+    def _differences(self, table: pl.DataFrame, _facts: Mapping[str, Any], _ledger: Ledger) -> Iterator[str]:
+        originals = table.filter(pl.col("level") == LEVELS[-1]).select("pair_id", "source", "destination")
+        pairs = {name: (source, destination) for name, source, destination in originals.iter_rows()}
         z, y = partners(pairs)
         odd = [
             f"{name}, level {share:g}"
@@ -296,10 +296,10 @@ def _counts(rows: pl.DataFrame) -> list[dict[str, Json]]:
     return [
         {
             "kind": variant,
-            "pairs": part["pair_id"].n_unique(),
-            "items": part.height,
-            "tokens of sentence1": rounded(lengths.mean_of(part["source"].to_list())),
-            "tokens of sentence2": rounded(lengths.mean_of(part["destination"].to_list())),
+            "pairs": group["pair_id"].n_unique(),
+            "items": group.height,
+            "tokens of sentence1": rounded(lengths.mean_of(group["source"].to_list())),
+            "tokens of sentence2": rounded(lengths.mean_of(group["destination"].to_list())),
         }
-        for (variant,), part in rows.sort("variant").group_by("variant", maintain_order=True)
+        for (variant,), group in rows.sort("variant").group_by("variant", maintain_order=True)
     ]

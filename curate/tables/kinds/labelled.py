@@ -1,6 +1,6 @@
-"""What kinds of labelled texts have in common: their table, and the labels that a panel confirmed apart from all.
+"""Kinds of labelled texts: classification and clustering.
 
-Each stands twice in an export: with all labels as they are given, and with those alone that all judges confirmed.
+Each is exported twice: with all given labels, and only with those that all judges confirmed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TRAIN_TEXTS, TEST_TEXTS = 8, 2
-"""Texts of a class in each split, at least: stock mteb trains on 8 per class."""
+"""Minimum texts of a class in each split: mteb trains on 8 per class."""
 CONFIRMED, QUESTION = "confirmed", "class"
 _NAMES = {"item_id": "item-id", "label": "label-name"}
 
 
 def divisible() -> pl.Expr:
-    """Return whether the class of a row has texts enough in both splits."""
+    """Return whether the class of a row has enough texts in both splits."""
     counts = {split: (pl.col("split") == split).sum().over("label") for split in ("train", TEST)}
     return (counts["train"] >= TRAIN_TEXTS) & (counts[TEST] >= TEST_TEXTS)
 
 
 def confirmed(classified: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that all judges confirm, of classes that have enough of them; none where under two have."""
+    """Return the rows that all judges confirm, of classes with enough of them; empty with under two classes."""
     agreed = classified.filter(pl.col("verdict") == CONFIRMED).filter(divisible())
     return agreed if agreed["label"].n_unique() > 1 else agreed.clear()
 
@@ -90,14 +90,14 @@ class OfClasses(BenchmarkKind):
 
     def written(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows in the columns of its file."""
-        named = rows.rename(_NAMES).rename({"label_id": self.labelled, "text": self.shown})
-        return named.select(*self.configs["texts"].names)
+        renamed = rows.rename(_NAMES).rename({"label_id": self.labelled, "text": self.shown})
+        return renamed.select(*self.configs["texts"].names)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the table of what was written."""
         back = {new: old for old, new in _NAMES.items()}
-        whole = pl.concat(tables.values()).rename({self.shown: "text", self.labelled: "label_id"}).rename(back)
-        return whole.select(pl.col(name).cast(kind) for name, kind in self.columns.items()).sort("item_id")
+        rows = pl.concat(tables.values()).rename({self.shown: "text", self.labelled: "label_id"}).rename(back)
+        return rows.select(pl.col(name).cast(kind) for name, kind in self.columns.items()).sort("item_id")
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
         """Return the table with other ids of its texts; a group is called as its first text."""
@@ -111,8 +111,8 @@ class OfClasses(BenchmarkKind):
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and the prompt of its texts."""
-        said = words.of(language)
-        return said["description"][self.name], said[self.name.partition("-")[0]]
+        texts = words.of(language)
+        return texts["description"][self.name], texts[self.name.partition("-")[0]]
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
         """Yield what is wrong with all texts; those of confirmed labels are among them, and of one table once."""
@@ -143,36 +143,36 @@ class OfClasses(BenchmarkKind):
     def counts(self, rows: pl.DataFrame) -> list[Json]:
         """Return a row of figures per class and one of all."""
         lengths = Lengths(0)
-        parts = [
+        groups = [
             *((name, rows.filter(pl.col("label") == name)) for name in sorted(rows["label"].unique())),
             ("all", rows),
         ]
         return [
             {
                 "class": name,
-                "texts": part.height,
-                **{split: part.filter(pl.col("split") == split).height for split in ("train", TEST)},
-                "groups": part["group"].n_unique(),
-                "confirmed": part.filter(pl.col("verdict") == CONFIRMED).height,
-                "tokens": rounded(lengths.mean_of(part["text"].to_list())),
+                "texts": group.height,
+                **{split: group.filter(pl.col("split") == split).height for split in ("train", TEST)},
+                "groups": group["group"].n_unique(),
+                "confirmed": group.filter(pl.col("verdict") == CONFIRMED).height,
+                "tokens": rounded(lengths.mean_of(group["text"].to_list())),
             }
-            for name, part in parts
+            for name, group in groups
         ]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems | None:
-        """Return the texts, of which people choose the class, none or several; a stratum per class and verdict."""
+        """Return the texts, for which people choose the class, none or several; a stratum per class and verdict."""
         if self.only_confirmed:
             return None
         stratum = pl.concat_str("label", "verdict", separator=", ")
         rows = table.select("item_id", text1="text", text2=pl.lit(None, pl.String), label="label", stratum=stratum)
-        said = words.translated("which")
-        return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), said)
+        question = words.translated("which")
+        return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), question)
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Look up what every judge said of every text, and derive each verdict and number again."""
-        asked = made.get("asked", {}).get(QUESTION)
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Look up every judge's answer about every text, and derive each verdict and class number again."""
+        panel_question = facts.get("asked", {}).get(QUESTION)
         differences = list(self._contradictions(table))
-        if asked is None:
+        if panel_question is None:
             return KindCheck(
                 differences, [f"{self.name}: {table.height:,} labels as given, nobody was asked"], table.height
             )
@@ -182,9 +182,11 @@ class OfClasses(BenchmarkKind):
             )
             for row in table.iter_rows(named=True)
         }
-        differences += otherwise(self.name, asked, items, ledger)
-        left = table.filter(pl.col("verdict") != CONFIRMED).height
-        unchecked = [f"{self.name}: {left:,} given labels that the panel does not confirm"] if left else []
+        differences += otherwise(self.name, panel_question, items, ledger)
+        unconfirmed = table.filter(pl.col("verdict") != CONFIRMED).height
+        unchecked = (
+            [f"{self.name}: {unconfirmed:,} given labels that the panel does not confirm"] if unconfirmed else []
+        )
         return KindCheck(differences, unchecked, table.height)
 
     def _contradictions(self, table: pl.DataFrame) -> Iterable[str]:
@@ -229,9 +231,9 @@ class Classification(OfClasses):
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the texts of both splits."""
         rows = self.rows(benchmark)
-        parts = {split: self.written(rows.filter(pl.col("split") == split)) for split in self.splits}
+        tables = {split: self.written(rows.filter(pl.col("split") == split)) for split in self.splits}
         return TaskContent(
-            [ExportTable("texts", [part], split) for split, part in parts.items()], lambda: self.counts(rows)
+            [ExportTable("texts", [table], split) for split, table in tables.items()], lambda: self.counts(rows)
         )
 
 
@@ -247,7 +249,7 @@ class ConfirmedClassification(Classification):
 # Clustering: the same texts as in classification, both splits together, for nothing is trained on them.
 
 MOST = 2_048
-"""Texts that are embedded, at most."""
+"""Maximum number of texts that are embedded."""
 
 
 class Clustering(OfClasses):

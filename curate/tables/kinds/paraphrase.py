@@ -1,4 +1,4 @@
-"""Paraphrases: pairs of a query and a sentence that means the same, or looks as if it did."""
+"""Paraphrases: pairs of a query and a sentence of the same meaning, or of similar wording but another meaning."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAMED = {"labels": "label", "pair-id": "pair_id", "query-id": "query_id"}
-"""Column of an export -> of the table, where they differ."""
+"""Column of an export -> column of the table, where they differ."""
 _COLUMNS = ("sentence1", "sentence2", *_NAMED, "kind", "group", "retriever", "rank", "overlap", "verdict", "votes")
 _SENTENCES, _PLAUSIBLE, _DIFFERENT = "sts-sentences", "edit-plausible", "edit-different"
 """Questions of the stage."""
 _POSITIVE, _NEIGHBOUR, _CHANGED = "paraphrase", "neighbour", "different"
 PUBLISHED = ("confirmed", "unconfirmed")
-"""Verdicts of what may be published."""
+"""Verdicts of pairs that may be published."""
 
 
 class Paraphrase(BenchmarkKind):
@@ -71,8 +71,8 @@ class Paraphrase(BenchmarkKind):
         import pyarrow as pa
 
         votes = pa.list_(pa.struct({"judge": pa.string(), "answer": pa.string()}))
-        other = {"labels": pa.int32(), "rank": pa.int32(), "overlap": pa.float64(), "votes": votes}
-        return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | other)}
+        typed = {"labels": pa.int32(), "rank": pa.int32(), "overlap": pa.float64(), "votes": votes}
+        return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | typed)}
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether any pair is of the split `test`, which alone is scored."""
@@ -81,11 +81,15 @@ class Paraphrase(BenchmarkKind):
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the pairs of each split that has any, sorted by id."""
         pairs = benchmark.tables[self.table]
-        held = {split: part for split in self.splits if (part := _of_split(pairs, split)).height}
+        held = {
+            split: rows
+            for split in self.splits
+            if (rows := pairs.filter(pl.col("split") == split).sort("pair_id")).height
+        }
         columns = {name: pl.col(_NAMED.get(name, name)) for name in _COLUMNS}
         return TaskContent(
-            [ExportTable("pairs", [part.select(**columns)], split) for split, part in held.items()],
-            lambda: [_counts(split, part) for split, part in held.items()],
+            [ExportTable("pairs", [rows.select(**columns)], split) for split, rows in held.items()],
+            lambda: [_counts(split, rows) for split, rows in held.items()],
         )
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
@@ -99,12 +103,12 @@ class Paraphrase(BenchmarkKind):
             (pairs.filter(~pl.col("verdict").is_in(PUBLISHED)), "pairs were not confirmed", "drop them"),
         ):
             yield from sentence("paraphrases", rows["pair_id"].to_list(), what, remedy)
-        parts = [pairs.filter(pl.col("split") == split) for split in self.splits]
+        by_split = [pairs.filter(pl.col("split") == split) for split in self.splits]
         for what, columns in (("groups", ["group"]), ("texts", ["sentence1", "sentence2"])):
-            train, test = ({each for name in columns for each in part[name]} for part in parts)
+            train, test = ({content for name in columns for content in split_pairs[name]} for split_pairs in by_split)
             ids = pairs.filter(pl.any_horizontal(pl.col(columns).is_in(sorted(train & test))))["pair_id"].to_list()
             yield from sentence("paraphrases", ids, f"pairs share {what} with the other split", "split by group")
-        if parts[0].height and parts[0]["label"].n_unique() < 2:
+        if by_split[0].height and by_split[0]["label"].n_unique() < 2:
             yield "paraphrases: all pairs of the split test have one label; set paraphrase.queries higher"
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
@@ -114,11 +118,11 @@ class Paraphrase(BenchmarkKind):
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for both sentences."""
-        said = words.of(language)
-        return said["description"][self.name], said["similar"]
+        texts = words.of(language)
+        return texts["description"][self.name], texts["similar"]
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return who mined negatives, judged and wrote: a model of such a name scores too well here."""
+        """Return the contributors by role; their models score too well here (circularity)."""
         return contributors(benchmark)
 
     def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
@@ -131,27 +135,29 @@ class Paraphrase(BenchmarkKind):
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""
-        parts = {split: tables.get(configured("pairs", split)) for split in self.splits}
+        by_split = {split: tables.get(configured("pairs", split)) for split in self.splits}
         return pl.concat(
-            each.rename(_NAMED).with_columns(split=pl.lit(split)) for split, each in parts.items() if each is not None
+            pairs.rename(_NAMED).with_columns(split=pl.lit(split))
+            for split, pairs in by_split.items()
+            if pairs is not None
         )
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
         """Compare labels with the kind of each pair, overlaps with the texts, and votes with the ledger."""
         differences = list(_contradictions(table))
-        asked = made.get("asked", {})
-        if asked:
+        asked_of = facts.get("asked", {})
+        if asked_of:
             for question, items in _items(table).items():
-                differences += otherwise(self.name, asked[question], items, ledger) if items else []
+                differences += otherwise(self.name, asked_of[question], items, ledger) if items else []
         unchecked = f"paraphrase: {table.height:,} labels of pairs that no panel confirmed, but for their kind"
-        return KindCheck(differences, [] if asked else [unchecked], table.height)
+        return KindCheck(differences, [] if asked_of else [unchecked], table.height)
 
 
 def contributors(benchmark: Benchmark) -> Mapping[str, Json]:
-    """Return role -> names of those who had a part in making paraphrases, as the stage reported them."""
+    """Return role -> names of the contributors to paraphrases, as the stage reported them."""
     of_stages: Any = benchmark.facts.get("kinds") or {}
-    found: Mapping[str, Json] = (of_stages.get("paraphrase") or {}).get("parts") or {}
-    return found
+    roles: Mapping[str, Json] = (of_stages.get("paraphrase") or {}).get("parts") or {}
+    return roles
 
 
 def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -159,18 +165,14 @@ def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {vote["judge"]: vote["answer"] for vote in votes}
 
 
-def _of_split(pairs: pl.DataFrame, split: str) -> pl.DataFrame:
-    return pairs.filter(pl.col("split") == split).sort("pair_id")
-
-
 def _odd() -> pl.Expr:
     return pl.col("label").ne_missing((pl.col("kind") == _POSITIVE).cast(pl.Int32))
 
 
 def _contradictions(table: pl.DataFrame) -> Iterator[str]:
-    """Yield what the table itself contradicts."""
+    """Yield one sentence per contradiction within the table."""
     texts = table.select("pair_id", "sentence1", "sentence2", "overlap").iter_rows()
-    moved = [name for name, one, two, said in texts if abs(overlap(one, two) - said) > 1e-6]
+    moved = [name for name, one, two, published in texts if abs(overlap(one, two) - published) > 1e-6]
     edits = table.filter(~pl.col("kind").is_in([_POSITIVE, _NEIGHBOUR]))
     unchanged = [
         name
@@ -189,17 +191,17 @@ def _contradictions(table: pl.DataFrame) -> Iterator[str]:
 
 
 def _items(table: pl.DataFrame) -> dict[str, dict[str, PublishedItem]]:
-    """Return question -> what a panel was shown of each pair, and what it must have said: an edit is asked twice."""
-    found: dict[str, dict[str, PublishedItem]] = {_SENTENCES: {}, _PLAUSIBLE: {}, _DIFFERENT: {}}
+    """Return question -> pair id -> texts shown and answer required; an edit is in two questions."""
+    items: dict[str, dict[str, PublishedItem]] = {_SENTENCES: {}, _PLAUSIBLE: {}, _DIFFERENT: {}}
     columns = table.select("pair_id", "sentence1", "sentence2", "kind", "label", "votes", "verdict")
-    for name, one, two, kind, label, votes, said in columns.iter_rows():
-        verdict: Verdict = said
+    for name, one, two, kind, label, votes, published in columns.iter_rows():
+        verdict: Verdict = published
         if kind in (_POSITIVE, _NEIGHBOUR):
-            item = PublishedItem((one, two), "yes" if label else "no", verdict, answers(votes))
-            found[_SENTENCES][name] = item
+            confirmation = PublishedItem((one, two), "yes" if label else "no", verdict, answers(votes))
+            items[_SENTENCES][name] = confirmation
         else:
-            found[_PLAUSIBLE][name] = found[_DIFFERENT][name] = PublishedItem((one, two), "yes", verdict)
-    return found
+            items[_PLAUSIBLE][name] = items[_DIFFERENT][name] = PublishedItem((one, two), "yes", verdict)
+    return items
 
 
 def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Retrieval of sentences: which of all queries a paraphrase means, as a panel says."""
+"""Sentence retrieval: find the original query of a paraphrase, with the panel's labels."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _QUESTION = "sts-sentences"
 _VERDICTS = {"confirmed": "relevant", "rejected": "not relevant"}
-"""Verdict of the table -> of an export, in the words of retrieval; the others are called the same."""
+"""Verdict of the table -> verdict of an export, in retrieval terms; other verdicts keep their name."""
 POSITIVE = pl.col("verdict").is_in(["confirmed", "unconfirmed"])
 _BY_ID = ("pair_id", "query_id")
 
@@ -112,11 +112,11 @@ class SentenceRetrieval(BenchmarkKind):
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for both sides: both are questions."""
-        said = words.of(language)
-        return said["description"][self.name], said["similar"]
+        texts = words.of(language)
+        return texts["description"][self.name], texts["similar"]
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return who retrieved, judged and wrote: a model of such a name scores too well here."""
+        """Return the contributors by role; their models score too well here (circularity)."""
         return contributors(benchmark)
 
     def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
@@ -124,49 +124,49 @@ class SentenceRetrieval(BenchmarkKind):
         return {"circular": contributors(benchmark)}
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return a row per judged pair, and per original that none was judged with; `score` is what the qrels say."""
+        """Return one row per judged pair and per original without one; `score` is the value in the qrels."""
         answer = pl.element().struct.rename_fields(["judge", "answer"])
-        words_of = {said: word for word, said in _VERDICTS.items()}
+        table_verdicts = {exported: word for word, exported in _VERDICTS.items()}
         pairs = tables["grades"].join(tables["qrels"], on=["query-id", "corpus-id"], how="full", coalesce=True)
-        named = pairs.join(tables["queries"], left_on="query-id", right_on="id", how="left").select(
+        judged = pairs.join(tables["queries"], left_on="query-id", right_on="id", how="left").select(
             query_id="corpus-id",
             pair_id="query-id",
             paraphrase="text",
-            verdict=pl.col("verdict").replace(words_of),
+            verdict=pl.col("verdict").replace(table_verdicts),
             votes=pl.col("votes").list.eval(answer),
             score="score",
         )
         corpus = tables["corpus"].select(query_id="id", text="text")
-        return corpus.join(named, on="query_id", how="full", coalesce=True).sort("query_id", "pair_id")
+        return corpus.join(judged, on="query_id", how="full", coalesce=True).sort("query_id", "pair_id")
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Compare labels with verdicts, and these with what the panel said of each original and paraphrase."""
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare labels with verdicts, and verdicts with the panel's answers in the ledger."""
         judged = table.drop_nulls("pair_id")
-        said = pl.when(POSITIVE).then(1)
+        expected = pl.when(POSITIVE).then(1)
         differences = [
             f"{self.name}: {rows.height:,} {what}, for example {listed(rows['pair_id'].to_list())}"
             for rows, what in (
-                (judged.filter(said.ne_missing(pl.col("score"))), "labels are not what their verdict says"),
+                (judged.filter(expected.ne_missing(pl.col("score"))), "labels are not what their verdict says"),
                 (judged.filter(pl.any_horizontal(pl.col("text", "paraphrase").is_null())), "pairs lack a text"),
             )
             if rows.height
         ]
-        asked = made.get("asked", {})
-        if asked:
-            differences += otherwise(self.name, asked[_QUESTION], _items(judged), ledger)
+        asked_of = facts.get("asked", {})
+        if asked_of:
+            differences += otherwise(self.name, asked_of[_QUESTION], _items(judged), ledger)
         unchecked = f"{self.name}: {judged.height:,} labels that no panel confirmed"
-        return KindCheck(differences, [] if asked else [unchecked], judged.height)
+        return KindCheck(differences, [] if asked_of else [unchecked], judged.height)
 
 
 def _items(judged: pl.DataFrame) -> dict[str, PublishedItem]:
-    """Return what a panel was shown of each pair, and what its answers were published as."""
-    whole = judged.drop_nulls(["text", "paraphrase", "verdict"])
-    columns = whole.select("query_id", "pair_id", "text", "paraphrase", "verdict", "votes")
-    found: dict[str, PublishedItem] = {}
-    for query_id, pair_id, original, paraphrase, said, votes in columns.iter_rows():
-        published: Verdict = said
-        found[f"{pair_id} {query_id}"] = PublishedItem((original, paraphrase), "yes", published, answers(votes))
-    return found
+    """Return pair -> texts shown to the panel, and the published answers."""
+    complete = judged.drop_nulls(["text", "paraphrase", "verdict"])
+    columns = complete.select("query_id", "pair_id", "text", "paraphrase", "verdict", "votes")
+    items: dict[str, PublishedItem] = {}
+    for query_id, pair_id, original, paraphrase, verdict, votes in columns.iter_rows():
+        published: Verdict = verdict
+        items[f"{pair_id} {query_id}"] = PublishedItem((original, paraphrase), "yes", published, answers(votes))
+    return items
 
 
 def _counts(corpus: pl.DataFrame, queries: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
@@ -178,7 +178,7 @@ def _counts(corpus: pl.DataFrame, queries: pl.DataFrame, judged: pl.DataFrame) -
         "positives": positives,
         "positives per query": rounded(positives / queries.height),
         "judged pairs": judged.height,
-        **{f"judged pairs, {_VERDICTS.get(said, said)}": count for said, count in verdicts.items()},
+        **{f"judged pairs, {_VERDICTS.get(verdict, verdict)}": count for verdict, count in verdicts.items()},
         "pairs that nobody judged": queries.height * corpus.height - judged.height,
         "tokens per query": rounded(lengths.mean_of(queries["text"].to_list())),
         "tokens per original": rounded(lengths.mean_of(corpus["text"].to_list())),

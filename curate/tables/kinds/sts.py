@@ -1,4 +1,4 @@
-"""STS: pairs of a query and a sentence made from it, of the same meaning or of another."""
+"""STS: pairs of a query and a sentence made from it, of the same or another meaning."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -62,12 +62,12 @@ class Sts(BenchmarkKind):
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the pairs of each split that has any, sorted by id: the score is the label."""
         pairs = benchmark.tables[self.table]
-        parts = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in self.splits}
-        held = {split: part for split, part in parts.items() if part.height}
+        by_split = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in self.splits}
+        held = {split: rows for split, rows in by_split.items() if rows.height}
         columns = {name: _NAMED.get(name, pl.col(name)) for name in _COLUMNS}
         return TaskContent(
-            [ExportTable("pairs", [part.select(**columns)], split) for split, part in held.items()],
-            lambda: [_counts(split, part) for split, part in held.items()],
+            [ExportTable("pairs", [rows.select(**columns)], split) for split, rows in held.items()],
+            lambda: [_counts(split, rows) for split, rows in held.items()],
         )
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
@@ -88,8 +88,8 @@ class Sts(BenchmarkKind):
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
         """Return the description, and one prompt for both sentences."""
-        said = words.of(language)
-        return said["description"][self.name], said["similar"]
+        texts = words.of(language)
+        return texts["description"][self.name], texts["similar"]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
         """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
@@ -97,14 +97,16 @@ class Sts(BenchmarkKind):
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""
-        named = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
-        parts = {split: tables.get(configured("pairs", split)) for split in self.splits}
+        names = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
+        by_split = {split: tables.get(configured("pairs", split)) for split in self.splits}
         return pl.concat(
-            each.rename(named).with_columns(split=pl.lit(split)) for split, each in parts.items() if each is not None
+            pairs.rename(names).with_columns(split=pl.lit(split))
+            for split, pairs in by_split.items()
+            if pairs is not None
         )
 
-    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Compare labels with the kind of each pair, and with what the panel said of its sentences and words."""
+    def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare labels with the kind of each pair, and with the panel's answers on its sentences and words."""
         wrong = pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32))
         differences = [
             f"sts: {rows.height:,} {what}, for example {listed(rows['pair_id'].to_list())}"
@@ -114,27 +116,31 @@ class Sts(BenchmarkKind):
             )
             if rows.height
         ]
-        asked = made.get("asked", {})
+        asked_of = facts.get("asked", {})
         unchecked = f"sts: {table.height:,} labels of pairs of sentences that no panel confirmed, but for their kind"
-        if "sentences" in asked:
-            differences += otherwise(self.name, asked["sentences"], _sentences(table), ledger)
-        if "words" in asked:
-            differences += _words(table, asked["words"], ledger)
-        return KindCheck(differences, [] if "sentences" in asked else [unchecked], table.height)
+        if "sentences" in asked_of:
+            differences += otherwise(self.name, asked_of["sentences"], _sentences(table), ledger)
+        if "words" in asked_of:
+            differences += _words(table, asked_of["words"], ledger)
+        return KindCheck(differences, [] if "sentences" in asked_of else [unchecked], table.height)
 
 
 def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
-    """Return what a panel was shown of each pair, and what it must have said."""
+    """Return pair id -> texts shown to the panel and the answer required."""
     columns = pairs.select("pair_id", "sentence1", "sentence2", "label")
     return {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
 
 
-def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
-    """Yield what is wrong with the words of pairs: a panel confirmed them in the order of the dictionary, or turned."""
+def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+    """Yield a sentence if words of pairs are not confirmed by the panel, in dictionary order or reversed."""
     words = pairs.select("term", "synonym").unique(maintain_order=True).rows()
     both = [words, [pair[::-1] for pair in words]]
-    said = [votes(asked, {str(at): pair for at, pair in enumerate(each)}, ledger) for each in both]
-    odd = [pair for at, pair in enumerate(words) if not any(_agreed(each[str(at)], asked) for each in said)]
+    answers_of = [votes(question, {str(number): pair for number, pair in enumerate(order)}, ledger) for order in both]
+    odd = [
+        pair
+        for number, pair in enumerate(words)
+        if not any(_agreed(by_pair[str(number)], question) for by_pair in answers_of)
+    ]
     rows = pairs.filter(pl.struct("term", "synonym").is_in([{"term": one, "synonym": two} for one, two in odd]))
     if odd:
         yield (
@@ -143,8 +149,8 @@ def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Ite
         )
 
 
-def _agreed(answers: Answers, asked: Mapping[str, Any]) -> bool:
-    return answers.keys() == asked["panel"].keys() and verdict(answers, "yes") == "confirmed"
+def _agreed(answers: Answers, question: Mapping[str, Any]) -> bool:
+    return answers.keys() == question["panel"].keys() and verdict(answers, "yes") == "confirmed"
 
 
 def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Readers: any user's files, folders and mteb tasks become rows that know their place."""
+"""Readers: turn users' files, folders and mteb tasks into rows with their line numbers."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 Table = Literal["queries", "corpus", "qrels", "labels"]
 TABLES: tuple[Table, ...] = ("queries", "corpus", "qrels")
-"""Those that every source has; `labels` (classes of texts) are read where they are named."""
+"""Tables of every source; `labels` (classes of texts) are read only if they are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Row:
     """Line of a text file (where the row begins), or number of the row, from 1."""
     values: Mapping[str, object]
     at: int
-    """How far the source is read, in the unit of its `size`."""
+    """Position in the source after this row, in the unit of its `size`."""
     part: str = ""
-    """What stands before the line where that is the id, so that the lines of several files differ."""
+    """Prefix of the line number where that is the id, so that ids of several files differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Problem:
     expected: str
     remedy: str
 
-    def sentence(self, place: str) -> str:
+    def sentence(self, path: str) -> str:
         """Return the problem as one sentence that begins with its place."""
-        return f"{place}:{self.line}: found {self.found}, expected {self.expected}; {self.remedy}"
+        return f"{path}:{self.line}: found {self.found}, expected {self.expected}; {self.remedy}"
 
 
 class Source(Protocol):
@@ -41,12 +41,12 @@ class Source(Protocol):
 
     @property
     def place(self) -> str:
-        """Return what stands in front of a line number in an error."""
+        """Return the name of the source in errors, before the line number."""
         ...
 
     @property
     def name(self) -> str:
-        """Return what stands in the table's column `source`: a file's base name, or a task's name."""
+        """Return the value of the table's column `source`: a file's base name, or a task's name."""
         ...
 
     def size(self) -> int:
@@ -58,9 +58,9 @@ class Source(Protocol):
         ...
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
-        """Yield every row in order, or what is wrong with it; only the `wanted` columns have to be read."""
+        """Yield every row in order, or its Problem; only the `wanted` columns must be read."""
         ...
 
     def digest(self) -> str:
-        """Return what changes when the content changes."""
+        """Return a digest that changes with the content."""
         ...

@@ -1,4 +1,4 @@
-"""Packed text files, `.gz`, `.zst` and `.bz2`, read as they are unpacked; nothing is written beside them."""
+"""Text files: detect their encoding, read their lines, and decompress `.gz`, `.zst` and `.bz2` as a stream."""
 
 import codecs
 import io
@@ -43,18 +43,18 @@ class _Archive(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, which has no type before Python 3.12
         view = memoryview(buffer)
         try:
-            part: bytes = self._bytes.read(len(view))
+            chunk: bytes = self._bytes.read(len(view))
         except OSError as error:
             raise DataError(
                 f"{self._path}: found a {self._codec} archive that is damaged or cut off ({error}), expected a whole "
                 "one; copy it again, or unpack it and give the file inside"
             ) from error
-        view[: len(part)] = part
-        return len(part)
+        view[: len(chunk)] = chunk
+        return len(chunk)
 
 
 class Unpacked(io.BufferedReader):
-    """The unpacked bytes of a file, which knows how much of the packed file was read."""
+    """Decompressed bytes of a file; `consumed` counts the compressed bytes read."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         super().__init__(_Archive(path, stream), _BLOCK)
@@ -76,7 +76,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
 SAMPLE = 1_000
-"""Lines with bytes above 127 that are looked at before an encoding is chosen."""
+"""Number of lines with bytes above 127 from which the encoding is chosen."""
 
 CODECS: dict[Encoding, tuple[str, ...]] = {
     "utf-8": ("utf-8",),
@@ -88,12 +88,11 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BO
 _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
 _SHARE = 0.05
-"""Of frequent Chinese characters: less of them in a text, and it is none."""
+"""Minimum share of frequent Chinese characters in Chinese text."""
 _FIRST: dict[Encoding, tuple[str, int, int]] = {"gb18030": ("gb2312", 0xB0, 0xD7), "big5": ("big5", 0xA4, 0xC6)}
-"""Encoding -> the older one that it grew from, and between which first bytes that has its usual characters; rarer ones
-follow."""
+"""Encoding -> its older form, and the range of first bytes of that form's common characters; rarer ones follow."""
 _RARER = 0.5
-"""What one of these counts, beside a usual one."""
+"""Weight of a rarer character against a common one."""
 
 OLD_MAC = (
     "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
@@ -110,7 +109,7 @@ class Line:
     text: str | None
     """None if its bytes are not valid in the file's encoding."""
     at: int
-    """Bytes of the file read so far, as it lies on the disk."""
+    """Bytes of the file on disk read so far."""
 
 
 def detect(path: Path, option: str | None) -> Encoding:
@@ -119,7 +118,7 @@ def detect(path: Path, option: str | None) -> Encoding:
         return guess(stream, str(path), option)
 
 
-def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
+def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
     """Return the encoding of a stream: by its byte order mark, else UTF-8 if most lines are, else by its characters.
 
     GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample. A
@@ -131,12 +130,12 @@ def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
     remedy = f"save the file as UTF-8{f', or name its encoding with {option}' if option else ''}"
     head = stream.read(4096)
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head and b"\0" not in head:
-        raise DataError(f"{place}: {OLD_MAC}")
+        raise DataError(f"{path}: {OLD_MAC}")
     for bom, name in _BOMS:
         if head.startswith(bom):
             return "utf-16" if name == "utf-16" else "utf-8"
     if b"\0" in head:
-        raise DataError(f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
+        raise DataError(f"{path}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
     sample = _sample(chain(io.BytesIO(head + stream.readline()), stream))
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
     best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
@@ -149,7 +148,7 @@ def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
         if usual[likely] >= 0.5:
             return likely
     if scores[best] <= 0:
-        raise DataError(f"{place}: found no text in UTF-8, GB18030 or Big5, expected one of them; {remedy}")
+        raise DataError(f"{path}: found no text in UTF-8, GB18030 or Big5, expected one of them; {remedy}")
     return best
 
 
@@ -183,10 +182,10 @@ def _usual(sample: list[bytes], encoding: Encoding) -> float:
     """
     older, low, high = _FIRST[encoding]
     texts = [_decode(line, encoding) for line in sample]
-    wide = [each for text in texts for each in text or "" if not each.isascii()]
+    wide = [character for text in texts for character in text or "" if not character.isascii()]
     if None in texts or not wide:
         return 0.0
-    first = [each.encode(older, "replace")[0] for each in wide]
+    first = [character.encode(older, "replace")[0] for character in wide]
     return sum(_RARER if byte > high else float(byte >= low) for byte in first) / len(wide)
 
 
@@ -205,19 +204,19 @@ def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
     One bad line does not hide the others.
     """
     bytewise = ((_decode(line, encoding), len(line)) for line in stream)
-    at = 0
+    position = 0
     for number, (text, length) in enumerate(_utf16(stream) if encoding == "utf-16" else bytewise, start=1):
-        at = stream.consumed() if isinstance(stream, Unpacked) else at + length
-        yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, at)
+        position = stream.consumed() if isinstance(stream, Unpacked) else position + length
+        yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, position)
 
 
 def _utf16(stream: BinaryIO) -> Iterator[tuple[str | None, int]]:
     """Yield lines and their lengths in bytes; here a line feed is two bytes, which no reading by lines finds."""
     decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
-    rest = ""
+    remainder = ""
     for chunk in iter(lambda: stream.read(_CHUNK), b""):
-        *whole, rest = (rest + decoder.decode(chunk)).split("\n")
-        yield from ((None if "\ufffd" in line else f"{line}\n", 2 * len(line) + 2) for line in whole)
-    rest += decoder.decode(b"", final=True)
-    if rest:
-        yield None if "\ufffd" in rest else rest, 2 * len(rest)
+        *complete, remainder = (remainder + decoder.decode(chunk)).split("\n")
+        yield from ((None if "\ufffd" in line else f"{line}\n", 2 * len(line) + 2) for line in complete)
+    remainder += decoder.decode(b"", final=True)
+    if remainder:
+        yield None if "\ufffd" in remainder else remainder, 2 * len(remainder)

@@ -23,9 +23,9 @@ _FORMULA = (b"<f>", b"<f ")
 _DAMAGED = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, SyntaxError, OSError)
 _CHUNK = 1 << 20
 ERRORS = frozenset({"#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
-"""What a spreadsheet shows in place of a value; #N/A is not among them, for people type it where there is none."""
+"""Error values of a spreadsheet; not #N/A, which people type for a missing value."""
 LOOKED = 200
-"""First rows of a sheet without a header by which its columns are counted."""
+"""Number of first rows from which the columns of a sheet without a header are counted."""
 Cells = list[str]
 
 
@@ -56,25 +56,25 @@ class Worksheet:
 
     @cached_property
     def _facts(self) -> tuple[str, list[str], int]:
-        """Return name, columns and size, for which the file is opened once: that takes as long as reading it."""
+        """Return name, columns and size; the file is opened once, since opening takes as long as reading it."""
         with _opened(self.path) as (book, formulas):
             name = self._chosen(book, formulas)
             size = int(book[name].max_row or 1)
             first = [*islice(_read(book, formulas, name), 1 if self.header else LOOKED)]
-        known = numbered(max((len(cells) for _, cells, _ in first), default=0))
+        default_names = numbered(max((len(cells) for _, cells, _ in first), default=0))
         if not (self.header and first):
-            return name, known, size
+            return name, default_names, size
         line, cells, _ = first[0]
-        names = [cell.strip() or number for cell, number in zip(cells, known, strict=True)]
+        names = [cell.strip() or number for cell, number in zip(cells, default_names, strict=True)]
         return name, column_names(names, str(self.path), line), size
 
     def _chosen(self, book: "Workbook", formulas: "Workbook | None") -> str:
         if self.wanted is not None:
-            return _same(self.wanted, [str(page.title) for page in book.worksheets], self.path)
+            return _sheet_of(self.wanted, [str(page.title) for page in book.worksheets], self.path)
         names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
         full = [name for name in names if any(True for _ in _read(book, formulas, name))]
-        known = [name for name in full if name.strip().casefold() in self.usual]
-        if len(full) > 1 and len(known) != 1:
+        usual = [name for name in full if name.strip().casefold() in self.usual]
+        if len(full) > 1 and len(usual) != 1:
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
                 f"{self.option}",
@@ -82,7 +82,7 @@ class Worksheet:
             )
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
-        return known[0] if len(full) > 1 else full[0]
+        return usual[0] if len(full) > 1 else full[0]
 
     def rows(self) -> Iterator[Row | Problem]:
         """Yield every row that is not blank, by its number in the sheet; cells beyond the last column are not read."""
@@ -96,26 +96,26 @@ class Worksheet:
                     yield _problem(number, cells, names, lost) or Row(number, values, number)
 
 
-def _same(wanted: str, names: Sequence[str], path: Path) -> str:
+def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
     """Return the sheet of a name, in any case if no other differs in that alone; ConfigError if there is none."""
-    alike = [name for name in names if name.casefold() == wanted.casefold()]
-    if wanted in names or len(alike) == 1:
-        return wanted if wanted in names else alike[0]
-    raise ConfigError(f"{path}: found no sheet {wanted!r}, expected it; {suggestion(wanted, names)}")
+    alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
+    if name in names or len(alike) == 1:
+        return name if name in names else alike[0]
+    raise ConfigError(f"{path}: found no sheet {name!r}, expected it; {suggestion(name, names)}")
 
 
 def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) -> Problem | None:
     """Return what is wrong with a row: a formula whose value is not stored, or an error in place of a value."""
     if lost is not None and lost < len(names):
-        found = f"a formula without a stored value in the column {names[lost]}"
-        return Problem(number, found, "its value", "open the file in a spreadsheet program and save it")
+        problem = f"a formula without a stored value in the column {names[lost]}"
+        return Problem(number, problem, "its value", "open the file in a spreadsheet program and save it")
     error = next((cell for cell in cells if cell in ERRORS), None)
     return Problem(number, f"the error {error}", "a value", FIX) if error else None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
-    """Give a workbook with its stored values, and again with its formulas if there are any."""
+    """Give the workbook with stored values, and a second one with formulas if there are any."""
     from openpyxl import load_workbook
 
     books: list[Any] = []
@@ -135,7 +135,7 @@ def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
 
 
 def _calculates(path: Path) -> bool:
-    """Say whether there is a formula in any sheet."""
+    """Return whether any sheet contains a formula."""
     with zipfile.ZipFile(path) as archive:
         return any(_has_formula(archive, name) for name in archive.namelist() if name.startswith("xl/worksheets/"))
 
@@ -157,8 +157,12 @@ def _read(book: "Workbook", formulas: "Workbook | None", name: str) -> Iterator[
     """
     written = _cells(formulas[name]) if formulas else repeat(())
     for number, (values, sources) in enumerate(zip(_cells(book[name]), written, strict=False), start=1):
-        lost = (at for at, (value, source) in enumerate(zip(values, sources, strict=False)) if value is None and source)
-        cells, missing = [text(value) for value in values], next(lost, None)
+        lost = (
+            column
+            for column, (content, source) in enumerate(zip(values, sources, strict=False))
+            if content is None and source
+        )
+        cells, missing = [text(content) for content in values], next(lost, None)
         while cells and not cells[-1].strip():
             cells.pop()
         if cells or missing is not None:
@@ -170,18 +174,16 @@ def _cells(page: Any) -> Iterator[tuple[object, ...]]:  # noqa: ANN401 - openpyx
     return iter(page.iter_rows(values_only=True))
 
 
-def text(value: object) -> str:
+def text(cell: object) -> str:
     """Return a cell as a CSV has it: whole numbers without a point, dates by ISO 8601, empty for none."""
-    if value is None:
+    if cell is None:
         return ""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ")
-    return value.isoformat() if isinstance(value, date | time) else _length(value)
-
-
-def _length(value: object) -> str:
-    return str(value.total_seconds()) if isinstance(value, timedelta) else str(value)
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == time() else cell.isoformat(sep=" ")
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    return str(cell.total_seconds() if isinstance(cell, timedelta) else cell)

@@ -1,4 +1,4 @@
-"""Marks of queries that a model wrote: an export keeps them in a table beside its files, for no format has a place."""
+"""Marks of queries that a model wrote, kept in a separate table of an export because no format has a field for them."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -33,8 +33,8 @@ def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Proble
     """Yield queries with their mark in the column `source`, where the export has one."""
     marks = dict(read_table(export, Path(MARKS).stem).select("query_id", "source").iter_rows())
     for row in rows:
-        found = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
-        mark = next((marks[value] for values in found for value in values if value in marks), None)
+        cells = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
+        mark = next((marks[query_id] for values in cells for query_id in values if query_id in marks), None)
         yield replace(row, values={**row.values, "source": mark}) if mark and isinstance(row, Row) else row
 
 
@@ -45,7 +45,7 @@ _BLANK = 100
 
 
 def is_qrels(path: Path, encoding: Encoding) -> bool:
-    """Say whether the first line of a file is one of TREC qrels: four words, the last a whole number, perhaps `1.0`."""
+    """Return whether the first line is one of TREC qrels: four words, the last a whole number, also as `1.0`."""
     with opened(path) as stream:
         words = ((line.text or "").split() for line in islice(lines(stream, encoding), _BLANK))
         first = next(filter(None, words), [])
@@ -55,13 +55,13 @@ def is_qrels(path: Path, encoding: Encoding) -> bool:
 def qrels_rows(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     """Yield the lines that are not blank."""
 
-    def made(number: int, text: str, at: int) -> Row | Problem:
+    def converted(number: int, text: str, position: int) -> Row | Problem:
         words = text.split()
         if len(words) == len(COLUMNS):
-            return Row(number, dict(zip(COLUMNS, words, strict=True)), at)
+            return Row(number, dict(zip(COLUMNS, words, strict=True)), position)
         return Problem(number, f"{len(words)} words", "four as in TREC qrels: query 0 document grade", FIX)
 
-    return each(path, encoding, made)
+    return each(path, encoding, converted)
 
 
 # One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line.
@@ -81,24 +81,24 @@ ENDINGS: dict[str, Format] = {
     ".txt": "txt",
 }
 BINARY = frozenset({"xlsx", "parquet", "arrow"})
-"""Formats that are packed already, and are read at any place of the file."""
+"""Formats that are compressed already and need random access."""
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SAVED = {".xls": ".xlsx", ".xlsm": ".xlsx", ".ods": ".xlsx", ".xz": ".gz", ".zip": ".gz", ".7z": ".gz", ".rar": ".gz"}
-"""Ending that is not read -> the one to save such a file with."""
+"""Unsupported ending -> the one to save such a file with."""
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that a file's ending stands for, before that of its packing; ConfigError if it is none."""
+    """Return the format of a file by its ending, without that of its compression; ConfigError if it is unknown."""
     ending, packing = packed.ending(path)
-    found = ENDINGS.get(ending)
-    if found is None or (packing and found in BINARY):
-        other = f"save it as {_SAVED[ending]}, or " if ending in _SAVED else ""
+    format_ = ENDINGS.get(ending)
+    if format_ is None or (packing and format_ in BINARY):
+        save_as = f"save it as {_SAVED[ending]}, or " if ending in _SAVED else ""
         raise ConfigError(
             f"{path}: found the ending {f'{ending}{packing}' or 'none'!r}, expected one of {', '.join(ENDINGS)}, "
-            f"those of text also with {', '.join(packed.COMPRESSIONS)}; {other}"
+            f"those of text also with {', '.join(packed.COMPRESSIONS)}; {save_as}"
             "name the format with ingest.queries.format, ingest.corpus.format or ingest.qrels.format"
         )
-    return found
+    return format_
 
 
 @dataclass(frozen=True)
@@ -109,17 +109,17 @@ class File:
     format: Format
     encoding: Encoding | Literal["auto"] = "auto"
     delimiter: str | None = None
-    """Between the cells of a CSV or TSV file; found without one."""
+    """Delimiter of a CSV or TSV file; detected if None."""
     option: str | None = "ingest.encoding"
-    """What names the encoding; None where nothing does."""
+    """Setting that names the encoding, for errors; None if there is none."""
     has_header: bool = True
     """Whether the first row of a CSV, TSV or Excel file names its columns."""
     sheet: str | None = None
     """Of an Excel file."""
     table: Table | None = None
-    """What the file holds; None for ratings."""
+    """Table in the file; None for ratings."""
     part: str = ""
-    """What stands before the number of a line where that is the id: the second of several files has `2-`."""
+    """Prefix of the line number where that is the id: `2-` for the second of several files."""
 
     @property
     def place(self) -> str:
@@ -187,18 +187,18 @@ class File:
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
-        found = self._columnar.rows(wanted) if self._columnar else self._rows()
+        rows = self._columnar.rows(wanted) if self._columnar else self._rows()
         if self._export:
-            found = marked(found, self._export)
+            rows = marked(rows, self._export)
         if not self.part:
-            return found
-        return (replace(row, part=self.part) if isinstance(row, Row) else row for row in found)
+            return rows
+        return (replace(row, part=self.part) if isinstance(row, Row) else row for row in rows)
 
     def _rows(self) -> Iterator[Row | Problem]:
         match self.kind:
             case "jsonl":
-                whole = packed.ending(self.path)[0] == ".json" and text_rows.is_list(self.path, self.text_encoding)
-                return (text_rows.json_list if whole else text_rows.jsonl)(self.path, self.text_encoding)
+                is_list = packed.ending(self.path)[0] == ".json" and text_rows.is_list(self.path, self.text_encoding)
+                return (text_rows.json_list if is_list else text_rows.jsonl)(self.path, self.text_encoding)
             case "txt":
                 return text_rows.plain(self.path, self.text_encoding)
             case "trec":
@@ -212,8 +212,8 @@ class File:
         """Return the SHA-256 of the content; DataError if the file cannot be read."""
         try:
             state = self.path.stat()
-            found = _digest(self.path, state.st_size, state.st_mtime_ns)
-            return digest([found, sha256(self._export / MARKS)]) if self._export else found
+            content = _digest(self.path, state.st_size, state.st_mtime_ns)
+            return digest([content, sha256(self._export / MARKS)]) if self._export else content
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read ({error.strerror}); check the path and its rights") from error
 

@@ -1,4 +1,7 @@
-"""Choice of a split: the one that is asked for, else `test`, else the only one."""
+"""Files of a folder by table and split: named by README.md or by the names of files and folders.
+
+The split is the one that is asked for, else `test`, else the only one.
+"""
 
 import json
 import re
@@ -19,23 +22,23 @@ from curate.tables.readers.file import BINARY, ENDINGS
 
 DEFAULT_SPLIT = "test"
 USUAL = ("test", "dev", "validation", "valid", "val", "eval", "train")
-"""Names of splits in the names of files of texts."""
+"""Split names that may occur in the file names of texts."""
 Files = TypeVar("Files")
 
 
-def choose_split(splits: Collection[str], split: str | None, place: str) -> str | None:
+def choose_split(splits: Collection[str], split: str | None, path: str) -> str | None:
     """Return the split to read: the one asked for, else `test`, else the only one; None if there is none at all."""
     if split is not None and split not in splits:
-        known = ", ".join(splits) or "none"
-        raise ConfigError(f"{place}: found the splits {known}, expected {split!r}; set ingest.split to one of them")
+        available = ", ".join(splits) or "none"
+        raise ConfigError(f"{path}: found the splits {available}, expected {split!r}; set ingest.split to one of them")
     if split is not None or not splits:
         return split
     if DEFAULT_SPLIT in splits or len(splits) == 1:
         return DEFAULT_SPLIT if DEFAULT_SPLIT in splits else next(iter(splits))
-    raise ConfigError(f"{place}: found the splits {', '.join(splits)}, expected to be told which; set ingest.split")
+    raise ConfigError(f"{path}: found the splits {', '.join(splits)}, expected to be told which; set ingest.split")
 
 
-def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, place: str) -> tuple[str, Files]:
+def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, path: str) -> tuple[str, Files]:
     """Return name and files of the texts to read: of the split, of the table's name, or of the only split there is."""
     for choice in (split or DEFAULT_SPLIT, table):
         if choice in splits:
@@ -43,7 +46,7 @@ def choose_texts(splits: Mapping[str, Files], table: Table, split: str | None, p
     if len(splits) == 1:
         return next(iter(splits.items()))
     raise ConfigError(
-        f"{place}: found the splits {', '.join(splits) or 'none'} of the {table}, expected one or "
+        f"{path}: found the splits {', '.join(splits) or 'none'} of the {table}, expected one or "
         f"{split or DEFAULT_SPLIT!r}; give its files with ingest.{table}.path"
     )
 
@@ -77,14 +80,14 @@ def readme_configs(readme: Path) -> Configs:
     try:
         head = safe_yaml.parse("\n".join(lines[1:end]), _HEAD)
     except yaml.YAMLError as error:
-        said = f"found a head that is not valid YAML ({safe_yaml.problem(error)}), expected `configs:`; correct it"
-        raise DataError(f"{readme}:1: {said}") from error
+        problem = f"found a head that is not valid YAML ({safe_yaml.problem(error)}), expected `configs:`; correct it"
+        raise DataError(f"{readme}:1: {problem}") from error
     entries = head.get("configs") if isinstance(head, dict) else None
-    found = {}
+    splits_of_config = {}
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("config_name"), str):
-            found[entry["config_name"]] = _splits_of_readme(entry.get("data_files"))
-    return found
+            splits_of_config[entry["config_name"]] = _splits_of_readme(entry.get("data_files"))
+    return splits_of_config
 
 
 def _splits_of_readme(data_files: object) -> dict[str, list[str]]:
@@ -109,45 +112,45 @@ def files_of_readme(
     folder: Path, configs: Configs, split: str | None
 ) -> tuple[list[Path], list[Path], list[Path], list[Path], list[str]]:
     """Return the files of queries, corpus and qrels, those of the qrels of other splits, and notes on what is left."""
-    place = str(folder / "README.md")
+    readme = str(folder / "README.md")
     qrels = configs.get("qrels") or configs.get("default") or {}
     if {"queries", "corpus"} & set(qrels):  # the older layout: texts and qrels in two repositories
         qrels = {}
-    chosen = choose_split(qrels, split, place) if qrels else None
+    chosen = choose_split(qrels, split, readme) if qrels else None
     others = [pattern for name, patterns in qrels.items() if name != chosen for pattern in patterns]
-    queries = _matches(folder, _text_patterns(configs, "queries", chosen or split, place), place)
-    corpus = _matches(folder, _text_patterns(configs, "corpus", chosen or split, place), place)
-    wanted = _matches(folder, qrels[chosen], place) if chosen else []
-    return (queries, corpus, wanted, _matches(folder, others, place), unread_splits("qrels", chosen, qrels))
+    queries = _matches(folder, _text_patterns(configs, "queries", chosen or split, readme), readme)
+    corpus = _matches(folder, _text_patterns(configs, "corpus", chosen or split, readme), readme)
+    qrels_files = _matches(folder, qrels[chosen], readme) if chosen else []
+    return (queries, corpus, qrels_files, _matches(folder, others, readme), unread_splits("qrels", chosen, qrels))
 
 
-def _text_patterns(configs: Configs, table: Table, split: str | None, place: str) -> list[str]:
+def _text_patterns(configs: Configs, table: Table, split: str | None, readme: str) -> list[str]:
     splits = configs.get(table)
     if splits is None:
         return list(configs.get("default", {}).get(table, []))
-    return choose_texts(splits, table, split, place)[1]
+    return choose_texts(splits, table, split, readme)[1]
 
 
-def _matches(folder: Path, patterns: list[str], place: str) -> list[Path]:
-    found: list[Path] = []
+def _matches(folder: Path, patterns: list[str], readme: str) -> list[Path]:
+    matches: list[Path] = []
     for pattern in patterns:
         pure = PurePosixPath(pattern)
         if pure.is_absolute() or ".." in pure.parts:
-            raise DataError(f"{place}: found the path {pattern!r}, expected one in the folder; correct `data_files`")
+            raise DataError(f"{readme}: found the path {pattern!r}, expected one in the folder; correct `data_files`")
         try:
             paths = sorted(path for path in folder.glob(pattern) if path.is_file())
         except ValueError:  # such as an empty one
             paths = []
         if not paths:
-            raise DataError(f"{place}: found no file that matches {pattern!r}, expected one; correct `data_files`")
-        found.extend(path for path in paths if path not in found)
-    return found
+            raise DataError(f"{readme}: found no file that matches {pattern!r}, expected one; correct `data_files`")
+        matches.extend(path for path in paths if path not in matches)
+    return matches
 
 
 # Files of one table in a folder, by split: shards of any format, or what `datasets.save_to_disk` wrote.
 
 SAVED, SAVED_SPLITS = "state.json", "dataset_dict.json"
-"""What `save_to_disk` writes beside the Arrow files of a data set, and into the folder of several splits."""
+"""Files that `save_to_disk` writes beside the Arrow files of a data set, and into the folder of several splits."""
 _SHARD = re.compile(r"[-_.]?\d{4,}(-of-\d+)?([-.].*)?$")
 _PROSE = {"readme", "license", "licence", "citation", "notice"}
 _WHOLE = {"", "part", "data", "qrels", "default"}
@@ -155,18 +158,18 @@ _WHOLE = {"", "part", "data", "qrels", "default"}
 
 
 def is_data(path: Path) -> bool:
-    """Say whether a file can hold a table, by its name."""
+    """Return whether a file can hold a table, by its name."""
     ending, packing = encoding.ending(path)
-    known = ending in ENDINGS and not (packing and ENDINGS[ending] in BINARY)
+    supported = ending in ENDINGS and not (packing and ENDINGS[ending] in BINARY)
     hidden = path.name.startswith((".", "_"))
-    return known and not hidden and encoding.stem(path).lower() not in _PROSE and path.name not in _BESIDE
+    return supported and not hidden and encoding.stem(path).lower() not in _PROSE and path.name not in _BESIDE
 
 
 _BESIDE = {SAVED, SAVED_SPLITS, "dataset_info.json", "dataset_infos.json"}
 
 
 def holds_data(folder: Path) -> bool:
-    """Say whether a folder, or one below it, holds a file that can be one of a table."""
+    """Return whether a folder, or one below it, holds a file that can be one of a table."""
     return any(is_data(path) and path.is_file() for path in folder.rglob("*"))
 
 
@@ -175,51 +178,51 @@ def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path]
 
     DataError if there is none, ConfigError if there are several splits and nobody has said which.
     """
-    found = splits_of(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
-    if not found:
+    by_split = splits_of(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
+    if not by_split:
         raise DataError(f"{folder}: found no file of {table}, expected one of {', '.join(ENDINGS)}; check the folder")
     if table == "qrels":
-        chosen = choose_split(found, split, str(folder)) or DEFAULT_SPLIT
-        paths = found[chosen]
+        chosen = choose_split(by_split, split, str(folder)) or DEFAULT_SPLIT
+        paths = by_split[chosen]
     else:
-        chosen, paths = choose_texts(found, table, split, str(folder))
-    return paths, unread_splits(table, chosen, found)
+        chosen, paths = choose_texts(by_split, table, split, str(folder))
+    return paths, unread_splits(table, chosen, by_split)
 
 
-def splits_of(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]:
-    """Return split -> files of a folder, `test` for those that name none; of any name, or only the `known` ones."""
+def splits_of(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
+    """Return split -> files of a folder, `test` for those that name none; of any name, or only those in `names`."""
     if (folder / SAVED_SPLITS).is_file():
         return {path.name: _saved(path) for path in sorted(folder.iterdir()) if (path / SAVED).is_file()}
     if (folder / SAVED).is_file():
         return {DEFAULT_SPLIT: _saved(folder)}
-    found: dict[str, list[Path]] = {}
+    by_split: dict[str, list[Path]] = {}
     for path in sorted(path for path in folder.iterdir() if is_data(path) and path.is_file()):
         name = _SHARD.sub("", encoding.stem(path))
-        whole = name.lower() in _WHOLE if known is None else name not in known
-        found.setdefault(DEFAULT_SPLIT if whole else name, []).append(path)
-    return found or _nested(folder, known)
+        unsplit = name.lower() in _WHOLE if names is None else name not in names
+        by_split.setdefault(DEFAULT_SPLIT if unsplit else name, []).append(path)
+    return by_split or _nested(folder, names)
 
 
-def _nested(folder: Path, known: Collection[str] | None) -> dict[str, list[Path]]:
+def _nested(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
     """Return split -> files where the files lie in subfolders: of splits, or of one subset, such as `default`."""
     below = [path for path in sorted(folder.iterdir()) if path.is_dir() and holds_data(path)]
     subset = next((path for path in below if path.name == "default"), None)
-    if subset or (len(below) == 1 and below[0].name not in (known or USUAL)):
-        return splits_of(subset or below[0], known)
+    if subset or (len(below) == 1 and below[0].name not in (names or USUAL)):
+        return splits_of(subset or below[0], names)
     return {path.name: [file for split in splits_of(path, ()).values() for file in split] for path in below}
 
 
 def _saved(folder: Path) -> list[Path]:
     """Return the Arrow files of a folder that `save_to_disk` wrote; DataError if one is missing."""
-    place = folder / SAVED
+    state_path = folder / SAVED
     try:
-        state = json.loads(place.read_text(encoding="utf-8"))
-        paths = [folder / str(each["filename"]) for each in state["_data_files"]]
+        state = json.loads(state_path.read_text(encoding="utf-8"))
+        paths = [folder / str(entry["filename"]) for entry in state["_data_files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{place}: found no state of a data set, expected `_data_files`; save it again") from error
+        raise DataError(f"{state_path}: found no state of a data set, expected `_data_files`; save it again") from error
     if state.get("_indices_data_files"):
         raise DataError(
-            f"{place}: found rows chosen by an index, expected a plain data set; save it again with "
+            f"{state_path}: found rows chosen by an index, expected a plain data set; save it again with "
             "dataset.flatten_indices().save_to_disk(FOLDER)"
         )
     lost = next((path for path in paths if not path.is_file()), None)
@@ -231,22 +234,22 @@ def _saved(folder: Path) -> list[Path]:
 # Files of a folder, by its README.md (MTEB), else by the names of its files and folders (BEIR, MTEB, save_to_disk).
 
 _FIRST: dict[Table, tuple[str, ...]] = {"qrels": (".tsv", ".csv")}
-"""Endings that go before others where a table is there in several formats."""
+"""Preferred endings of a table that is present in several formats."""
 _LABELS = ("default", "data")
 """Folders of qrels beside those of queries and corpus, as the hub stores them."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of a folder, a list per table; a table that is not there has none."""
+    """Files of a folder, a list per table; empty for an absent table."""
 
     queries: list[Path] = field(default_factory=list)
     corpus: list[Path] = field(default_factory=list)
     qrels: list[Path] = field(default_factory=list)
     other_qrels: list[Path] = field(default_factory=list)
-    """Qrels of the splits that were not asked for: their queries are no part of this one."""
+    """Qrels of the other splits, whose queries are left out."""
     notes: list[str] = field(default_factory=list)
-    """What was chosen among several, a sentence each."""
+    """One sentence per choice among several candidates."""
 
     def of(self, table: Table) -> list[Path]:
         """Return the files of one table."""
@@ -272,22 +275,22 @@ def _named(folder: Path, split: str | None) -> Parts:
     notes = unread_splits("qrels", chosen, labels)
     texts: dict[Table, list[Path]] = {}
     for table in cast("tuple[Table, ...]", ("queries", "corpus")):
-        found = _texts(folder, table, {*USUAL, *labels})
-        name, texts[table] = choose_texts(found, table, chosen, str(folder / table)) if found else ("", [])
-        notes += unread_splits(table, name, found)
+        by_split = _texts(folder, table, {*USUAL, *labels})
+        name, texts[table] = choose_texts(by_split, table, chosen, str(folder / table)) if by_split else ("", [])
+        notes += unread_splits(table, name, by_split)
     return Parts(texts["queries"], texts["corpus"], labels.get(chosen or "", []), others, notes)
 
 
 def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
     """Return split -> files of the qrels: those of a folder, else one file, which has no split."""
-    place = _folder(folder, "qrels") or _beside(folder)
-    found = splits_of(place, None) if place else _of_older_repository(folder)
+    qrels_folder = _folder(folder, "qrels") or _label_folder(folder)
+    by_split = splits_of(qrels_folder, None) if qrels_folder else _of_older_repository(folder)
     single = _file(folder, "qrels")
-    return {DEFAULT_SPLIT: single} if not found and single and split is None else found
+    return {DEFAULT_SPLIT: single} if not by_split and single and split is None else by_split
 
 
-def _beside(folder: Path) -> Path | None:
-    """Return the folder of qrels beside folders of queries and corpus, if it has another name."""
+def _label_folder(folder: Path) -> Path | None:
+    """Return the qrels folder beside those of queries and corpus if it is named otherwise; None if there is none."""
     if not (_folder(folder, "queries") and _folder(folder, "corpus")):
         return None
     return next((path for name in _LABELS if (path := folder / name).is_dir()), None)
@@ -298,41 +301,41 @@ def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
     if not _table_shards(folder, "corpus"):
         return {}
     inside = _table_shards(folder, "qrels")
-    beside = folder.resolve().with_name(f"{folder.resolve().name}-qrels")
-    data = beside / "data" if (beside / "data").is_dir() else beside
-    return {DEFAULT_SPLIT: inside} if inside else splits_of(data, None) if data.is_dir() else {}
+    sibling = folder.resolve().with_name(f"{folder.resolve().name}-qrels")
+    data_folder = sibling / "data" if (sibling / "data").is_dir() else sibling
+    return {DEFAULT_SPLIT: inside} if inside else splits_of(data_folder, None) if data_folder.is_dir() else {}
 
 
 def _table_shards(folder: Path, table: Table) -> list[Path]:
     """Return the files `data/NAME-*` of a table, as C-MTEB's repositories had them."""
-    data = folder / "data"
-    files = sorted(data.iterdir()) if data.is_dir() else []
-    named = {path: path.name.lower().split("-")[0] for path in files if is_data(path) and "-" in path.name}
-    return [path for path, name in named.items() if name in _names()[table]]
+    data_folder = folder / "data"
+    files = sorted(data_folder.iterdir()) if data_folder.is_dir() else []
+    prefixes = {path: path.name.lower().split("-")[0] for path in files if is_data(path) and "-" in path.name}
+    return [path for path, name in prefixes.items() if name in _names()[table]]
 
 
-def _texts(folder: Path, table: Table, known: set[str]) -> dict[str, list[Path]]:
-    place = _folder(folder, table)
-    single = _file(folder, table) or ([] if place else _table_shards(folder, table))
-    return {DEFAULT_SPLIT: single} if single else splits_of(place, known) if place else {}
+def _texts(folder: Path, table: Table, splits: set[str]) -> dict[str, list[Path]]:
+    texts_folder = _folder(folder, table)
+    single = _file(folder, table) or ([] if texts_folder else _table_shards(folder, table))
+    return {DEFAULT_SPLIT: single} if single else splits_of(texts_folder, splits) if texts_folder else {}
 
 
 def _file(folder: Path, table: Table) -> list[Path]:
     """Return the file of a table: by the first of its names, in the first of the formats; empty if there is none."""
     endings = dict.fromkeys((*_FIRST.get(table, ()), *ENDINGS))
-    there = {path.name.lower(): path for path in _sorted(folder) if path.is_file() and is_data(path)}
+    files = {path.name.lower(): path for path in _sorted(folder) if path.is_file() and is_data(path)}
     names = (
         f"{name}{end}{packing}"
         for name in _names()[table]
         for end in endings
         for packing in ("", *encoding.COMPRESSIONS)
     )
-    return [there[name] for name in names if name in there][:1]
+    return [files[name] for name in names if name in files][:1]
 
 
 def _folder(folder: Path, table: Table) -> Path | None:
-    there = {path.name.lower(): path for path in _sorted(folder) if path.is_dir()}
-    return next((there[name] for name in _names()[table] if name in there), None)
+    folders = {path.name.lower(): path for path in _sorted(folder) if path.is_dir()}
+    return next((folders[name] for name in _names()[table] if name in folders), None)
 
 
 def _sorted(folder: Path) -> Iterable[Path]:

@@ -1,8 +1,8 @@
-"""Comparison of column names as people write them."""
+"""Guess from a file's first rows which columns hold ids, titles and texts; people check it in the pipeline file."""
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -10,7 +10,7 @@ from itertools import islice
 from curate.core.config import parse_yaml
 from curate.core.errors import DataError
 from curate.system.resources import data_file
-from curate.tables.readers import Problem, Row, Source, Table
+from curate.tables.readers import Problem, Source, Table
 from curate.tables.readers.file import File
 from curate.tables.readers.items import LINE, NAMES, OPTIONAL, as_id, plain
 
@@ -25,25 +25,25 @@ def plain_name(name: str) -> str:
 # Guess from a file's first rows which columns hold ids, titles and texts; a person checks it in the pipeline file.
 
 LOOKED = 200
-"""First rows that are looked at."""
+"""Number of first rows that are read."""
 ORDER = ("id", "query_id", "doc_id", "score", "title", "text")
-"""In which fields choose their column."""
+"""Order in which fields choose their column."""
 TABULAR = frozenset({"csv", "tsv", "xlsx"})
 """Formats whose first row names the columns."""
 SHORT = 20
-"""A longer name of a column may be a text, in a file without a line of names, and is not shown."""
+"""Maximum length of a column name in messages: a longer one may be a text of a file without a header."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What the first rows of a table look like."""
+    """Columns of a table as guessed from its first rows."""
 
     columns: Mapping[str, str]
-    """Field -> column, where a pipeline file has to say it."""
+    """Field -> column, for fields that the pipeline file must name."""
     usual: Mapping[str, str]
-    """Field -> column of a name that is known anyway."""
+    """Field -> column, for columns with a default name."""
     others: Sequence[str]
-    """Columns that hold text and were not chosen, longest first."""
+    """Text columns that were not chosen, longest mean length first."""
     texts: Sequence[str] = field(repr=False, default=())
     """The texts of these rows."""
     seen: Sequence[str] = ()
@@ -60,26 +60,26 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
     columns, count = first_columns(source)
     if not count:
         raise DataError(_unread(source, table))
-    taken: dict[str, str] = dict(named or {})
-    _check_named(source, table, list(columns), taken)
-    for find in (_named, _fitting):  # what is known by its name first: a short text is not to be taken for an id
-        for wanted in sorted(set(NAMES[table]) - set(taken), key=ORDER.index):
-            free = {name: values for name, values in columns.items() if name not in {*taken.values(), *other}}
-            found = find(wanted, table, free, count)
-            if found is not None:
-                taken[wanted] = found
-    if "id" in NAMES[table] and "id" not in taken and (other or _named("text", table, columns, count)):
-        taken["id"] = LINE  # a column that is called a text is the name of one, and no first row of data
-    _complain(source, table, list(columns), taken)
+    chosen: dict[str, str] = dict(named or {})
+    _check_named(source, table, list(columns), chosen)
+    for find in (_named, _fitting):  # by name first, else a short text may be taken for an id
+        for role in sorted(set(NAMES[table]) - set(chosen), key=ORDER.index):
+            free = {name: values for name, values in columns.items() if name not in {*chosen.values(), *other}}
+            column = find(role, table, free, count)
+            if column is not None:
+                chosen[role] = column
+    if "id" in NAMES[table] and "id" not in chosen and (other or _named("text", table, columns, count)):
+        chosen["id"] = LINE  # a column is named like a text, so the first row holds names and not data
+    _complain(source, table, list(columns), chosen)
     usual = {
-        each: column for each, column in taken.items() if column in NAMES[table][each] and each not in (named or {})
+        role: column for role, column in chosen.items() if column in NAMES[table][role] and role not in (named or {})
     }
-    free = {name: values for name, values in columns.items() if name not in taken.values() and _length(values) > 0}
+    free = {name: values for name, values in columns.items() if name not in chosen.values() and _length(values) > 0}
     return Guess(
-        {each: column for each, column in taken.items() if each not in usual},
+        {role: column for role, column in chosen.items() if role not in usual},
         usual,
         sorted(free, key=lambda name: -_length(free[name])),
-        [str(value) for value in columns.get(taken.get("text", ""), [])],
+        [str(cell) for cell in columns.get(chosen.get("text", ""), [])],
         list(columns),
     )
 
@@ -88,25 +88,26 @@ def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
     """Return the values of every column in the first rows that can be read, and the number of these rows."""
     columns: dict[str, list[object]] = {}
     count = 0
-    for row in islice(_readable(source), LOOKED):
+    readable = (row for row in source.rows() if not isinstance(row, Problem))
+    for row in islice(readable, LOOKED):
         count += 1
-        for name, value in _flat(row.values):
-            columns.setdefault(name, []).append(value)
+        for name, cell in _flat(row.values):
+            columns.setdefault(name, []).append(cell)
     return columns, count
 
 
 def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = ()) -> bool:
-    """Say whether a column is named like one of some fields of a table, of any field if none is given."""
-    spellings = {plain_name(part) for name in names for part in (name, name.rsplit(".", 1)[-1])}
-    return any(spellings & set(_spellings(table, wanted)) for wanted in fields or NAMES[table])
+    """Return whether a column is named like one of some fields of a table, of any field if none is given."""
+    spellings = {plain_name(spelling) for name in names for spelling in (name, name.rsplit(".", 1)[-1])}
+    return any(spellings & set(_spellings(table, field)) for field in fields or NAMES[table])
 
 
 def _check_named(source: Source, table: Table, columns: Sequence[str], named: Mapping[str, str]) -> None:
-    for wanted, column in named.items():
+    for role, column in named.items():
         if column not in columns and column != LINE:
             raise DataError(
                 f"{source.place}: found the columns {_shown(columns)}, expected {column!r}, which is named for the "
-                f"{wanted} of {table}; name one of these"
+                f"{role} of {table}; name one of these"
             )
 
 
@@ -115,65 +116,61 @@ def _shown(columns: Sequence[str]) -> str:
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+    for name, cell in values.items():
+        if isinstance(cell, Mapping):
+            yield from _flat(cell, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", value
-
-
-def _readable(source: Source) -> Iterator[Row]:
-    return (row for row in source.rows() if not isinstance(row, Problem))
+            yield f"{prefix}{name}", cell
 
 
 def _unread(source: Source, table: Table) -> str:
-    """Return what to say of a source without a row that can be read: what is wrong with the first, if there is one."""
+    """Return the message for a source without a readable row: the first row's problem, if there is a row."""
     problem = next((row for row in source.rows() if isinstance(row, Problem)), None)
     if problem is None:
         return f"{source.place}: found no row, expected {table}; check the file"
     return problem.sentence(source.place)
 
 
-def _complain(source: Source, table: Table, columns: Sequence[str], taken: Mapping[str, str]) -> None:
+def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapping[str, str]) -> None:
     """Raise DataError if a field has no column, or the names of columns look like a first row of data."""
     names = _shown(columns)
-    absent = [field for field in NAMES[table] if field not in {*taken, *OPTIONAL}]
+    absent = [field for field in NAMES[table] if field not in {*chosen, *OPTIONAL}]
     if absent:
         hint = f"; what is between columns can be said with ingest.{table}.delimiter" if len(columns) == 1 else ""
         raise DataError(
             f"{source.place}: found the columns {names}, none of which looks like the {absent[0]} of {table}; "
             f"name the one that holds it {absent[0]!r}, or add one{hint}"
         )
-    if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, taken.values())):
+    if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, chosen.values())):
         raise DataError(
             f"{source.place}:1: found the columns {names}, expected names; put a line such as id,text above the data, "
             f"or set ingest.{table}.header: false"
         )
 
 
-def _named(wanted: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
+def _named(field: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
     """Return the column with a usual name, else one with a name that people give such a column, in any spelling.
 
-    Of a dotted name the last part counts, where no whole name does.
+    If no complete name fits, the last part of a dotted name is compared.
     """
-    exact = next((name for name in NAMES[table][wanted] if name in columns), None)
+    exact = next((name for name in NAMES[table][field] if name in columns), None)
     spelt = {plain_name(name.rsplit(".", 1)[-1]): name for name in sorted(columns, key=lambda name: -name.count("."))}
-    whole = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}
-    known = spelt | whole
-    return exact or next((known[name] for name in _spellings(table, wanted) if name in known), None)
+    undotted = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}
+    by_spelling = spelt | undotted
+    return exact or next((by_spelling[name] for name in _spellings(table, field) if name in by_spelling), None)
 
 
 @cache
-def _spellings(table: Table, wanted: str) -> tuple[str, ...]:
-    known: dict[str, dict[str, list[str]]] = parse_yaml(data_file("tables/readers/columns.yaml").read_text("utf-8"))
-    return tuple(plain_name(name) for name in (*NAMES[table][wanted], *known[table].get(wanted, ())))
+def _spellings(table: Table, field: str) -> tuple[str, ...]:
+    spellings: dict[str, dict[str, list[str]]] = parse_yaml(data_file("tables/readers/columns.yaml").read_text("utf-8"))
+    return tuple(plain_name(name) for name in (*NAMES[table][field], *spellings[table].get(field, ())))
 
 
-def _fitting(wanted: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
+def _fitting(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
     """Return the column whose values fit: ids are short, different and of ASCII signs; a text is the longest."""
-    if wanted == "id":
+    if field == "id":
         return next((name for name, values in columns.items() if _ids(values, rows)), None)
-    if wanted == "text":
+    if field == "text":
         length = {name: _length(values) for name, values in columns.items()}
         return max((name for name in length if length[name] > 0), key=length.__getitem__, default=None)
     return None
@@ -187,5 +184,9 @@ def _ids(values: Sequence[object], rows: int) -> bool:
 
 def _length(values: Sequence[object]) -> float:
     """Return the mean length of a column's texts; 0 if it holds anything else."""
-    texts = [value for value in values if isinstance(value, str)]
-    return sum(map(len, texts)) / len(texts) if len(texts) == len([v for v in values if v is not None]) > 0 else 0.0
+    texts = [cell for cell in values if isinstance(cell, str)]
+    return (
+        sum(map(len, texts)) / len(texts)
+        if len(texts) == len([cell for cell in values if cell is not None]) > 0
+        else 0.0
+    )

@@ -1,4 +1,4 @@
-"""From a row's values to an id, a title and a text, or to a pair with its score; every doubt becomes a Problem."""
+"""Convert a row to an item (id, title, text), a labelled pair or labels; an invalid row becomes a Problem."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from curate.tables.readers import Problem, Row, Source, Table
 from curate.tables.readers.text_rows import FIX, shown_names
 
 Names = Mapping[str, Sequence[str]]
-"""Field -> names of the column that may hold it, first choice first."""
+"""Field -> candidate column names, by preference."""
 
 NAMES: Mapping[Table, Names] = {
     "queries": {"id": ("_id", "id", "query_id", "query-id", "qid"), "text": ("text", "query")},
@@ -30,14 +30,14 @@ NAMES: Mapping[Table, Names] = {
         "label": ("label", "class", "category"),
     },
 }
-"""The names that are tried where a pipeline names none: those of BEIR and MTEB, and our own tables'."""
+"""Default column names: those of BEIR and MTEB, and of our own tables."""
 
 OPTIONAL = frozenset({"title"})
 LINE = "<line>"
-"""Stands for a column of ids in a table without one: the number of the line, or of the row, is the id."""
+"""Stands for the id column of a table without one: the line or row number is the id."""
 _INT32 = 2**31
 _EXACT = 2**53
-"""From here on a float stands for several whole numbers, so it is no id."""
+"""From this value on floats do not represent every integer, so they are not accepted as ids."""
 _AS_FLOAT = re.compile(r"(-?\d{1,15})\.0+", re.ASCII)
 
 
@@ -51,7 +51,7 @@ class Item:
     text: str
 
     def empty(self) -> bool:
-        """Say whether there is nothing to read in it: white space and zero-width characters at most."""
+        """Return whether there is nothing to read in it: white space and zero-width characters at most."""
         return not (self.title + self.text).replace("\u200b", "").replace("\ufeff", "").strip()
 
 
@@ -73,11 +73,11 @@ class ItemLabels:
     id: str
     labels: tuple[str, ...]
     group: str | None
-    """What the text belongs to, such as a person; None where nothing says so."""
+    """Group of the text, such as its author; None if there is no such column."""
 
 
 class _UnfitError(Exception):
-    """Leaves a row's conversion with what was found, what was expected and what to do."""
+    """A row that cannot be converted: what was found, what was expected and what to do."""
 
 
 Thing = TypeVar("Thing", Item, LabelledPair, ItemLabels)
@@ -115,21 +115,21 @@ def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
         return Problem(row.line, *unfit.args)
 
 
-def as_id(value: object) -> str:
+def as_id(cell: object) -> str:
     """Return a cell as an id: text, a whole number, or one that a table program made a float of; empty for all else."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        value = int(value)
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT:
+        cell = int(cell)
+    return str(cell) if isinstance(cell, str | int) and not isinstance(cell, bool) else ""
 
 
 def integer_form(name: str) -> str:
     """Return the whole number that an id such as `101.0` is a float of; any other id as it is."""
-    found = _AS_FLOAT.fullmatch(name)
-    return found[1] if found else name
+    match = _AS_FLOAT.fullmatch(name)
+    return match[1] if match else name
 
 
 def plain(name: str) -> bool:
-    """Say whether an id cannot be a text that stands in its place because columns were mixed up."""
+    """Return whether an id cannot be a text that stands in its place because columns were mixed up."""
     return len(name) <= 64 and name.isascii()
 
 
@@ -169,44 +169,44 @@ def reached(values: Mapping[str, object], name: str) -> tuple[object, ...]:
     """Return the value of a column, by its whole name or by a dotted one, as the only entry; empty if it is absent."""
     if name in values:
         return (values[name],)
-    value: object = values
-    for part in name.split("."):
-        if not isinstance(value, Mapping) or part not in value:
+    content: object = values
+    for step in name.split("."):
+        if not isinstance(content, Mapping) or step not in content:
             return ()
-        value = value[part]
-    return (value,)
+        content = content[step]
+    return (content,)
 
 
-def _value(row: Row, field: str, names: Names) -> object:
+def _cell(row: Row, field: str, names: Names) -> object:
     for name in names[field]:
-        if found := reached(row.values, name):
-            return found[0]
+        if reached_cell := reached(row.values, name):
+            return reached_cell[0]
     if field in OPTIONAL:
         return None
-    wanted = " or ".join(repr(name) for name in names[field])
-    raise _UnfitError(f"no {field}", f"{wanted}", f"name the column with ingest.columns ({field}: NAME)")
+    expected = " or ".join(repr(name) for name in names[field])
+    raise _UnfitError(f"no {field}", f"{expected}", f"name the column with ingest.columns ({field}: NAME)")
 
 
 def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
     """Return the different values of a cell, which may be a list, as texts."""
-    found = next((found[0] for name in names[field] if (found := reached(row.values, name))), None)
-    values = found if isinstance(found, list | tuple) else [found]
-    if odd := next((each for each in values if not isinstance(each, str | int | float | None)), None):
+    cell = next((reached_cell[0] for name in names[field] if (reached_cell := reached(row.values, name))), None)
+    values = cell if isinstance(cell, list | tuple) else [cell]
+    if odd := next((entry for entry in values if not isinstance(entry, str | int | float | None)), None):
         raise _UnfitError(f"{kind_of(odd)} as {field}", "a name (text or a number), or a list of names", FIX)
-    whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in values]
-    texts = (" ".join(str(each).split()) for each in whole if each is not None and each == each)  # noqa: PLR0124 - NaN
+    entries = [int(entry) if isinstance(entry, float) and entry.is_integer() else entry for entry in values]
+    texts = (" ".join(str(entry).split()) for entry in entries if entry is not None and entry == entry)  # noqa: PLR0124 - NaN
     return tuple(dict.fromkeys(filter(None, texts)))
 
 
 def _text(row: Row, field: str, names: Names) -> str:
-    value = _value(row, field, names)
-    if value is None:
+    cell = _cell(row, field, names)
+    if cell is None:
         return ""
-    if not isinstance(value, str):
-        raise _UnfitError(f"{kind_of(value)} as {field}", "text", FIX)
-    if not _encodable(value):
+    if not isinstance(cell, str):
+        raise _UnfitError(f"{kind_of(cell)} as {field}", "text", FIX)
+    if not _encodable(cell):
         raise _UnfitError(f"half a surrogate pair in {field}", "Unicode text", FIX)
-    return value
+    return cell
 
 
 def _encodable(text: str) -> bool:
@@ -220,10 +220,10 @@ def _encodable(text: str) -> bool:
 def _id(row: Row, field: str, names: Names) -> str:
     if names[field] == (LINE,):
         return f"{row.part}{row.line}"
-    value = _value(row, field, names)
-    name = as_id(value)
-    if not name and not isinstance(value, str):
-        raise _UnfitError(f"{kind_of(value)} as {field}", "an id (text or a whole number)", "give every row an id")
+    cell = _cell(row, field, names)
+    name = as_id(cell)
+    if not name and not isinstance(cell, str):
+        raise _UnfitError(f"{kind_of(cell)} as {field}", "an id (text or a whole number)", "give every row an id")
     if not name:
         raise _UnfitError(f"an empty {field}", "an id", "give every row an id of its own")
     if any(character.isspace() for character in name) or not _encodable(name):
@@ -232,9 +232,9 @@ def _id(row: Row, field: str, names: Names) -> str:
 
 
 def _score(row: Row, names: Names) -> int:
-    value = _value(row, "score", names)
+    cell = _cell(row, "score", names)
     try:
-        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        number = float(cell) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else None
     except (ValueError, OverflowError):
         number = None
     if number is None or not number.is_integer() or abs(number) >= _INT32:

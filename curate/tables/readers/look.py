@@ -1,4 +1,4 @@
-"""What a table of a user looks like, from one pass over all its rows: for `init`, which asks where it cannot tell."""
+"""Profile of a user's table from one pass over all rows, for `init`, which asks about what is not clear."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,54 +14,54 @@ from curate.tables.readers.items import LINE, Item, Names, as_id, item, pair, re
 from curate.tables.readers.markup import is_html
 
 LONG = 32_000
-"""Characters of a text that is longer than most judges and encoders read."""
+"""Number of characters beyond the context of most judges and encoders."""
 _EVERY = 2_000
 _ASKS = ("?", "？", "。", "！", "!")
-"""What ends a sentence, and no name of a column."""
+"""Ends of sentences, which no column name has."""
 
 
 @dataclass(frozen=True)
 class IdColumn:
-    """The column that looks like the id of a table, and how well it serves."""
+    """The likely id column of a table, and its defects."""
 
     column: str
     repeated: int
-    """Rows whose id is that of an earlier row."""
+    """Number of rows whose id an earlier row has."""
     missing: int
-    """Rows without one that `ingest` takes: text or a whole number, without white space."""
+    """Number of rows without a valid id: text or a whole number, without white space."""
     by: Literal["name", "values", "user"]
     example: str = ""
-    """Of an id that repeats, such as `'A12' in rows 4 and 90`."""
+    """Example of a repeated id, such as `'A12' in rows 4 and 90`."""
 
 
 @dataclass(frozen=True)
 class TableLook:
-    """What was found in one table."""
+    """Profile of one table."""
 
     table: Table
     place: str
     format: str
-    """That of the files, `task` for a set of mteb or ir_datasets."""
+    """Format of the files; `task` for a data set of mteb or ir_datasets."""
     encoding: str | None
     delimiter: str | None
     sheet: str | None
     packed: str | None
-    """The ending of a packed file, such as gz."""
+    """Ending of the compression, such as gz; None without one."""
     header: bool
     headless: bool
-    """Whether the row of names looks like a row of data."""
+    """Whether the header looks like a row of data."""
     columns: Sequence[str]
-    """Of the first rows, dotted inside JSON objects."""
+    """Columns of the first rows, dotted inside JSON objects."""
     guess: Guess | None
     trouble: str
-    """Why there is no guess."""
+    """Reason why there is no guess; empty if there is one."""
     id: IdColumn | None
-    """None where no column is one."""
+    """None if no column looks like an id."""
     rows: int
     problems: int
-    """Rows that cannot be read, or whose text or score cannot be one; repeated and missing ids are counted apart."""
+    """Number of rows that cannot be read or have an invalid text or score; id defects are counted in `id`."""
     problem: str
-    """The sentence of the first."""
+    """Message of the first such row."""
     empty: int
     html: int
     long: int
@@ -80,7 +80,7 @@ def look(
     progress: Progress = quiet,
     other: Collection[str] = (),
 ) -> TableLook:
-    """Return what the sources of a table hold; `named` is what a user says of its columns, field -> column.
+    """Return the profile of a table's sources; `named` (field -> column) are the columns that a user names.
 
     `other` columns are those of another table in the same file.
 
@@ -111,16 +111,16 @@ def look(
 
 
 def _guessed(
-    source: Source, table: Table, named: Mapping[str, str] | None, other: Collection[str]
+    source: Source, table: Table, named: Mapping[str, str] | None, other_columns: Collection[str]
 ) -> tuple[Guess | None, str]:
     try:
-        return guess(source, table, named, other), ""
+        return guess(source, table, named, other_columns), ""
     except DataError as error:
         return None, str(error)
 
 
 def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any]:
-    """Return how a source is written, as the fields of a `TableLook`."""
+    """Return the format fields of a `TableLook`."""
     if not isinstance(source, File):
         none = dict.fromkeys(("encoding", "delimiter", "sheet", "packed"))
         return {**none, "format": "task", "header": True, "headless": False}
@@ -137,7 +137,7 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
 
 
 def _is_data(names: Sequence[str], table: Table) -> bool:
-    """Say whether the names of columns look like a row of data: none is known, and one is a number or a sentence."""
+    """Return whether the names of columns look like a row of data: none is known, and one is a number or a sentence."""
     return not has_known_name(names, table) and any(
         name.isdigit() or len(name) > SHORT or name.endswith(_ASKS) for name in names
     )
@@ -145,22 +145,22 @@ def _is_data(names: Sequence[str], table: Table) -> bool:
 
 @dataclass
 class _Counts:
-    """What is counted, row by row."""
+    """Counts over the rows of a table."""
 
     table: Table
     guess: Guess | None
     lines: dict[str, int] = field(default_factory=dict)
-    """Id -> the row where it stood first."""
+    """Id -> number of its first row."""
     example: str = ""
     problem: str = ""
     repeated: int = 0
     missing: int = 0
 
     def __post_init__(self) -> None:
-        taken = {**self.guess.usual, **self.guess.columns} if self.guess else {}
-        self.column = taken.get("id")
-        self.names: Names = {each: (column,) for each, column in taken.items()}
-        self.texts: Names = {**self.names, "id": (LINE,)}  # what is wrong with an id is counted apart
+        column_of = {**self.guess.usual, **self.guess.columns} if self.guess else {}
+        self.column = column_of.get("id")
+        self.names: Names = {field_name: (column,) for field_name, column in column_of.items()}
+        self.texts: Names = {**self.names, "id": (LINE,)}  # defects of ids are counted separately
         self.figures: dict[str, Any] = dict.fromkeys(("rows", "problems", "empty", "html", "long", "longest"), 0)
 
     def add(self, row: Row | Problem, source: Source) -> None:
@@ -183,8 +183,8 @@ class _Counts:
         self.figures["longest"] = max(length, self.figures["longest"])
 
     def _id(self, row: Row, column: str) -> None:
-        found = reached(row.values, column)
-        name = as_id(found[0]) if found else ""
+        cell = reached(row.values, column)
+        name = as_id(cell[0]) if cell else ""
         if not name or any(map(str.isspace, name)):
             self.missing += 1
             return

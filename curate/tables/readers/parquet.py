@@ -11,7 +11,7 @@ from curate.system.files import BATCH
 from curate.tables.readers import Row
 
 _MAGIC = b"ARROW1"
-"""What an Arrow file begins with, unlike a stream."""
+"""First bytes of an Arrow file; a stream has none."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,20 @@ def _arrow(path: Path) -> Iterator[Any]:
     import pyarrow as pa
 
     with path.open("rb") as stream:
-        whole = stream.read(len(_MAGIC)) == _MAGIC
-    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) if whole else pa.ipc.open_stream(source) as file:
+        is_file = stream.read(len(_MAGIC)) == _MAGIC
+    with (
+        pa.memory_map(str(path)) as source,
+        pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source) as file,
+    ):
         yield file
 
 
 def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
     """Yield the record batches of an Arrow reader with some of their columns, in parts of `BATCH` rows."""
     stored = (
-        (file.get_batch(at) for at in range(file.num_record_batches)) if hasattr(file, "num_record_batches") else file
+        (file.get_batch(index) for index in range(file.num_record_batches))
+        if hasattr(file, "num_record_batches")
+        else file
     )
     for batch in stored:
         chosen = batch if columns is None else batch.select(columns)

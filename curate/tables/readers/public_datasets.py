@@ -16,24 +16,24 @@ from curate.tables.readers.folder import DEFAULT_SPLIT, choose_split
 
 PREFIX = "irds:"
 _KINDS: Mapping[Table, str] = {"queries": "queries", "corpus": "docs", "qrels": "qrels"}
-"""Table -> what ir_datasets calls it."""
+"""Table -> its name in ir_datasets."""
 _TEXTS = ("text", "body", "abstract", "query")
-"""Fields that hold the text of a record which has no method `default_text`."""
+"""Text fields of records without the method `default_text`."""
 
 
 def tables(name: str) -> Iterator[tuple[Table, list[Source]]]:
     """Yield the tables of a data set; ConfigError if ir_datasets does not know its id, DataError if one is missing."""
     package = _package()
     try:
-        found = package.load(name)
+        dataset = package.load(name)
     except KeyError as error:
         raise ConfigError(
             f"ingest.source: ir_datasets knows no data set {name!r}; see https://ir-datasets.com, and give an id with "
             "queries, such as irds:beir/scifact/test"
         ) from error
     for table in TABLES:
-        if getattr(found, f"has_{_KINDS[table]}")():
-            yield table, [IrdsTable(name, table, found)]
+        if getattr(dataset, f"has_{_KINDS[table]}")():
+            yield table, [IrdsTable(name, table, dataset)]
         elif table != "qrels":
             raise DataError(f"{PREFIX}{name}: found no {_KINDS[table]}, expected some; give the id of a split of it")
 
@@ -92,8 +92,8 @@ def _values(record: Any, table: Table) -> dict[str, object]:  # noqa: ANN401 - n
     values: dict[str, object] = dict(record._asdict())
     if table == "qrels" or "text" in values:
         return values
-    told = getattr(record, "default_text", None)
-    text = told() if told else next((values[name] for name in _TEXTS if name in values), None)
+    default_text = getattr(record, "default_text", None)
+    text = default_text() if default_text else next((values[name] for name in _TEXTS if name in values), None)
     return {**values, "text": text}
 
 
@@ -174,8 +174,8 @@ class TaskTable:
         subsets = self.task.dataset
         if len(subsets) != 1:
             raise ConfigError(f"{self.name}: found {len(subsets)} subsets, expected one; give a folder instead")
-        data: Mapping[str, Any] = next(iter(subsets.values()))[self._split]
-        return data
+        split_data: Mapping[str, Any] = next(iter(subsets.values()))[self._split]
+        return split_data
 
     def size(self) -> int:
         """Return the number of rows."""

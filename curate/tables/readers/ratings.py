@@ -1,4 +1,4 @@
-"""The cells of any table of ratings, as text: CSV, TSV, Excel, JSON, Parquet or Arrow, packed or not."""
+"""Read tables of ratings as text cells: CSV, TSV, Excel, JSON, Parquet or Arrow, compressed or not."""
 
 import re
 import unicodedata
@@ -25,91 +25,91 @@ from curate.tables.readers.guess import plain_name as plain
 from curate.tables.readers.text_rows import named
 
 FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")
-"""Those of tables; the columns of JSON are the keys of its first rows."""
+"""Supported formats; the columns of JSON are the keys of its first rows."""
 _FIRST = 200
 
 
 def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
-    """Return a file of ratings; what stands between its cells is found if it is not said."""
+    """Return a file of ratings; the delimiter is detected if None."""
     ending, packing = encoding.ending(path)
-    found = ENDINGS.get(ending)
-    if found not in FORMATS or (packing and found in BINARY):
-        known = ", ".join(ending for ending, format_ in ENDINGS.items() if format_ in FORMATS)
-        raise ConfigError(f"{path}: found the ending {f'{ending}{packing}'!r}, expected one of {known}; save it so")
+    format_of_file = ENDINGS.get(ending)
+    if format_of_file not in FORMATS or (packing and format_of_file in BINARY):
+        endings = ", ".join(ending for ending, format_ in ENDINGS.items() if format_ in FORMATS)
+        raise ConfigError(f"{path}: found the ending {f'{ending}{packing}'!r}, expected one of {endings}; save it so")
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected one of ratings; check the path")
     try:
         sign = None if delimiter is None else named(delimiter)
     except ValueError as error:
         raise ConfigError(f"--delimiter: {error}, found {delimiter!r}; correct it") from error
-    return File(path, found, option=None, delimiter=sign, sheet=sheet)
+    return File(path, format_of_file, option=None, delimiter=sign, sheet=sheet)
 
 
 def header(source: File) -> list[str]:
     """Return the names of the columns: of a header, else the keys of the first objects, in their order."""
-    named = source.header()
-    if named is not None:
-        return named
-    found = (row for row in islice(source.rows(), _FIRST) if not isinstance(row, Problem))
-    return list(dict.fromkeys(key for row in found for key in row.values))
+    names = source.header()
+    if names is not None:
+        return names
+    first_rows = (row for row in islice(source.rows(), _FIRST) if not isinstance(row, Problem))
+    return list(dict.fromkeys(key for row in first_rows for key in row.values))
 
 
-def texts(source: File, wanted: Collection[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def texts(source: File, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and cells of every row, by column; DataError at the first that cannot be read."""
-    for row in source.rows(wanted):
+    for row in source.rows(columns):
         if isinstance(row, Problem):
             raise DataError(f"{source.place}:{row.line}: found {row.found}, expected {row.expected}; correct the line")
-        yield row.line, {name: _text(row.values.get(name)) for name in wanted}
+        yield row.line, {name: _text(row.values.get(name)) for name in columns}
 
 
-def _text(value: object) -> str:
+def _text(cell: object) -> str:
     """Return a cell as text; empty for none, whole numbers without a point."""
-    if value is None or (isinstance(value, float) and isnan(value)):
+    if cell is None or (isinstance(cell, float) and isnan(cell)):
         return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
 
 
 # Which columns of a user's ratings hold items, raters and ratings, by their names: wide, long, or counts.
 
 _WITHIN = ("rater", "people", "truth", "judges", "annotators")
-"""Roles whose words may stand within a name."""
+"""Roles whose words may occur inside a longer name."""
 LONG = 40
-"""A longer name is not shown."""
+"""Maximum length of a name in messages."""
 Form = Literal["wide", "long", "counts"]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _STROKES = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "ß": "ss", "æ": "ae"})
-"""Letters that are not taken apart into one and its accent."""
+"""Letters that Unicode decomposition does not split into a base letter and an accent."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where in a file items, raters, ratings and clusters stand, and what the ratings are."""
+    """Columns of items, raters, ratings and clusters in a file, and the type of the ratings."""
 
     item: tuple[str, ...] = ()
-    """Columns that name an item together; by their usual names, else the first column, if none is named."""
+    """Columns that together identify an item; default: columns with usual names, else the first one."""
     raters: tuple[str, ...] = ()
-    """Who is measured: columns of a wide file, raters of a long one; all but people beside judges if none is named."""
+    """Raters to measure: columns of a wide file, names in a long one; default: all but people beside judges."""
     rater: str | None = None
-    """Long: the column that names the rater; with it, `rating` is the column of the ratings."""
+    """Long form: column of the rater's name; `rating` is then the column of the ratings."""
     rating: str | None = None
     truth: str | None = None
-    """The column, or in a long file the rater, whose ratings are people's; against them errors are measured."""
+    """Column, or in a long file rater, with people's ratings, against which errors are measured."""
     counts: bool = False
-    """A column per category, which holds how many raters chose it."""
+    """Whether there is one column per category with the number of raters who chose it."""
     cluster: str | None = None
     scale: Level | None = None
-    """nominal if it is not said and there is no order."""
+    """Level of measurement; default: nominal unless there is an order."""
     order: tuple[str, ...] = ()
-    """All ratings in the order of the scale; numbers have one of their own."""
+    """All ratings in scale order; numbers are ordered by value."""
     positive: tuple[str, ...] = ()
-    """Ratings on one side of a cut, which is measured too."""
+    """Ratings on the positive side of a cut, for which agreement is measured too."""
     blank: tuple[str, ...] = ()
-    """Words that stand for a missing rating, besides an empty cell."""
+    """Words for a missing rating, besides an empty cell."""
     missing: Missing = "gwet"
     """How kappa treats missing ratings."""
     delimiter: str | None = None
-    """Between the cells of a CSV or TSV file; found without one."""
+    """Delimiter of a CSV or TSV file; detected if None."""
     sheet: str | None = None
     """Of an Excel file."""
 
@@ -124,18 +124,18 @@ class Layout:
 
 @dataclass(frozen=True)
 class RatingsLayout:
-    """How a file is read."""
+    """Resolved columns of a file of ratings."""
 
     form: Form
     item: tuple[str, ...]
     columns: tuple[str, ...]
-    """Those of ratings, or of counts; one in long form."""
+    """Columns of ratings or counts; one in long form."""
     rater: str | None
     cluster: str | None
     pair: tuple[str, ...]
-    """Columns of query and document, as far as there are such."""
+    """Columns of query and document, as far as present."""
     notes: tuple[str, ...] = ()
-    """What was taken for granted, a sentence each."""
+    """One sentence per assumption."""
 
     @property
     def needed(self) -> set[str]:
@@ -144,21 +144,21 @@ class RatingsLayout:
 
     @property
     def hint(self) -> str:
-        """Return what to type if an item was named by a part of its columns; empty if it was not."""
-        part = self.item != self.pair and len(self.pair) == 2 and set(self.item) < set(self.pair)
-        return f"--item {','.join(self.pair)}" if part else ""
+        """Return the option for items by query and document if only one of the two was named; else empty."""
+        partial = self.item != self.pair and len(self.pair) == 2 and set(self.item) < set(self.pair)
+        return f"--item {','.join(self.pair)}" if partial else ""
 
 
-def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
+def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     """Return how a file with this header is read; DataError if it has no column that an option names."""
-    known = {role: _named(role, header) for role in ("query", "document", "item", "rater", "rating")}
-    pair = tuple(name for name in (known["query"], known["document"]) if name)
-    usual = pair if len(pair) == 2 else tuple(name for name in (known["item"], *pair) if name)[:1]
-    item = tuple(column(place, header, name) for name in layout.item)
-    cluster, notes = layout.cluster and column(place, header, layout.cluster), list[str]()
+    column_of = {role: _named(role, header) for role in ("query", "document", "item", "rater", "rating")}
+    pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
+    usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
+    item = tuple(column(path, header, name) for name in layout.item)
+    cluster, notes = layout.cluster and column(path, header, layout.cluster), list[str]()
     if layout.rater and not (item or usual):
         raise ConfigError("expected --item with --rater, found none; name the column of the items")
-    rater, columns = _long(place, header, layout, known) if item or usual else (None, ())
+    rater, columns = _long(path, header, layout, column_of) if item or usual else (None, ())
     if rater:
         notes.append(f"long form, a row per rating: raters in {rater}, ratings in {columns[0]}")
     if not (item or cluster) and len(pair) == 2:
@@ -167,7 +167,7 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     item = item or usual or tuple(header[:1])
     if not rater:
         keys = (*item, *pair, cluster, "")
-        columns = _wide(place, [name for name in header if name not in keys], header, layout)
+        columns = _wide(path, [name for name in header if name not in keys], header, layout)
     plan = RatingsLayout(
         "counts" if layout.counts else "long" if rater else "wide", item, columns, rater, cluster, pair
     )
@@ -180,32 +180,34 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
 
 
 def _long(
-    place: str, header: Sequence[str], layout: Layout, known: Mapping[str, str | None]
+    path: str, header: Sequence[str], layout: Layout, column_of: Mapping[str, str | None]
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return the columns of rater and rating, None if the file is not long."""
     if layout.rater and layout.rating:
-        return column(place, header, layout.rater), (column(place, header, layout.rating),)
+        return column(path, header, layout.rater), (column(path, header, layout.rating),)
     wide = layout.counts or any(_same(name, header) for name in layout.raters)
-    rater, rating = known["rater"], known["rating"]
+    rater, rating = column_of["rater"], column_of["rating"]
     return (None, ()) if wide or not (rater and rating) else (rater, (rating,))
 
 
-def _wide(place: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
+def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
     """Return the columns of ratings among those that are no keys: those that are named, and of people."""
     if not layout.raters:
         return tuple(name for name in names if not is_named(name, "other"))
-    wanted = (*layout.raters, *((layout.truth,) if layout.truth else ()))
+    selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
     people = [name for name in names if is_named(name, "truth") or is_named(name, "people")]
-    return tuple(dict.fromkeys((*(column(place, header, name) for name in wanted), *people)))
+    return tuple(dict.fromkeys((*(column(path, header, name) for name in selected), *people)))
 
 
-def column(place: str, header: Sequence[str], name: str) -> str:
+def column(path: str, header: Sequence[str], name: str) -> str:
     """Return the column that a name means, in any case; DataError if there is none."""
-    found = _same(name, header)
-    if found is None:
-        known = [shown([each]) for each in header]
-        raise DataError(f"{place}:1: found no column {name!r}, expected it in the header; {suggestion(name, known)}")
-    return found
+    match = _same(name, header)
+    if match is None:
+        alternatives = [shown([name_there]) for name_there in header]
+        raise DataError(
+            f"{path}:1: found no column {name!r}, expected it in the header; {suggestion(name, alternatives)}"
+        )
+    return match
 
 
 def shown(names: Sequence[str]) -> str:
@@ -215,7 +217,7 @@ def shown(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class RaterGroups:
-    """Whose agreement is measured, and whose ratings are people's."""
+    """Raters whose agreement is measured, and the rater with people's ratings."""
 
     raters: tuple[str, ...]
     truth: str | None
@@ -223,29 +225,31 @@ class RaterGroups:
 
 
 def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]], bool], *, wide: bool) -> RaterGroups:
-    """Return who of the raters is measured: those that are named, else all but people beside two others or more.
+    """Return the raters to measure: those that are named, else all but people if two or more others are left.
 
     A single one of the people is taken for the truth, unless people are measured. `persons` says whether the words of a
     name are names that people have.
     """
     truth = _rater(names, layout.truth, "--truth") if layout.truth else None
-    named = [_rater(names, name, "--raters") for name in layout.raters]
-    others = [name for name in names if name not in (truth, *named)]
+    selected = [_rater(names, name, "--raters") for name in layout.raters]
+    others = [name for name in names if name not in (truth, *selected)]
     people = [name for name in others if is_person(name, names, persons, wide=wide)]
-    rest = named or [name for name in others if name not in people]
-    if len(rest) < 2:
-        return RaterGroups(tuple(named or others), truth, ())
-    if truth is None and len(people) == 1 and not any(is_person(name, names, persons, wide=wide) for name in rest):
+    measured = selected or [name for name in others if name not in people]
+    if len(measured) < 2:
+        return RaterGroups(tuple(selected or others), truth, ())
+    if truth is None and len(people) == 1 and not any(is_person(name, names, persons, wide=wide) for name in measured):
         truth = people[0]
     notes = [f"{truth} is no rater here, but the truth that errors are counted against"] if truth else []
-    left = ", ".join(name for name in people if name != truth)
-    if left and not named:
-        notes.append(f"left out as people: {left}; --raters names who is measured, --truth whose ratings are the truth")
-    return RaterGroups(tuple(rest), truth, tuple(notes))
+    left_out = ", ".join(name for name in people if name != truth)
+    if left_out and not selected:
+        notes.append(
+            f"left out as people: {left_out}; --raters names who is measured, --truth whose ratings are the truth"
+        )
+    return RaterGroups(tuple(measured), truth, tuple(notes))
 
 
 def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]], bool], *, wide: bool) -> bool:
-    """Say whether a rater is called human or the like, or by the name or title of a person beside models.
+    """Return whether a rater is called human or the like, or by the name or title of a person beside models.
 
     In a wide file, a title is enough: in a long one raters are people as a rule.
     """
@@ -265,32 +269,36 @@ def kin(name: str) -> str | None:
 
 
 def is_named(name: str, role: str) -> bool:
-    """Say whether a name is one of a role's, or has a word that is one: `human` in human_1, 医生 in 王医生."""
-    known = _names()[role]
-    if plain(name).rstrip("0123456789" if role == "category" else "") in known:
+    """Return whether a name is one of a role's, or has a word that is one: `human` in human_1, 医生 in 王医生."""
+    names_of_role = _names()[role]
+    if plain(name).rstrip("0123456789" if role == "category" else "") in names_of_role:
         return True
     words = _words(name) if role in _WITHIN else []
-    return any(word in known for word in words) or any(
-        each in word for word in words if not word.isascii() for each in known if not each.isascii()
+    return any(word in names_of_role for word in words) or any(
+        role_word in word
+        for word in words
+        if not word.isascii()
+        for role_word in names_of_role
+        if not role_word.isascii()
     )
 
 
 def _named(role: str, header: Sequence[str]) -> str | None:
     """Return the column with the first of a role's names."""
-    known = {plain(name): name for name in reversed(header)}
-    return next((known[name] for name in _names()[role] if name in known), None)
+    by_plain_name = {plain(name): name for name in reversed(header)}
+    return next((by_plain_name[name] for name in _names()[role] if name in by_plain_name), None)
 
 
 def _rater(names: Sequence[str], name: str, option: str) -> str:
-    found = _same(name, names)
-    if found is None:
+    match = _same(name, names)
+    if match is None:
         raise ConfigError(f"{option}: found no rater {name!r}, expected one of the file's; {suggestion(name, names)}")
-    return found
+    return match
 
 
 def _same(name: str, names: Sequence[str]) -> str | None:
     """Return the name itself if it is there, else the only one that differs in case alone."""
-    alike = [each for each in names if each.casefold() == name.casefold()]
+    alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return name if name in names else alike[0] if len(alike) == 1 else None
 
 
@@ -305,72 +313,76 @@ def _parted(name: str) -> list[str]:
 
 @cache
 def _names() -> Mapping[str, list[str]]:
-    known: Mapping[str, list[str]] = parse_yaml(data_file("tables/readers/ratings.yaml").read_text(encoding="utf-8"))
-    return known
+    names_by_role: Mapping[str, list[str]] = parse_yaml(
+        data_file("tables/readers/ratings.yaml").read_text(encoding="utf-8")
+    )
+    return names_by_role
 
 
 # Tables of counts, a column per category: what tells them from ratings, and what their columns are.
 
 LOOKED = 1_000
-"""First rows that are looked at."""
+"""Number of first rows that are examined."""
 APART = 0.25
 FEW = 6
-"""With fewer rows sums must be equal, for chance makes them near; unless all columns are named like categories, or a
-number is no grade."""
+"""With fewer rows than this the sums must be equal, since they may be close by chance; unless all columns are named
+like categories, or a number is too high for a grade."""
 GRADE = 9
-"""The highest number that people give as a grade, as a rule."""
+"""Highest number that is usually given as a grade."""
 _COUNT = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 MOST = 1_000
-"""Ratings of one item, at most."""
+"""Maximum number of ratings of one item."""
 
 
 def looks_like_counts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
-    """Say whether cells of these columns may be counts: at least two columns, none of them named like a rater."""
+    """Return whether cells of these columns may be counts: at least two columns, none of them named like a rater."""
     if (
         len(names) < 2
         or any(is_named(name, role) for name in names for role in ("rater", "truth", "people", "annotators"))
         or any(map(kin, names))
     ):
         return False
-    table = _whole(rows)
+    table = _integers(rows)
     if table is None:
         return False
-    if any(is_sum(table, at) for at, name in enumerate(names) if is_named(name, "total")):
+    if any(is_sum(table, index) for index, name in enumerate(names) if is_named(name, "total")):
         return True
     sums, spread = table.sum(axis=1), float(table.var(axis=0).sum())
     clear = len(table) > 2 or bool((table == 0).any())
     grades = int(table.max()) <= GRADE and not all(is_named(name, "category") for name in names)
-    few = len(table) < FEW and grades
-    return clear and spread > 0 and int(sums.max()) > 1 and float(sums.var()) <= (0 if few else APART * spread)
+    must_be_equal = len(table) < FEW and grades
+    return (
+        clear and spread > 0 and int(sums.max()) > 1 and float(sums.var()) <= (0 if must_be_equal else APART * spread)
+    )
 
 
-def is_sum(table: Ints, at: int) -> bool:
-    """Say whether a column is the sum of all others in every row."""
-    return table.shape[1] > 2 and bool((table[:, at] * 2 == table.sum(axis=1)).all())
+def is_sum(table: Ints, column: int) -> bool:
+    """Return whether a column is the sum of all others in every row."""
+    return table.shape[1] > 2 and bool((table[:, column] * 2 == table.sum(axis=1)).all())
 
 
 def is_count(first: Ints, others: Ints) -> bool:
-    """Say whether a first column, whole numbers without a name of ids, is a category as well: it repeats, or completes.
+    """Return whether a first column of whole numbers, not named like ids, is a category too.
 
-    It completes the sums of rows if they are all equal with it, and not without it.
+    It is one if its values repeat, or if all row sums are equal with it but not without it.
     """
     sums = others.sum(axis=1)
     return len(set(first.tolist())) < len(first) or bool(np.ptp(sums) > 0 and np.ptp(sums + first) == 0)
 
 
-def counted(cells: Sequence[str], names: Sequence[str], place: str) -> list[int]:
+def counted(cells: Sequence[str], names: Sequence[str], path: str) -> list[int]:
     """Return the numbers in a row of counts, an empty cell as 0; DataError for a cell that holds none."""
     for cell, name in zip(cells, names, strict=True):
         if cell and not _COUNT.fullmatch(cell):
-            raise DataError(f"{place}, column {name}: found no whole number, expected a count of ratings; correct it")
+            raise DataError(f"{path}, column {name}: found no whole number, expected a count of ratings; correct it")
     numbers = [int(float(cell or 0)) for cell in cells]
     if sum(numbers) > MOST:
-        raise DataError(f"{place}: found over {MOST:,} ratings of an item, expected no more; leave the row out")
+        raise DataError(f"{path}: found over {MOST:,} ratings of an item, expected no more; leave the row out")
     return numbers
 
 
 def ask(source: File, plan: RatingsLayout) -> None:
-    """Raise DataError if a table may be one of counts, or a cross table: it is not for the program to say."""
+    """Raise DataError if a table may be one of counts or a cross table, which only the user can decide."""
     names, ids = plan.columns, plan.item
     rows = [cells for _, cells in islice(texts(source, plan.needed), LOOKED)]
     square = len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names)
@@ -389,36 +401,36 @@ def ask(source: File, plan: RatingsLayout) -> None:
 
 
 def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[RatingsLayout, list[str]]:
-    """Return which columns of a table of counts are categories: without ids and sums; and what was left out."""
+    """Return the plan with only the category columns of a table of counts, and notes on the sums left out."""
     if layout.order:
         names = header(source)
         return replace(plan, columns=tuple(column(source.place, names, name) for name in layout.order)), []
     if not layout.item and _first(source, plan):
         plan = replace(plan, item=(), columns=(*plan.item, *plan.columns))
     sums = [name for name in plan.columns if len(plan.columns) > 2 and is_named(name, "total")][:1]
-    left = tuple(name for name in plan.columns if name not in sums)
+    kept = tuple(name for name in plan.columns if name not in sums)
     for line, cells in texts(source, plan.columns) if sums else ():
-        place = f"{source.place}:{line}"
-        numbers = counted([cells[name] for name in left], left, place)
-        if [sum(numbers)] != counted([cells[name] for name in sums], sums, place):
+        row_path = f"{source.place}:{line}"
+        numbers = counted([cells[name] for name in kept], kept, row_path)
+        if [sum(numbers)] != counted([cells[name] for name in sums], sums, row_path):
             raise DataError(
-                f"{place}, column {sums[0]}: found another number than the sum of the other counts, expected it; "
+                f"{row_path}, column {sums[0]}: found another number than the sum of the other counts, expected it; "
                 "correct it, or name the categories with --order"
             )
-    return replace(plan, columns=left), [f"not read: {name}, the sum of the others" for name in sums]
+    return replace(plan, columns=kept), [f"not read: {name}, the sum of the others" for name in sums]
 
 
 def _first(source: File, plan: RatingsLayout) -> bool:
-    """Say whether the first column, taken for ids because nothing else was named, holds counts as well."""
+    """Return whether the first column, taken for ids because nothing else was named, holds counts as well."""
     if len(plan.item) != 1 or is_named(plan.item[0], "item") or not plan.item[0]:
         return False
     rows = islice(texts(source, plan.needed), LOOKED)
-    table = _whole([cells[name] for name in (*plan.item, *plan.columns)] for _, cells in rows)
+    table = _integers([cells[name] for name in (*plan.item, *plan.columns)] for _, cells in rows)
     return table is not None and is_count(table[:, 0], table[:, 1:])
 
 
-def _whole(rows: Iterable[Sequence[str]]) -> Ints | None:
-    """Return the cells as whole numbers; None at the first that is none, and of fewer than two rows."""
+def _integers(rows: Iterable[Sequence[str]]) -> Ints | None:
+    """Return the cells as whole numbers; None if a cell is not one, or for fewer than two rows."""
     table = []
     for cells in rows:
         if not all(map(_COUNT.fullmatch, cells)):

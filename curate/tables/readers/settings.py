@@ -1,4 +1,4 @@
-"""What a pipeline file says about its input, and the sources that this stands for."""
+"""Input settings of a pipeline file, and the sources that they name."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ from curate.tables.readers.public_datasets import TaskTable, named
 
 Delimiter = Annotated[str, AfterValidator(delimiter.named)]
 SheetName = Annotated[str, BeforeValidator(str)]
-"""A sheet may be called 2026."""
+"""Sheet name; a number such as 2026 is read as text."""
 Paths = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 SHOWN = 8
-"""Names of files in one sentence."""
+"""Maximum number of file names in one sentence."""
 
 
 class QueryColumns(Section):
@@ -144,11 +144,11 @@ class Input(Section):
 
     def names(self, table: Table) -> Names:
         """Return field -> column names to try: the user's own one, else the usual ones."""
-        own = getattr(self.columns, table).model_dump(exclude_none=True)
+        configured = getattr(self.columns, table).model_dump(exclude_none=True)
         section = getattr(self, table)
         if section is not None:
-            own |= section.columns.model_dump(exclude_none=True)
-        return {field: (own[field],) if field in own else names for field, names in NAMES[table].items()}
+            configured |= section.columns.model_dump(exclude_none=True)
+        return {field: (configured[field],) if field in configured else names for field, names in NAMES[table].items()}
 
 
 @dataclass(frozen=True)
@@ -159,11 +159,11 @@ class Sources:
     other_qrels: Sequence[Source] = field(default_factory=list)
     """Qrels of the other splits of a folder; their queries are left out."""
     notes: Sequence[str] = ()
-    """What was chosen among several splits, a sentence each."""
+    """One sentence per choice among several splits."""
 
     @property
     def one_table(self) -> bool:
-        """Say whether queries and corpus are read from the same file, in a workbook from the same sheet."""
+        """Return whether queries and corpus are read from the same file, in a workbook from the same sheet."""
         groups = [self.tables.get(table, ()) for table in ("queries", "corpus")]
         files = [source for group in groups if len(group) == 1 for source in group if isinstance(source, File)]
         sheets = {(file.path.resolve(), file.workbook.name if file.kind == "xlsx" else None) for file in files}
@@ -180,16 +180,23 @@ def sources(config: Input) -> Sources:
 
     ConfigError, DataError or MissingExtra if one is missing, saying what to type; nothing but a README is read.
     """
-    own = {table: files_of(config, table) for table in TABLES if getattr(config, table) is not None}
-    found = Sources({}) if config.source is None else _of(config.source, config)
-    tables = {table: own[table].tables[table] if table in own else found.tables.get(table, []) for table in TABLES}
+    of_files = {table: files_of(config, table) for table in TABLES if getattr(config, table) is not None}
+    of_folder = Sources({}) if config.source is None else _from_source(config.source, config)
+    tables = {
+        table: of_files[table].tables[table] if table in of_files else of_folder.tables.get(table, [])
+        for table in TABLES
+    }
     for table in ("queries", "corpus"):
         if not tables[table] and not (table == "queries" and config.no_queries == "allow"):
-            other = _CORPUS_ALONE if table == "queries" else ""
-            raise ConfigError(f"ingest: found no {table}; {_MISSING.format(table=table)}{other}{_held(config.source)}")
-    kept = [note for note in found.notes if not note.startswith(tuple(own))]  # of tables that are read elsewhere
-    notes = [*kept, *(note for each in own.values() for note in each.notes)]
-    return Sources(tables, [] if "qrels" in own else found.other_qrels, notes)
+            hint = _CORPUS_ALONE if table == "queries" else ""
+            raise ConfigError(
+                f"ingest: found no {table}; {_MISSING.format(table=table)}{hint}{_candidates_clause(config.source)}"
+            )
+    folder_notes = [
+        note for note in of_folder.notes if not note.startswith(tuple(of_files))
+    ]  # without notes on tables that are read from files
+    notes = [*folder_notes, *(note for table_sources in of_files.values() for note in table_sources.notes)]
+    return Sources(tables, [] if "qrels" in of_files else of_folder.other_qrels, notes)
 
 
 _MISSING = (
@@ -199,12 +206,12 @@ _MISSING = (
 _CORPUS_ALONE = "; with a corpus alone give --set ingest.no_queries=allow, and have queries written by `curate queries`"
 
 
-def _held(source: str | None) -> str:
-    """Return what a folder holds that may be a table, as a clause; empty if there is nothing."""
+def _candidates_clause(source: str | None) -> str:
+    """Return a clause on the files of a folder that may be tables; empty if there are none."""
     folder = Path(source or "").expanduser()
     names = [path.name for path in layout.readable(folder)] if source and folder.is_dir() else []
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"; {source} holds {', '.join(names[:SHOWN])}{more}" if names else ""
+    others = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"; {source} holds {', '.join(names[:SHOWN])}{others}" if names else ""
 
 
 def files_of(config: Input, table: Table) -> Sources:
@@ -212,42 +219,42 @@ def files_of(config: Input, table: Table) -> Sources:
     section: FileSection = getattr(config, table)
     paths: list[Path] = []
     notes: list[str] = []
-    for place in (Path(path).expanduser() for path in section.path):
-        if place.is_dir():
-            found, said = shards.shards_of(place, table, config.split)
-            paths, notes = paths + found, notes + said
-        elif place.is_file():
-            paths.append(place)
+    for path in (Path(text).expanduser() for text in section.path):
+        if path.is_dir():
+            shard_paths, shard_notes = shards.shards_of(path, table, config.split)
+            paths, notes = paths + shard_paths, notes + shard_notes
+        elif path.is_file():
+            paths.append(path)
         else:
-            raise DataError(f"{place}: no such file; set ingest.{table}.path to the file of the {table}")
+            raise DataError(f"{path}: no such file; set ingest.{table}.path to the file of the {table}")
     return Sources({table: _numbered(paths, table, config)}, notes=notes)
 
 
 def _numbered(paths: Sequence[Path], table: Table, config: Input) -> list[File]:
     """Return files as sources; where a line's number is the id, that of a second file begins with 2-."""
-    parts = ["", *(f"{number}-" for number in range(2, len(paths) + 1))]
-    return [_file(path, table, config, part) for path, part in zip(paths, parts, strict=False)]
+    prefixes = ["", *(f"{number}-" for number in range(2, len(paths) + 1))]
+    return [_file(path, table, config, prefix) for path, prefix in zip(paths, prefixes, strict=False)]
 
 
-def _file(path: Path, table: Table, config: Input, part: str) -> File:
+def _file(path: Path, table: Table, config: Input, prefix: str) -> File:
     section: FileSection | None = getattr(config, table)
-    named = section.format if section else "auto"
-    format_: Format = format_of(path) if named == "auto" else named
-    found = File(path, format_, config.encoding, table=table, part=part)
+    configured = section.format if section else "auto"
+    format_: Format = format_of(path) if configured == "auto" else configured
+    file = File(path, format_, config.encoding, table=table, part=prefix)
     if section is None:
-        return found
-    return replace(found, delimiter=section.delimiter, has_header=section.header, sheet=section.sheet)
+        return file
+    return replace(file, delimiter=section.delimiter, has_header=section.header, sheet=section.sheet)
 
 
-def _of(source: str, config: Input) -> Sources:
+def _from_source(source: str, config: Input) -> Sources:
     if source.startswith(public_datasets.PREFIX):
         return Sources(dict(public_datasets.tables(source.removeprefix(public_datasets.PREFIX))))
     folder = resources.demo(source) if source in resources.DEMOS else Path(source).expanduser()
     if folder.is_dir():
-        parts = layout.find(folder, config.split)
-        plain = Input(encoding=config.encoding)  # what is said of one table's files does not hold for those of a folder
-        tables: dict[Table, Sequence[Source]] = {t: _numbered(parts.of(t), t, plain) for t in TABLES}
-        return Sources(tables, _numbered(parts.other_qrels, "qrels", plain), parts.notes)
+        layout_files = layout.find(folder, config.split)
+        plain = Input(encoding=config.encoding)  # settings of single files do not apply to the files of a folder
+        tables: dict[Table, Sequence[Source]] = {t: _numbered(layout_files.of(t), t, plain) for t in TABLES}
+        return Sources(tables, _numbered(layout_files.other_qrels, "qrels", plain), layout_files.notes)
     if folder.exists():
         raise ConfigError(f"{folder}: found a file, expected a folder; set ingest.queries.path and ingest.corpus.path")
     if len(folder.parts) > 1 or source.startswith((".", "~")):
@@ -259,11 +266,11 @@ def _of(source: str, config: Input) -> Sources:
 # The language of texts by their script: what every command detects before it asks a model.
 
 LOOKED, FILES = 200, 10
-"""First rows of a file, and first files of a table, that are looked at."""
+"""Number of first rows of a file, and of first files of a table, that are examined."""
 LETTERS: Mapping[str, str] = {"ja": "[\u3040-\u30ff]", "ko": "[\uac00-\ud7af]", "zh": "[\u4e00-\u9fff]"}
-"""Language -> the characters that only it has, or that are left to it by those before it."""
+"""Language -> its characters; tried in order, so Chinese comes after Japanese, which shares characters with it."""
 OTHER = "en"
-"""Stands for all languages that are not told apart, which are most."""
+"""Stands for all other languages."""
 
 
 @dataclass(frozen=True)
@@ -274,38 +281,38 @@ class Spoken:
     tables: Mapping[str, str]
 
     def fits(self, language: str) -> bool:
-        """Say whether a tag such as zh or zh-CN is the language of the texts, or of one of their two tables."""
+        """Return whether a tag such as zh or zh-CN is the language of the texts, or of one of their two tables."""
         return base_language(language) in {self.language, *self.tables.values()}
 
     def __str__(self) -> str:
         """Return the language, with those of the tables if they differ."""
-        parts = ", ".join(f"{table} {language}" for table, language in self.tables.items())
-        return self.language if len(set(self.tables.values())) < 2 else f"{self.language} ({parts})"
+        by_table = ", ".join(f"{table} {language}" for table, language in self.tables.items())
+        return self.language if len(set(self.tables.values())) < 2 else f"{self.language} ({by_table})"
 
 
 def language(texts: Iterable[str]) -> str:
     """Return the first language to whose script a tenth of the characters belongs; English if there is none."""
     text = "".join(texts)
     shares = ((name, len(text) - len(re.sub(letters, "", text))) for name, letters in LETTERS.items())
-    return next((name for name, found in shares if 10 * found > len(text)), OTHER)
+    return next((name for name, count in shares if 10 * count > len(text)), OTHER)
 
 
 def spoken(config: Input, found: Sources | None = None) -> Spoken:
-    """Return the language of what the settings stand for, by its first rows.
+    """Detect the language of the sources from their first rows.
 
     ConfigError, DataError, MissingExtra or RunFailed if a source is missing or cannot be loaded.
     """
     found = found or sources(config)
     texts = {table: [*_texts(config, found, table)] for table in ("queries", "corpus")}
-    whole = language(text for each in texts.values() for text in each)
-    return Spoken(whole, {table: language(text) for table, text in texts.items() if text})
+    overall = language(text for table_texts in texts.values() for text in table_texts)
+    return Spoken(overall, {table: language(text) for table, text in texts.items() if text})
 
 
-def _texts(config: Input, found: Sources, table: Table) -> Iterator[str]:
+def _texts(config: Input, origins: Sources, table: Table) -> Iterator[str]:
     names = config.names(table)
-    for source in found.tables[table][:FILES]:
+    for source in origins.tables[table][:FILES]:
         check_header(source, table, names)
         for row in islice(source.rows(wanted(names)), LOOKED):
-            read = item(row, names)
-            if isinstance(read, Item):
-                yield f"{read.title}{read.text}"
+            converted = item(row, names)
+            if isinstance(converted, Item):
+                yield f"{converted.title}{converted.text}"

@@ -1,7 +1,8 @@
-"""Detection of the delimiter of a CSV file by its first rows: the one by which most rows are as long as the header.
+"""Rows of text files: CSV, TSV, JSON and plain text.
 
-Delimiters inside quotes do not count. Where two fit alike, as in `1;one, two`, it is the one that is followed by a
-space less often: prose has a space behind its commas.
+The delimiter of a CSV file is detected from its first rows: the one with which most rows are as long as the header.
+Delimiters inside quotes do not count. Of two that fit equally, as in `1;one, two`, it is the one that is less often
+followed by a space, because commas in prose are.
 """
 
 import csv
@@ -22,7 +23,7 @@ from curate.tables.readers.encoding import OLD_MAC, Encoding, Line, lines, opene
 
 CANDIDATES = (",", ";", "\t", "|")
 LOOKED = 200
-"""First lines that are looked at, as far as they are in the first characters."""
+"""Number of first lines that are examined, within the first `_CHARACTERS`."""
 _CHARACTERS = 1 << 18
 _DECLARED = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 _WORDS = {"tab": "\t", "\\t": "\t"}
@@ -38,31 +39,31 @@ def named(text: str) -> str:
 
 def declared(line: str) -> str | None:
     """Return the delimiter that a first line `sep=;` declares, as spreadsheets write it; None for other lines."""
-    found = _DECLARED.fullmatch(line)
-    return found[1] if found else None
+    declaration = _DECLARED.fullmatch(line)
+    return declaration[1] if declaration else None
 
 
 def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
     """Return the delimiter of a file; the `usual` one where no candidate divides it into columns."""
     sample = _sample(path, encoding)
-    said = declared(sample[0]) if sample else None
-    if said:
-        return said
+    declared_sign = declared(sample[0]) if sample else None
+    if declared_sign:
+        return declared_sign
     scores = {sign: score for sign in CANDIDATES if (score := _score(sample, sign, header=header))}
     return max(scores, key=lambda sign: (*scores[sign], sign == usual), default=usual)
 
 
 def _sample(path: Path, encoding: Encoding) -> list[str]:
     """Return the first lines that can be decoded."""
-    found: list[str] = []
+    texts: list[str] = []
     size = 0
     with opened(path) as stream:
         for line in islice(lines(stream, encoding), LOOKED):
-            found.append(line.text or "")
-            size += len(found[-1])
+            texts.append(line.text or "")
+            size += len(texts[-1])
             if size > _CHARACTERS:
                 break
-    return found
+    return texts
 
 
 def _score(sample: Sequence[str], sign: str, *, header: bool) -> tuple[float, float] | None:
@@ -93,19 +94,19 @@ def _widths(sample: Sequence[str], sign: str) -> Iterator[int]:
 FIX = "correct the line, or set ingest.on_error: drop"
 CORRECT = "correct it, or write the file as JSONL, an object per line"
 _BLANK = 100
-"""Blank lines, at most, before a list begins."""
+"""Maximum number of blank lines before a list."""
 COLUMN = "text"
-"""The one column of a file with a text per line."""
+"""Name of the only column of a plain text file."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 
 def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     """Return the objects of all lines that are not blank, as they are read."""
-    return each(path, encoding, lambda number, text, at: _object(number, text.rstrip(), at))
+    return each(path, encoding, lambda number, text, position: _object(number, text.rstrip(), position))
 
 
 def is_list(path: Path, encoding: Encoding) -> bool:
-    """Say whether a file is one list of JSON objects, rather than an object per line."""
+    """Return whether a file is one list of JSON objects, rather than an object per line."""
     with opened(path) as stream:
         first = (line.text.strip() for line in islice(lines(stream, encoding), _BLANK) if line.text)
         return next(filter(None, first), "").startswith("[")
@@ -127,45 +128,45 @@ def json_list(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     except (ValueError, RecursionError):
         yield Problem(1, "a file that is not valid JSON", "one list of objects", CORRECT)
         return
-    for number, value in enumerate(values, start=1):
-        if isinstance(value, dict):
-            yield Row(number, value, number)
+    for number, entry in enumerate(values, start=1):
+        if isinstance(entry, dict):
+            yield Row(number, entry, number)
         else:
-            yield Problem(number, f"{kind_of(value)} as an entry of the list", "one JSON object", FIX)
+            yield Problem(number, f"{kind_of(entry)} as an entry of the list", "one JSON object", FIX)
 
 
-def _object(number: int, text: str, at: int) -> Row | Problem:
+def _object(number: int, text: str, position: int) -> Row | Problem:
     try:
-        value = json.loads(text)
+        record = json.loads(text)
     except json.JSONDecodeError as error:
-        found = f"a line that is not valid JSON ({error.msg}, column {error.colno})"
-        return Problem(number, found, "one JSON object", FIX)
+        problem = f"a line that is not valid JSON ({error.msg}, column {error.colno})"
+        return Problem(number, problem, "one JSON object", FIX)
     except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
         return Problem(number, "a line that is not valid JSON", "one JSON object", FIX)
-    if not isinstance(value, dict):
-        return Problem(number, kind_of(value), "one JSON object", FIX)
-    return Row(number, value, at)
+    if not isinstance(record, dict):
+        return Problem(number, kind_of(record), "one JSON object", FIX)
+    return Row(number, record, position)
 
 
 def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     """Return the texts of all lines that are not blank, as they are read."""
-    return each(path, encoding, lambda number, text, at: Row(number, {COLUMN: text.strip()}, at))
+    return each(path, encoding, lambda number, text, position: Row(number, {COLUMN: text.strip()}, position))
 
 
-def each(path: Path, encoding: Encoding, made: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
-    """Yield what is made of the number, the text and the end of every line that is not blank."""
+def each(path: Path, encoding: Encoding, convert: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
+    """Yield `convert(number, text, position)` of every line that is not blank; position is its end in bytes."""
     with opened(path) as stream:
         for line in lines(stream, encoding):
             if line.text is None:
                 yield undecodable(line.number, encoding)
             elif line.text.strip():
-                yield made(line.number, line.text, line.at)
+                yield convert(line.number, line.text, line.at)
 
 
 def undecodable(number: int, encoding: Encoding) -> Problem:
     """Return the problem of a line whose bytes are not text in the file's encoding."""
-    found = f"bytes that are not {encoding.upper()}"
-    return Problem(number, found, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
+    problem = f"bytes that are not {encoding.upper()}"
+    return Problem(number, problem, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
 
 
 def shown_names(names: list[str]) -> str:
@@ -179,13 +180,13 @@ def shown_names(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the cells of a file are divided."""
+    """Delimiter and quoting of a file."""
 
     delimiter: str
     quoted: bool = True
-    """Quotes enclose a cell, which may then hold line breaks; else they are text, but for those around a whole cell."""
+    """Whether quotes enclose a cell and its line breaks; else only quotes around a complete cell are removed."""
     header: bool = True
-    """The first row names the columns; else they are column_1, column_2, ..."""
+    """Whether the first row names the columns; else they are column_1, column_2, ..."""
 
 
 def numbered(width: int) -> list[str]:
@@ -193,11 +194,11 @@ def numbered(width: int) -> list[str]:
     return [f"column_{number}" for number in range(1, width + 1)]
 
 
-def column_names(cells: Sequence[str], place: str, line: int) -> list[str]:
+def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
     """Return the names in a header, without white space around them; DataError if one is there twice."""
     names = [name.strip().strip("\ufeff").strip() for name in cells]
     if len(set(names)) < len(names):
-        raise DataError(f"{place}:{line}: found a column name twice, expected different ones; rename one of them")
+        raise DataError(f"{path}:{line}: found a column name twice, expected different ones; rename one of them")
     return names
 
 
@@ -234,20 +235,20 @@ def _left_open(cell: str) -> bool:
     return cell.startswith('"') and cell.count('"') % 2 == 1
 
 
-def _misfit(number: int, found: int, expected: int, dialect: Dialect, opened: int) -> Problem:
-    """Return the problem of a row with too few or too many cells; most often a line break in a text made it."""
+def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: int) -> Problem:
+    """Return the problem of a row with too few or too many cells, usually caused by a line break in a text."""
     header = f"{expected} as in the {'header' if dialect.header else 'first row'}"
     if opened:
         remedy = f"write the line breaks inside the quotes of line {opened} as spaces, or save the file as CSV"
-        return Problem(number, f"{found} cells and a quote left open", f"{header}, a row in one line", remedy)
+        return Problem(number, f"{count} cells and a quote left open", f"{header}, a row in one line", remedy)
     if dialect.quoted:
         sign = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(dialect.delimiter, f"a {dialect.delimiter!r}")
-        return Problem(number, f"{found} cells", header, f"quote cells that hold {sign} or line breaks ({FIX})")
-    return Problem(number, f"{found} cells", header, FIX)
+        return Problem(number, f"{count} cells", header, f"quote cells that hold {sign} or line breaks ({FIX})")
+    return Problem(number, f"{count} cells", header, FIX)
 
 
 class _Feed:
-    """What csv.reader takes lines from; unlike a generator it goes on after it has raised."""
+    """Line source of csv.reader that, unlike a generator, can continue after an error."""
 
     def __init__(self, source: Iterator[Line]) -> None:
         self.line, self._source = Line(0, "", 0), source
@@ -281,8 +282,8 @@ def _cells(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[tuple[i
             except csv.Error:
                 if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
                     raise DataError(f"{path}: {OLD_MAC}") from None
-                found = "a quote that is not closed, or one inside a cell"
-                yield Problem(begin, found, "quotes around a whole cell and doubled inside it", FIX)
+                problem = "a quote that is not closed, or one inside a cell"
+                yield Problem(begin, problem, "quotes around a whole cell and doubled inside it", FIX)
                 continue
             if any(cell.strip() for cell in cells):
                 yield begin, cells if dialect.quoted else [unquoted(cell) for cell in cells], feed.line.at
