@@ -109,14 +109,15 @@ class Ratings:
 
 @dataclass
 class _Cells:
-    """Ratings while reading: numbers of items, raters and labels, and each label's first cell."""
+    """Ratings while reading: items, raters and labels -> their numbers, and each label's first cell."""
 
     items: dict[tuple[str, ...], int] = field(default_factory=dict)
     raters: dict[str, int] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
-    places: list[str] = field(default_factory=list)
+    first_cells: list[str] = field(default_factory=list)
     clusters: list[str] = field(default_factory=list)
-    said: dict[tuple[int, int], int] = field(default_factory=dict)
+    label_numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(Item, rater) -> number of the label, -1 for none."""
 
 
 def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def read(path: Path, layout: Layout) -> Ratings:
         cells.raters = {name: index for index, name in enumerate(plan.columns)}
     for line, row in texts(source, plan.needed):
         _add_row(cells, row, layout, plan, f"{path}:{line}")
-    if plan.form == "long" and not layout.rater and len(cells.said) == len(cells.items) > 0:
+    if plan.form == "long" and not layout.rater and len(cells.label_numbers) == len(cells.items) > 0:
         raise DataError(
             f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
             f"themselves, give --raters {plan.rater},{plan.columns[0]}"
@@ -228,9 +229,9 @@ def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Rating
     if plan.cluster:
         _cluster(cells, item_number, row[plan.cluster], row_place)
     for rater, column, rating in _row_ratings(cells, row, plan, row_place):
-        if (item_number, rater) in cells.said:
+        if (item_number, rater) in cells.label_numbers:
             raise DataError(f"{row_place}: found a second rating of an item by one rater, expected one; {hint} one out")
-        cells.said[item_number, rater] = _label(cells, rating, layout, f"{row_place}, column {column}")
+        cells.label_numbers[item_number, rater] = _label(cells, rating, layout, f"{row_place}, column {column}")
 
 
 def _row_ratings(
@@ -265,7 +266,7 @@ def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
         return -1
     if text not in cells.labels:
         cells.labels[text] = len(cells.labels)
-        cells.places.append(cell_place)
+        cells.first_cells.append(cell_place)
         if layout.order and _index(text, layout.order) is None:
             raise DataError(
                 f"{cell_place}: found {_quoted(text)}, expected one of {', '.join(layout.order)}, or nothing"
@@ -284,22 +285,22 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
     if plan.form != "counts":
         groups = raters.panel(list(cells.raters), layout, is_name, wide=plan.form == "wide")
         rater_numbers = {cells.raters[name] for name in (*groups.raters, groups.truth) if name}
-        used = {label for (_, rater), label in cells.said.items() if rater in rater_numbers}
+        used = {label for (_, rater), label in cells.label_numbers.items() if rater in rater_numbers}
     else:
         used = set(cells.labels.values())
     labels = [text for text, number in cells.labels.items() if number in used]
     scale: Level = layout.scale or ("ordinal" if layout.order else "nominal")
     not_number = next((text for text in layout.order or labels if _number(text) is None), None)
     if not_number is not None and (scale == "interval" or (scale == "ordinal" and not layout.order)):
-        where = "--order" if layout.order else cells.places[cells.labels[not_number]]
+        where = "--order" if layout.order else cells.first_cells[cells.labels[not_number]]
         remedy = "use --scale ordinal" if layout.order else "give --order with all ratings, or --scale nominal"
         raise DataError(f"{where}: found {_quoted(not_number)}, expected a number on the scale `{scale}`; {remedy}")
     order = layout.order or _sorted(labels)
     code = np.array([_index(text, order) if number in used else -1 for text, number in cells.labels.items()] + [-1])
     matrix = np.full((len(cells.items), len(cells.raters) + 1), -1, dtype=np.int64)
-    positions = np.array(list(cells.said), dtype=np.int64).reshape(-1, 2)
+    positions = np.array(list(cells.label_numbers), dtype=np.int64).reshape(-1, 2)
     matrix[positions[:, 0], positions[:, 1]] = code.astype(np.int64)[
-        np.array(list(cells.said.values()), dtype=np.int64)
+        np.array(list(cells.label_numbers.values()), dtype=np.int64)
     ]
     steps = [float(text) for text in order] if scale == "interval" else None
     return Ratings(
@@ -324,10 +325,10 @@ def _suspect_ratings(cells: _Cells, groups: RaterGroups, order: Sequence[str], l
         {cells.raters[name]: name for name in (*groups.raters, groups.truth) if name},
     )
     counts_by_rater: dict[str, Counter[str]] = {name: Counter() for name in names.values()}
-    for (_, rater), label in cells.said.items():
+    for (_, rater), label in cells.label_numbers.items():
         if rater in names and label >= 0:
             counts_by_rater[names[rater]][label_texts[label]] += 1
-    return warnings(counts_by_rater, order, dict(zip(label_texts, cells.places, strict=False)))
+    return warnings(counts_by_rater, order, dict(zip(label_texts, cells.first_cells, strict=False)))
 
 
 def _odd_labels(labels: Sequence[str], layout: Layout) -> list[str]:

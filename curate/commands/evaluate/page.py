@@ -23,32 +23,32 @@ STYLE = (
 )
 
 
-def files(found: Figures) -> dict[str, str]:
+def files(summary: Figures) -> dict[str, str]:
     """Return name -> text of every file: `README.md` and its pictures."""
-    pictures = dict(_pictures(found))
-    text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
+    pictures = dict(_pictures(summary))
+    text = "\n".join([*_head(summary), *(line for task in summary["tasks"] for line in _task(task, pictures))])
     closing = "\n".join(
         [
-            *_legacy(found, pictures),
-            *page_sections.averages_sections(found),
-            *_missed(found["missed"]),
-            *_notes(found),
+            *_legacy(summary, pictures),
+            *page_sections.averages_sections(summary),
+            *_missed(summary["missed"]),
+            *_notes(summary),
         ]
     )
     return {"README.md": f"{text}\n{closing}\n", **pictures}
 
 
-def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
+def overview(summary: Figures, bold: str = "**") -> list[dict[str, object]]:
     """Return a row per model and baseline: its score on every task, the best in `bold`, and the mean."""
-    floors = {row["model"]: row["floor"] for task in found["tasks"] for row in task["floors"]}
-    marks_by_model = [(model["model"], "circular" if model["circular"] else "") for model in found["models"]]
+    floors = {row["model"]: row["floor"] for task in summary["tasks"] for row in task["floors"]}
+    marks_by_model = [(model["model"], "circular" if model["circular"] else "") for model in summary["models"]]
     return [
         *(
-            _table_line(name, mark, [task["scores"] for task in found["tasks"]], found["tasks"], bold)
+            _table_line(name, mark, [task["scores"] for task in summary["tasks"]], summary["tasks"], bold)
             for name, mark in marks_by_model
         ),
         *(
-            _table_line(name, mark, [task["floors"] for task in found["tasks"]], found["tasks"], bold)
+            _table_line(name, mark, [task["floors"] for task in summary["tasks"]], summary["tasks"], bold)
             for name, mark in floors.items()
         ),
     ]

@@ -113,13 +113,13 @@ class Timings:
         }
 
 
-def ratio(one: Timings, other: Timings) -> dict[str, dict[str, float]]:
+def ratio(first: Timings, second: Timings) -> dict[str, dict[str, float]]:
     """Return the speed ratio of the first callable to the other, in batches, for wall clock and processor.
 
     Each chunk of each repeat is a pair of consecutive measurements: `value` is the median over all pairs, `low` and
     `high` are the smallest and largest median of a repeat.
     """
-    pairs = other.batched / one.batched
+    pairs = second.batched / first.batched
     repeats = np.median(pairs, axis=1)
     return {
         name: {
