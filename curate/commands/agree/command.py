@@ -89,7 +89,7 @@ def agree(
     if file is not None and run_file:
         raise ConfigError("found a file of ratings and --run-file, expected a run for that; leave one of them out")
     if file is not None and run is None:
-        _of_file(file, layout, seed or 0, as_json=as_json)
+        _answer_file(file, layout, seed or 0, as_json=as_json)
     elif file is not None:
         raise ConfigError("found a file of ratings and --run, expected one of them; leave the other out")
     elif layout != Layout():
@@ -97,10 +97,10 @@ def agree(
             "found options for a file of ratings and no file, expected both; give FILE, or no such option"
         )
     else:
-        _of_run(run, Path(truth) if truth else None, seed, run_file or (), as_json=as_json)
+        _answer_run(run, Path(truth) if truth else None, seed, run_file or (), as_json=as_json)
 
 
-def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
+def _answer_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
     from curate.commands.agree.ratings_file import measure
     from curate.view.progress import bars
 
@@ -110,7 +110,7 @@ def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
     answer(figures, lines.of_file(file, layout, figures), as_json=as_json, warnings=warnings)
 
 
-def _of_run(
+def _answer_run(
     run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
 ) -> None:
     from curate.commands.agree.compare import compared

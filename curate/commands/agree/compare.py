@@ -67,7 +67,7 @@ def compare(
     final = {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")} if proved else {}
     rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
     if proved and truth is None:
-        rows[-1] |= _proved(rows[-1], proved)
+        rows[-1] |= _reviewed_estimates(rows[-1], proved)
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
@@ -90,7 +90,7 @@ def compare(
     }
 
 
-def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
+def _reviewed_estimates(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
     """Return precision and recall of published labels with intervals, from the estimates of `review`.
 
     The published label of a pair that people read is their answer: computed on these alone, there would be no error.
@@ -111,19 +111,19 @@ def _heuristics(run: Path) -> Sequence[str]:
 def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:
     """Return people's relevance labels and their source; None without any."""
     if truth is not None:
-        return _graded(truth, scale), str(truth)
+        return _read_grades(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for sample in (Sample.load(path.parent) for path in designs):
         fits = (
             sample.design.form == "relevance" and sample.scale == scale and not sample.of_some and not sample.of_pilot
         )
-        answers = _sampled(Desk(sample)) if fits else None
+        answers = _weighted_answers(Desk(sample)) if fits else None
         if answers is not None and len(answers):
             return answers, f"sample {sample.design.name}"
     return None, None
 
 
-def _sampled(sample_answers: Desk) -> pl.DataFrame:
+def _weighted_answers(sample_answers: Desk) -> pl.DataFrame:
     """Return the settled answers, each weighted by the pairs per answer of its stratum."""
     answers = [row for row in checked(sample_answers) if row.settled]
     answered = Counter(row.stratum for row in answers)
@@ -132,7 +132,7 @@ def _sampled(sample_answers: Desk) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")
 
 
-def _graded(path: Path, scale: Scale) -> pl.DataFrame:
+def _read_grades(path: Path, scale: Scale) -> pl.DataFrame:
     """Read a file of grades, one row per pair; DataError names the line of an error."""
     seen: dict[tuple[str, str], bool] = {}
     for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):

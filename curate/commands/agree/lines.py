@@ -188,7 +188,7 @@ def _policies(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(
         "How like the order by unanimous labels the order of the systems is, with 95 % intervals over queries",
         [
-            {"policy": policy, "tau-b": _with_interval(_bounded(order["tau_b"]), "tau_b")}
+            {"policy": policy, "tau-b": _with_interval(_with_bounds(order["tau_b"]), "tau_b")}
             | {
                 words: _figure(order[name])
                 for words, name in (("tau_AP", "tau_ap"), ("rank-biased overlap", "rank_biased_overlap"))
@@ -209,7 +209,7 @@ def _with_interval(figures: Mapping[str, Any], name: str) -> str:
     return stated(figures, name, {"undefined": "not defined"})
 
 
-def _bounded(figure: Mapping[str, Any]) -> dict[str, Any]:
+def _with_bounds(figure: Mapping[str, Any]) -> dict[str, Any]:
     bounds = None if figure["low"] is None else [figure["low"], figure["high"]]
     return {"tau_b": figure["value"], "intervals": {"tau_b": bounds}}
 

@@ -89,7 +89,7 @@ def _row(
         "kept": int(verdicts["verdict"].is_in(["relevant", "not relevant"]).sum()),
         **counts,
         "queries_with_a_positive": int((sums.table[:, 0] > 0).sum()),
-        **{name: _six(scalar(totals.ratio(*terms))) for name, terms in ratio_terms.items()},
+        **{name: _rounded(scalar(totals.ratio(*terms))) for name, terms in ratio_terms.items()},
         "intervals": {
             name: [round(interval.low, 6), round(interval.high, 6)] if (interval := intervals[name]) else None
             for name in ratio_terms
@@ -134,10 +134,10 @@ def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scal
     length = _bands(pl.col("query_id").replace_strict(lengths, return_dtype=pl.Int64), thirds)
     by_retriever = pl.col("hits").list.eval(pl.element().struct.field("retriever"))
     return [
-        *_grouped("grades", rows.filter("contested"), _pattern(scale)),
-        *_grouped("length of the query", rows, length),
-        *_grouped("retriever", rows.with_columns(by=by_retriever).explode("by"), pl.col("by")),
-        *_grouped("position in the pool", rows, _bands(pl.col("position"), BANDS)),
+        *_group_rows("grades", rows.filter("contested"), _pattern(scale)),
+        *_group_rows("length of the query", rows, length),
+        *_group_rows("retriever", rows.with_columns(by=by_retriever).explode("by"), pl.col("by")),
+        *_group_rows("position in the pool", rows, _bands(pl.col("position"), BANDS)),
     ]
 
 
@@ -159,7 +159,7 @@ def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
     return band.replace_strict(list(range(len(names))), names, return_dtype=pl.Enum(names))
 
 
-def _grouped(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json]]:
+def _group_rows(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json]]:
     sums = [pl.col(name).sum() for name in ("contested", "positive", "lost")]
     groups = rows.with_columns(group=group).drop_nulls("group").group_by("group").agg(pl.len().alias("pairs"), *sums)
     return [
@@ -168,15 +168,15 @@ def _grouped(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json
             "group": row["group"],
             "pairs": row["pairs"],
             "contested": row["contested"],
-            "share": _six(row["contested"] / row["pairs"]),
+            "share": _rounded(row["contested"] / row["pairs"]),
             "lost": row["lost"],
-            "lost_share": _six(row["lost"] / row["positive"]) if row["positive"] else None,
+            "lost_share": _rounded(row["lost"] / row["positive"]) if row["positive"] else None,
         }
         for row in groups.sort("group").iter_rows(named=True)
     ]
 
 
-def _six(figure: float | None) -> float | None:
+def _rounded(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 6)
 
 
@@ -222,11 +222,11 @@ def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[st
         )
         against[name] = {
             "tau_b": tau.shown(),
-            "tau_ap": _six(rank_correlation.tau_ap(base_scores, other_scores)),
-            "rank_biased_overlap": _six(rank_correlation.rank_biased_overlap(base_scores, other_scores)),
+            "tau_ap": _rounded(rank_correlation.tau_ap(base_scores, other_scores)),
+            "rank_biased_overlap": _rounded(rank_correlation.rank_biased_overlap(base_scores, other_scores)),
         }
     rounded: dict[str, Json] = {
-        name: {system: _six(mean) for system, mean in row.items()} for name, row in scores.items()
+        name: {system: _rounded(mean) for system, mean in row.items()} for name, row in scores.items()
     }
     return {"ndcg_at_10": rounded, "against_unanimous": against}
 

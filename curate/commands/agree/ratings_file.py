@@ -32,10 +32,10 @@ Counts = Mapping[str, Counter[str]]
 """Rater -> rating -> count."""
 
 
-def warnings(counts: Counts, order: Sequence[str], places: Mapping[str, str]) -> list[str]:
+def warnings(counts: Counts, order: Sequence[str], first_cells: Mapping[str, str]) -> list[str]:
     """Return a sentence per rare rating of a rater, and one for numbers beyond a gap in the scale.
 
-    `order` has all ratings in their order; `places` maps a rating to its first cell.
+    `order` has all ratings in their order; `first_cells` maps a rating to its first cell.
     """
     rare = [
         (rater, rating, number, count.total())
@@ -49,11 +49,11 @@ def warnings(counts: Counts, order: Sequence[str], places: Mapping[str, str]) ->
         f"--order {','.join(plausible)} refuses what is not on the scale, --order {','.join(order)} says that all is"
     )
     sentences = [
-        f"WARNING: {rater} rates {number:,} of {total:,} items {rating}, first at {places[rating]}; {remedy}"
+        f"WARNING: {rater} rates {number:,} of {total:,} items {rating}, first at {first_cells[rating]}; {remedy}"
         for rater, rating, number, total in rare
     ]
     if beyond:
-        outliers = ", ".join(f"{rating} (first at {places[rating]})" for rating in beyond)
+        outliers = ", ".join(f"{rating} (first at {first_cells[rating]})" for rating in beyond)
         sentences.append(f"WARNING: the ratings {', '.join(order)} leave a gap, with {outliers} beyond it; {remedy}")
     return sentences
 
@@ -186,7 +186,7 @@ def read(path: Path, layout: Layout) -> Ratings:
     if plan.form == "wide":
         cells.raters = {name: index for index, name in enumerate(plan.columns)}
     for line, row in texts(source, plan.needed):
-        _take(cells, row, layout, plan, f"{path}:{line}")
+        _add_row(cells, row, layout, plan, f"{path}:{line}")
     if plan.form == "long" and not layout.rater and len(cells.said) == len(cells.items) > 0:
         raise DataError(
             f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
@@ -194,10 +194,10 @@ def read(path: Path, layout: Layout) -> Ratings:
         )
     coded = _coded(cells, layout, plan, notes)
     if not cells.items or (len(coded.raters) < 2 and plan.form != "counts"):
-        except_truth = f" beside {coded.truth}, the truth" if coded.truth else ""
+        no_truth = f" beside {coded.truth}, the truth" if coded.truth else ""
         raise DataError(
-            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{except_truth}, expected an item "
-            "and two raters at least; choose the columns with --raters, or with --item, --rater and --rating"
+            f"{path}: found {len(cells.items)} items and {len(coded.raters)} raters{no_truth}, expected an item and "
+            "two raters at least; choose the columns with --raters, or with --item, --rater and --rating"
         )
     return coded
 
@@ -211,7 +211,7 @@ def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list
         yield line, [row[name] for name in matched]
 
 
-def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: RatingsLayout, row_place: str) -> None:
+def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: RatingsLayout, row_place: str) -> None:
     """Add a row's ratings."""
     key = tuple(row[name] for name in plan.item) or (row_place,)
     if not any(key):
@@ -311,11 +311,11 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
         clusters=cells.clusters if plan.cluster else None,
         kind=Kind(max(len(order), 1), scale, steps, layout.missing),
         plan=plan,
-        notes=(*notes, *groups.notes, *_odd(labels, layout), *_suspect(cells, groups, order, layout)),
+        notes=(*notes, *groups.notes, *_odd_labels(labels, layout), *_suspect_ratings(cells, groups, order, layout)),
     )
 
 
-def _suspect(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: Layout) -> list[str]:
+def _suspect_ratings(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: Layout) -> list[str]:
     """Return warnings of ratings that look like slips; none if `order` defines the scale."""
     if layout.order:
         return []
@@ -330,7 +330,7 @@ def _suspect(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: L
     return warnings(counts_by_rater, order, dict(zip(label_texts, cells.places, strict=False)))
 
 
-def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
+def _odd_labels(labels: Sequence[str], layout: Layout) -> list[str]:
     """Return notes on ratings that may mean a missing rating, or differ in case only."""
     none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
     twice = [text for text in labels if sum(text.casefold() == label.casefold() for label in labels) > 1]

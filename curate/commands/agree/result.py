@@ -39,7 +39,7 @@ class AgreementResult:
     """Level -> its figures; a run has `grades` and `cut`, ratings of your own `all ratings` and `cut`."""
     about: str
     notes: Sequence[str] = ()
-    """What was taken for granted, and what must be known before a figure is used; a sentence each."""
+    """Assumptions and caveats, a sentence each."""
 
     def measure(self, name: str, level: str | None = None) -> MeasuredValue:
         """Return a measure such as fleiss, alpha_ordinal, ac1 or percent, at a level; by default at the first one."""
@@ -82,15 +82,15 @@ class AgreementResult:
             for pair in figure["pairs_of_raters"] or ():
                 first, second = pair["raters"]
                 row = {"level": level, "first": first, "second": second, "items": pair["items"]}
-                rows.append({**row, **_flat(pair)})
+                rows.append({**row, **_flat_figures(pair)})
         return pl.DataFrame(rows, infer_schema_length=None)
 
     @property
     def policies(self) -> pl.DataFrame:
-        """Return what each consensus policy makes of a run's ratings; empty for ratings that are no run's."""
+        """Return figures of a run's labels by consensus policy; empty for ratings from elsewhere."""
         rows = [
             {name: cell for name, cell in row.items() if name != "intervals" and name not in row["intervals"]}
-            | _flat(row)
+            | _flat_figures(row)
             for row in self.figures.get("policies", ())
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -112,7 +112,7 @@ class AgreementResult:
         return html.block(f"Agreement of {self.about}", html.table(rows), html.lines(self.notes))
 
 
-def _flat(figures: Mapping[str, Any]) -> dict[str, float | None]:
+def _flat_figures(figures: Mapping[str, Any]) -> dict[str, float | None]:
     """Return each figure with an interval, and its bounds as `..._low` and `..._high`."""
     flat: dict[str, float | None] = {}
     for name, bounds in figures["intervals"].items():
@@ -127,7 +127,7 @@ def _printed(measured: MeasuredValue) -> str:
     return f"{measured.value:.3f}" + ("" if measured.low is None else f" ({measured.low:.2f} to {measured.high:.2f})")
 
 
-def _few(measured: MeasuredLevels) -> list[str]:
+def _few_clusters(measured: MeasuredLevels) -> list[str]:
     from curate.stats.bootstrap import FEW
 
     clusters = next(iter(measured.figures.values()))["clusters"]
@@ -142,7 +142,11 @@ def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int
     figures: Mapping[str, Any] = compared(work, seed, truth, run_files)
     measured = levels.of_comparison(figures, read_scale(work.folder / "judge"))
     notes = ["every judge is a heuristic: these figures show that the program runs, and are no evidence"]
-    all_notes = [*(notes if figures["only_heuristics"] else ()), *figures["dependence"]["warnings"], *_few(measured)]
+    all_notes = [
+        *(notes if figures["only_heuristics"] else ()),
+        *figures["dependence"]["warnings"],
+        *_few_clusters(measured),
+    ]
     return AgreementResult(figures, measured, f"{', '.join(figures['panel'])} in {work.folder}", all_notes)
 
 
@@ -210,7 +214,7 @@ def _measured(figures: Mapping[str, Any], positive: Sequence[str], source: str) 
     measured = levels.of_ratings(figures, positive)
     common = figures["dependence"]["warnings"] if figures["dependence"] else ()
     return AgreementResult(
-        figures, measured, f"{rater_names} in {source}", [*figures["notes"], *common, *_few(measured)]
+        figures, measured, f"{rater_names} in {source}", [*figures["notes"], *common, *_few_clusters(measured)]
     )
 
 

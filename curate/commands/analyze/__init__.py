@@ -44,25 +44,25 @@ def analyze(
         print_plan(work, work.consent, lambda: analysis.planned(work, order), digits=4, as_json=as_json)
         return
     with bars() as (work.progress, work.tell):
-        found: Figures = analysis.analyze(work, order)
-    queries = found["all"]["queries"] if found["all"] else None
-    answer(found, _text(found), as_json=as_json, warnings=caveats(found, queries))
+        summary: Figures = analysis.analyze(work, order)
+    queries = summary["all"]["queries"] if summary["all"] else None
+    answer(summary, _text(summary), as_json=as_json, warnings=caveats(summary, queries))
 
 
-def _text(found: Figures) -> Iterator[str]:
-    if found["heuristic"]:
+def _text(summary: Figures) -> Iterator[str]:
+    if summary["heuristic"]:
         yield HEURISTIC
-    bm25 = found["bm25"]
+    bm25 = summary["bm25"]
     yield (
         f"How hard queries are, by what can be counted (BM25 `{bm25['retriever']}`, {bm25['tokens']}, "
         f"to rank {bm25['depth']}; means over queries)"
     )
-    if found["all"] is None:
+    if summary["all"] is None:
         yield "not defined: no query has a positive"
     else:
-        yield as_table(list(_groups([found["all"], *found["by_bm25_rank"]], "best rank of a positive")))
-        yield from too_few(found["all"]["queries"])
-    questions = found["questions"]
+        yield as_table(list(_groups([summary["all"], *summary["by_bm25_rank"]], "best rank of a positive")))
+        yield from too_few(summary["all"]["queries"])
+    questions = summary["questions"]
     if not questions:
         yield "why judges disagree, and L1 / L2 / L3, are labelled by a model: name one with --model"
         return
@@ -73,21 +73,22 @@ def _text(found: Figures) -> Iterator[str]:
         yield from _labelled(questions[name], title, what)
 
 
-def _labelled(asked: Figures, title: str, what: str) -> Iterator[str]:
-    shares = asked["shares"]
+def _labelled(question: Figures, title: str, what: str) -> Iterator[str]:
+    shares = question["shares"]
     labels = " / ".join(share["label"] for share in shares)
-    yield f"\n{title}: {asked['drawn']:,} of {asked['population']:,} {what}, by {asked['model']}, {asked['prompt']}"
+    drawn = f"{question['drawn']:,} of {question['population']:,} {what}"
+    yield f"\n{title}: {drawn}, by {question['model']}, {question['prompt']}"
     if shares[0]["value"] is None:
         yield f"{labels}: not defined, for nothing was labelled"
     else:
         percents = " / ".join(f"{100 * share['value']:.0f}" for share in shares)
         yield f"{labels}: {percents} %"
         yield as_table([{"label": share["label"], "count": share["count"], "share": ranged(share)} for share in shares])
-    lacking = {name: count for name, count in asked["statuses"].items() if count and name != "labelled"}
+    lacking = {name: count for name, count in question["statuses"].items() if count and name != "labelled"}
     if lacking:
         yield "without a label: " + ", ".join(f"{count:,} {name}" for name, count in lacking.items())
-    if asked["groups"]:
-        yield as_table(list(_groups(asked["groups"], "label")))
+    if question["groups"]:
+        yield as_table(list(_groups(question["groups"], "label")))
 
 
 def _groups(groups: Sequence[Figures], title: str) -> Iterator[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""What is put to a model about sampled pairs: planned, paid once, read again from the ledger by `llm_questions`."""
+"""Analyze a finished run: label-free difficulty of queries, and a model's labels of sampled pairs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,84 +38,90 @@ PURPOSE = "analyze"
 
 @dataclass(frozen=True)
 class SampledPair:
-    """A pair that is asked about, with its texts as they are shown."""
+    """A sampled pair with its texts as shown to the model."""
 
     query_id: str
     doc_id: str
     query: str
     passage: str
     grades: tuple[str, ...] = ()
-    """What the judges gave, nameless."""
+    """Judges' grades in random order."""
 
 
 @dataclass(frozen=True)
 class Inquiry:
-    """One question about a sample."""
+    """A question about each pair of a sample."""
 
     question: Question
     items: tuple[SampledPair, ...]
     population: int
-    """From how many pairs or queries the sample was drawn."""
+    """Number of pairs or queries that the sample was drawn from."""
 
     def talk(self, model: AskedModel) -> Talk[Said]:
-        """Return what a model is asked, by the place of each item."""
-        asks = {str(place): self._ask(item, model.settings.thinking_tokens) for place, item in enumerate(self.items)}
+        """Return the questions to a model, keyed by the position of each pair."""
+        asks = {
+            str(position): self._ask(pair, model.settings.thinking_tokens) for position, pair in enumerate(self.items)
+        }
         return Talk(self.question.name, model, self.question.digest, asks, Said)
 
-    def _ask(self, item: SampledPair, thinking_tokens: int) -> Ask[Said]:
+    def _ask(self, pair: SampledPair, thinking_tokens: int) -> Ask[Said]:
         request = questions.build(
-            self.question, item.query, item.passage, grades=item.grades, thinking_tokens=thinking_tokens
+            self.question, pair.query, pair.passage, grades=pair.grades, thinking_tokens=thinking_tokens
         )
-        slots = (text_digest(item.passage),)
-        return Ask(request, partial(questions.read, self.question), text_digest(item.query), slots)
+        slots = (text_digest(pair.passage),)
+        return Ask(request, partial(questions.read, self.question), text_digest(pair.query), slots)
 
 
 def ask_inquiries(
-    model: AskedModel, inquiries: Sequence[Inquiry], desk: QuestionClient
+    model: AskedModel, inquiries: Sequence[Inquiry], client: QuestionClient
 ) -> list[list[tuple[SampledPair, Said]]]:
-    """Return the items of each inquiry with what was said of them, one inquiry after the other.
+    """Return (pair, reply) lists, one per inquiry, asked one after the other.
 
-    A dry desk plans what was never answered, and leaves it out.
+    A dry client only plans unanswered questions, and omits their pairs.
     """
-    found = []
+    replies = []
     for inquiry in inquiries:
-        (answers,) = desk.answers([inquiry.talk(model)])
-        found.append([(item, answers[str(at)]) for at, item in enumerate(inquiry.items) if str(at) in answers])
-    return found
+        (answers,) = client.answers([inquiry.talk(model)])
+        replies.append(
+            [(pair, answers[str(position)]) for position, pair in enumerate(inquiry.items) if str(position) in answers]
+        )
+    return replies
 
 
-# What can be counted of a run's queries: words shared with their positives, best BM25 rank of one, length.
+# Label-free measures of queries: words shared with positives, best BM25 rank of a positive, length.
 
 COMPUTED = "computed"
-"""Named in place of a retriever where none of the pooled ones is a BM25."""
+"""Name of the retriever if no pooled one is a BM25."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The queries with a positive, in the order of the table, and by which BM25 they were measured."""
+    """Measures of queries with a positive, in table order, and the BM25 used."""
 
     queries: list[Measured]
     bm25: str
-    """Name of a pooled retriever, or `computed`."""
+    """Name of a pooled retriever, or `COMPUTED`."""
     tokens: str
-    """`words` or `bigrams`, as that BM25 has them."""
+    """Tokens of that BM25: `words` or `bigrams`."""
     depth: int
-    """Documents that it ranked for a query, at most."""
+    """Most documents ranked per query."""
 
 
 def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) -> Counted:
-    """Return what can be counted of every query with a positive."""
+    """Measure every query with a positive, with BM25 ranks from the pool, or computed if it has none."""
     name, config = _bm25(context, pool)
     cut = cutter(config.tokens, build.kit(context).cache)
     rankings = context.read("pool", "rankings").filter(pl.col("retriever") == name)
-    asked = context.read("diversify", "queries").join(qrels, on="query_id", how="semi", maintain_order="left")
-    queries = [Query(*row) for row in asked.select("query_id", "text").iter_rows()]
+    labelled_queries = context.read("diversify", "queries").join(
+        qrels, on="query_id", how="semi", maintain_order="left"
+    )
+    queries = [Query(*row) for row in labelled_queries.select("query_id", "text").iter_rows()]
     if name == COMPUTED:
-        rankings = _ranked(context, config, queries, pool.depth)
+        rankings = _bm25_rankings(context, config, queries, pool.depth)
     ranks = difficulty.best_ranks(rankings, qrels)
     positives = dict(qrels.group_by("query_id").agg("doc_id").iter_rows())
     tokens = _tokens(context, set(qrels["doc_id"]), cut)
-    found = [
+    measured = [
         difficulty.measure(
             query.query_id,
             query.text,
@@ -125,11 +131,11 @@ def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) ->
         )
         for query in queries
     ]
-    return Counted(found, name, config.tokens, pool.depth)
+    return Counted(measured, name, config.tokens, pool.depth)
 
 
 def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
-    """Return the first pooled retriever that is a BM25, and its settings; the usual settings if there is none."""
+    """Return name and settings of the first pooled BM25; `COMPUTED` and default settings if there is none."""
     defined = context.definitions.get("retrievers", {})
     for name in pool.retrievers:
         settings = dict(defined.get(name, {}))
@@ -138,20 +144,20 @@ def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
     return COMPUTED, Config()
 
 
-def _ranked(context: Context, config: Config, queries: list[Query], depth: int) -> pl.DataFrame:
+def _bm25_rankings(context: Context, config: Config, queries: list[Query], depth: int) -> pl.DataFrame:
     corpus = TableCorpus(context.folder("diversify"))
     same = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
     retriever = Bm25(COMPUTED, config, build.kit(context))
     return pl.concat(ranked(retriever, corpus, queries, depth, same, context.progress))
 
 
-def _tokens(context: Context, wanted: set[str], cut: Callable[[str], list[str]]) -> Mapping[str, frozenset[str]]:
-    """Return the tokens of the wanted documents; the corpus streams."""
+def _tokens(context: Context, doc_ids: set[str], cut: Callable[[str], list[str]]) -> Mapping[str, frozenset[str]]:
+    """Return doc_id -> tokens of these documents; the corpus is streamed."""
     batches = TableCorpus(context.folder("diversify")).batches()
-    return {doc.doc_id: frozenset(cut(doc.shown())) for batch in batches for doc in batch if doc.doc_id in wanted}
+    return {doc.doc_id: frozenset(cut(doc.shown())) for batch in batches for doc in batch if doc.doc_id in doc_ids}
 
 
-# Analyze a finished run: measures that need no labels, and what a model says of a seeded sample.
+# Analysis of a run: label-free measures, and a model's labels of a seeded sample.
 
 SAMPLE = 100
 REASONS, DIFFICULTY = "reasons", "difficulty"
@@ -159,27 +165,27 @@ REASONS, DIFFICULTY = "reasons", "difficulty"
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """What is to be asked of whom; without a model nothing is."""
+    """Model and sample size; without a model nothing is asked."""
 
     model: str | None = None
     sample: int = SAMPLE
-    """Contested pairs, and queries, that are drawn at most."""
+    """Most contested pairs, and most queries, drawn."""
 
 
 def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
-    """Return a row per question that something is left to ask of: calls, tokens and cost at most; nothing is sent."""
+    """Return a row per question with unasked pairs: calls, tokens and most cost; nothing is sent."""
     context = run.beside("resolve")
     if order.model is None:
         raise ConfigError("--plan: without a model nothing is sent; name one with --model")
     model = _model(context, order.model)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        desk = QuestionClient(ledger, context, dry=True)
-        ask_inquiries(model, _inquiries(run, context, order), desk)
-        return desk.rows()
+        client = QuestionClient(ledger, context, dry=True)
+        ask_inquiries(model, _inquiries(run, context, order), client)
+        return client.rows()
 
 
 def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
-    """Return all figures as plain mappings, ask for what they lack, and write them to `checks/analyze.json`."""
+    """Ask unanswered questions, write all figures to `checks/analyze.json`, and return them."""
     context = run.beside("resolve")
     model = None if order.model is None else _model(context, order.model)
     with locked(run.folder):  # so that two processes do not pay for the same sample
@@ -191,7 +197,7 @@ def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
             "labels": stage,
             "heuristic": heuristic(context),
             **_label_free(counted, context.seed),
-            "questions": {} if model is None else _asked(run, context, order, model, counted),
+            "questions": {} if model is None else _question_figures(run, context, order, model, counted),
         }
         context.out.mkdir(exist_ok=True)
         write_json(context.out / "analyze.json", result)
@@ -200,27 +206,29 @@ def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
 
 def _label_free(counted: Counted, seed: int) -> dict[str, Json]:
     queries = counted.queries
-    whole = difficulty.group("all", queries, len(queries), seed) if queries else None
+    overall = difficulty.group("all", queries, len(queries), seed) if queries else None
     return {
         "bm25": {"retriever": counted.bm25, "tokens": counted.tokens, "depth": counted.depth},
-        "all": plain(whole),
-        "by_bm25_rank": [plain(each) for each in difficulty.by_rank(queries, seed)],
+        "all": plain(overall),
+        "by_bm25_rank": [plain(group) for group in difficulty.by_rank(queries, seed)],
         "queries": [plain(query) for query in queries],
     }
 
 
-def _asked(run: Run, context: Context, order: AnalysisOptions, model: AskedModel, counted: Counted) -> dict[str, Json]:
+def _question_figures(
+    run: Run, context: Context, order: AnalysisOptions, model: AskedModel, counted: Counted
+) -> dict[str, Json]:
     inquiries = _inquiries(run, context, order)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         dry = QuestionClient(ledger, context, dry=True)
         ask_inquiries(model, inquiries, dry)
         dry.permit("analyzing")
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
-        found = ask_inquiries(model, inquiries, QuestionClient(ledger, context, mixed_models=config.mixed_models))
+        replies = ask_inquiries(model, inquiries, QuestionClient(ledger, context, mixed_models=config.mixed_models))
         names = (REASONS, DIFFICULTY)
         return {
-            name: _answered(model, inquiry, said, counted if name == DIFFICULTY else None, context.seed)
-            for name, inquiry, said in zip(names, inquiries, found, strict=True)
+            name: _label_figures(model, inquiry, inquiry_replies, counted if name == DIFFICULTY else None, context.seed)
+            for name, inquiry, inquiry_replies in zip(names, inquiries, replies, strict=True)
         }
 
 
@@ -228,42 +236,48 @@ def _model(context: Context, name: str) -> AskedModel:
     return AskedModel.named(context, name, "--model", PURPOSE)
 
 
-def _answered(
-    model: AskedModel, inquiry: Inquiry, said: Sequence[tuple[SampledPair, Said]], counted: Counted | None, seed: int
+def _label_figures(
+    model: AskedModel, inquiry: Inquiry, replies: Sequence[tuple[SampledPair, Said]], counted: Counted | None, seed: int
 ) -> dict[str, Json]:
-    """Return the shares of the labels among what was labelled, with Wilson intervals; the rest is counted apart."""
-    given = [each.label for _, each in said if each.label]
-    groups = {item.query_id: each.label for item, each in said if each.label}
+    """Return shares of labels among labelled pairs, with Wilson intervals, and counts by status."""
+    given_labels = [reply.label for _, reply in replies if reply.label]
+    groups = {pair.query_id: reply.label for pair, reply in replies if reply.label}
     labels = list(inquiry.question.labels)
     return {
         "model": model.name,
         "prompt": f"{inquiry.question.name} ({inquiry.question.digest[:12]})",
         "population": inquiry.population,
-        "drawn": len(said),
-        "statuses": {name: sum(each.status == name for _, each in said) for name in STATUSES},
+        "drawn": len(replies),
+        "statuses": {name: sum(reply.status == name for _, reply in replies) for name in STATUSES},
         "shares": [
-            {"label": label, "count": given.count(label), **_share(given.count(label), len(given))} for label in labels
+            {"label": label, "count": given_labels.count(label), **_share(given_labels.count(label), len(given_labels))}
+            for label in labels
         ],
         "groups": []
         if counted is None
-        else [plain(each) for each in difficulty.grouped(counted.queries, groups, labels, seed)],
+        else [plain(group) for group in difficulty.grouped(counted.queries, groups, labels, seed)],
         "rows": [
-            {"query_id": item.query_id, "doc_id": item.doc_id, "status": e.status, "label": e.label, "reason": e.reason}
-            for item, e in said
+            {
+                "query_id": pair.query_id,
+                "doc_id": pair.doc_id,
+                "status": reply.status,
+                "label": reply.label,
+                "reason": reply.reason,
+            }
+            for pair, reply in replies
         ],
     }
 
 
 def _share(hits: int, labelled: int) -> Mapping[str, Json]:
-    found = sample_estimates.wilson(hits, labelled)
-    return dict.fromkeys(("value", "low", "high")) if found is None else found.bounds(4)
+    interval = sample_estimates.wilson(hits, labelled)
+    return dict.fromkeys(("value", "low", "high")) if interval is None else interval.bounds(4)
 
 
 def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inquiry, Inquiry]:
-    """Return the question why judges disagree about contested pairs, and how hard queries are about positives.
+    """Return the inquiries why judges disagree (contested pairs) and how hard queries are (positives).
 
-    A larger sample holds the smaller one, so what was asked before is not asked again. A query is asked about with one
-    of its positives, drawn by chance.
+    A larger sample contains a smaller one, so earlier answers are reused. A query is shown with one random positive.
     """
     seed = context.seed
     verdicts = context.read("consensus", "verdicts").filter(pl.col("verdict") == "contested").sort(PAIR)
@@ -273,38 +287,38 @@ def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inqu
     positives = dict(qrels.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
     queries = shuffled(list(positives), seed, PURPOSE, DIFFICULTY)[: order.sample]
     chosen = [(query, shuffled(positives[query], seed, PURPOSE, query)[0]) for query in queries]
-    item = _texts(context, cast("JudgeConfig", run.pipeline.sections["judge"]), [*pairs, *chosen])
-    grades = {pair: _nameless(contested[pair], seed, pair) for pair in pairs}
+    sampled = _pair_maker(context, cast("JudgeConfig", run.pipeline.sections["judge"]), [*pairs, *chosen])
+    grades = {pair: _shuffled_grades(contested[pair], seed, pair) for pair in pairs}
     return (
-        Inquiry(_question(context, REASONS), tuple(item(*pair, grades[pair]) for pair in pairs), len(contested)),
-        Inquiry(_question(context, DIFFICULTY), tuple(item(*pair, ()) for pair in chosen), len(positives)),
+        Inquiry(_question(context, REASONS), tuple(sampled(*pair, grades[pair]) for pair in pairs), len(contested)),
+        Inquiry(_question(context, DIFFICULTY), tuple(sampled(*pair, ()) for pair in chosen), len(positives)),
     )
 
 
-def _nameless(votes: Sequence[Mapping[str, str | None]], seed: int, pair: tuple[str, str]) -> tuple[str, ...]:
-    """Return the grades of a pair in an order that says nothing of the judges; those that gave none are left out."""
-    given = [grade for vote in votes if (grade := vote["grade"])]
-    return tuple(shuffled(given, seed, PURPOSE, "grades", *pair))
+def _shuffled_grades(votes: Sequence[Mapping[str, str | None]], seed: int, pair: tuple[str, str]) -> tuple[str, ...]:
+    """Return the grades of a pair in random order, which hides the judges; missing grades are omitted."""
+    grades = [grade for vote in votes if (grade := vote["grade"])]
+    return tuple(shuffled(grades, seed, PURPOSE, "grades", *pair))
 
 
-def _texts(
+def _pair_maker(
     context: Context, config: JudgeConfig, pairs: Sequence[tuple[str, str]]
 ) -> Callable[[str, str, tuple[str, ...]], SampledPair]:
-    """Return what makes an item of a pair and its grades, with the texts as judges are shown them."""
+    """Return a function from (query, document, grades) to a sampled pair with texts as shown to judges."""
     queries = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
-    wanted = {doc for _, doc in pairs}
+    doc_ids = {doc for _, doc in pairs}
     batches = TableCorpus(context.folder("diversify")).batches()
-    shown = {
+    passage_by_doc = {
         doc.doc_id: passages.cut(doc.shown(), config.passage_tokens)
         for batch in batches
         for doc in batch
-        if doc.doc_id in wanted
+        if doc.doc_id in doc_ids
     }
 
-    def item(query: str, doc: str, grades: tuple[str, ...]) -> SampledPair:
-        return SampledPair(query, doc, passages.cut(queries[query], config.query_tokens), shown[doc], grades)
+    def sampled_pair(query: str, doc: str, grades: tuple[str, ...]) -> SampledPair:
+        return SampledPair(query, doc, passages.cut(queries[query], config.query_tokens), passage_by_doc[doc], grades)
 
-    return item
+    return sampled_pair
 
 
 def _question(context: Context, name: str) -> Question:

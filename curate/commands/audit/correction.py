@@ -61,9 +61,9 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
     answers than pairs.
     """
     names = sorted(pairs["stratum"].unique())
-    size = _table(pairs.with_columns(count=1), queries, names)
-    answered = _table(answers.with_columns(count=1), queries, names)
-    hits = _table(answers.with_columns(count=pl.col("relevant").cast(pl.Int64)), queries, names)
+    size = _count_table(pairs.with_columns(count=1), queries, names)
+    answered = _count_table(answers.with_columns(count=1), queries, names)
+    hits = _count_table(answers.with_columns(count=pl.col("relevant").cast(pl.Int64)), queries, names)
     if (answered.sum(axis=0) > size.sum(axis=0)).any() or len(answers) > answered.sum():
         raise DataError(
             "audit: found more answers than pairs in a stratum; give the pairs that the sample was drawn of"
@@ -105,11 +105,11 @@ def mean(size: Floats, answered: Floats, hits: Floats, level: float = LEVEL) -> 
     estimate, centred = float(terms.mean()), terms - terms.mean()
     variance = float((centred**2).sum() / (queries - 1) / queries + unseen.sum())
     third = float((centred**3).sum() / queries**3 + (weight * unseen).sum())
-    low, high = _score(estimate, variance, third, level)
+    low, high = _score_interval(estimate, variance, third, level)
     return Mean(estimate, low, high, level, int(n_answered.sum()), queries)
 
 
-def _score(estimate: float, variance: float, third: float, level: float) -> tuple[float, float]:
+def _score_interval(estimate: float, variance: float, third: float, level: float) -> tuple[float, float]:
     """Return the skewed score interval of a mean, from its variance and third cumulant."""
     square = NormalDist().inv_cdf((1 + level) / 2) ** 2
     shift = square * third / variance / 2 if variance else 0.0
@@ -117,7 +117,7 @@ def _score(estimate: float, variance: float, third: float, level: float) -> tupl
     return min(max(estimate + shift - half, 0.0), estimate), max(estimate + shift + half, estimate)
 
 
-def _table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str]) -> Floats:
+def _count_table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str]) -> Floats:
     """Return the sums of `count`, shape (queries, strata), in the given orders."""
     row_by_query = {name: index for index, name in enumerate(queries)}
     column_by_stratum = {name: index for index, name in enumerate(names)}
@@ -134,16 +134,16 @@ def _table(rows: pl.DataFrame, queries: Sequence[str], names: Sequence[str]) -> 
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
-def corrected_counts(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
+def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
     """Return the corrected means as plain mappings: false_negatives, false_positives, positives, and precision.
 
     `precision` is the share of the claimed false negatives that people confirm. `pairs` are the current ones of
     `audit.strata`; a sample drawn from others is `outdated` and corrects nothing.
     """
-    design = desk.sample.design
-    if _outdated(desk, pairs):
+    design = sample_answers.sample.design
+    if _outdated(sample_answers, pairs):
         return {"sample": design.name, "outdated": True}
-    answers = [(row.ids[0], row.stratum, row.relevant) for row in checked(desk) if row.settled]
+    answers = [(row.ids[0], row.stratum, row.relevant) for row in checked(sample_answers) if row.settled]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
     return {

@@ -57,7 +57,7 @@ def compare(
     )
     relevant, labelled_as = pl.col("verdict") == "relevant", pl.coalesce("own", "twin")
     kind = (
-        pl.when("legacy").then(_labelled()).when(relevant & pl.col("own").is_not_null()).then(pl.lit("duplicate"))
+        pl.when("legacy").then(_labelled_kind()).when(relevant & pl.col("own").is_not_null()).then(pl.lit("duplicate"))
         .when(relevant & pl.col("twin").is_not_null()).then(pl.lit("same question"))
         .when(relevant).then(pl.lit("false negative"))
         .when(pl.col("verdict") == "not relevant").then(pl.lit("negative"))
@@ -67,7 +67,7 @@ def compare(
     return pairs.with_columns(kind=kind, same_as=same_as).select(*TABLES["compared"]).sort(PAIR)
 
 
-def _labelled() -> pl.Expr:
+def _labelled_kind() -> pl.Expr:
     """Return the kind of a labelled pair."""
     kind_by_verdict = {"relevant": "confirmed", "not relevant": "false positive", "contested": "contested"}
     verdict = pl.col("verdict").replace_strict(kind_by_verdict, default="incomplete", return_dtype=pl.String)
@@ -97,11 +97,11 @@ def count(compared: pl.DataFrame, queries: Sequence[str]) -> pl.DataFrame:
         .join(counted, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col(AUDITED).fill_null(0).cast(pl.Int32))
     )
-    _check(counts)
+    _check_accounting(counts)
     return counts
 
 
-def _check(counts: pl.DataFrame) -> None:
+def _check_accounting(counts: pl.DataFrame) -> None:
     """Raise DataError if the accounting of a query does not hold."""
     kinds_sum = pl.sum_horizontal("confirmed", "false_positives", "contested", "incomplete")
     wrong = counts.filter(
@@ -155,11 +155,11 @@ def patch(compared: pl.DataFrame, documents: pl.DataFrame, scale: Scale) -> pl.D
         .otherwise(pl.lit("judged relevant"))
     )  # fmt: skip
     columns = ["sign", *PAIR, "reason", "grades", "same_as"]
-    patches = judged.with_columns(reason=reason, grades=_said()).select(columns)
+    patches = judged.with_columns(reason=reason, grades=_grades_as_text()).select(columns)
     return pl.concat([patches, _copies(patches, compared, documents).select(columns)]).sort(*PAIR)
 
 
-def _said() -> pl.Expr:
+def _grades_as_text() -> pl.Expr:
     """Return the grades of all judges as text, such as `one=S two=A`."""
     judge, grade = (pl.element().struct.field(name) for name in ("judge", "grade"))
     return pl.col("votes").list.eval(pl.concat_str(judge, grade, separator="=")).list.join(" ")
@@ -169,7 +169,7 @@ def _copies(patches: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFra
     """Return patches for unjudged copies of judged documents, those with a patch of their own or confirmed."""
     labelled = compared.filter("legacy").select(*PAIR, legacy=pl.lit(value=True))
     judged = compared.filter(pl.col("verdict").is_not_null())
-    confirmed = compared.filter(pl.col("kind") == "confirmed").select(*PAIR, sign=pl.lit("+"), grades=_said())
+    confirmed = compared.filter(pl.col("kind") == "confirmed").select(*PAIR, sign=pl.lit("+"), grades=_grades_as_text())
     judgements = pl.concat([patches, confirmed], how="diagonal")
     by_text = judgements.join(documents, on="doc_id").unique(["query_id", "first"], keep="first", maintain_order=True)
     several = documents.filter(pl.col("first").is_duplicated()).rename({"doc_id": "copy"})

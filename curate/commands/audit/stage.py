@@ -30,7 +30,6 @@ from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
 from curate.stats import rank_correlation
 from curate.stats.bootstrap import FEW
-from curate.stats.tally import Floats
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
 from curate.tables.exporters import EXPORTERS, manifest
@@ -85,7 +84,7 @@ def compare(
         lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in rows.group_by("query_id", maintain_order=True)}
         if queries:
             ranked = {query: lists.get(query, []) for query in queries}
-            system_effects.append(_effect(str(system), ranked, old_labels, new_labels, judged_docs, depth, seed))
+            system_effects.append(_system_effect(str(system), ranked, old_labels, new_labels, judged_docs, depth, seed))
     ranks = [
         _ranks([effect.ndcg_old for effect in system_effects]),
         _ranks([effect.ndcg_new for effect in system_effects]),
@@ -99,22 +98,24 @@ def compare(
         "queries": len(queries),
         "recall_depth": depth,
         "systems": [
-            _named(effect, depth) for effect in sorted(placed, key=lambda effect: (effect.rank_new, effect.system))
+            _with_depth(effect, depth) for effect in sorted(placed, key=lambda effect: (effect.rank_new, effect.system))
         ],
         "tau_b": rank_correlation.tau_b(*scores),
     }
 
 
-def _named(effect: Effect, depth: int) -> dict[str, Json]:
+def _with_depth(effect: Effect, depth: int) -> dict[str, Json]:
     """Return an effect with the depth of recall in its keys."""
     return {name.replace("recall_", f"recall_at_{depth}_"): figure for name, figure in asdict(effect).items()}
 
 
-def _effect(
+def _system_effect(
     system: str, ranked: Mapping[str, Sequence[str]], old: Labels, new: Labels, seen: Labels, depth: int, seed: int
 ) -> Effect:
     """Return the effect on one system, without its ranks."""
-    old_scores, new_scores = (_ndcg(ranked, labels) for labels in (old, new))
+    old_scores, new_scores = (
+        np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()]) for labels in (old, new)
+    )
     change, low, high = mean(new_scores - old_scores, seed)
     is_judged = [doc in seen.get(query, ()) for query, docs in ranked.items() for doc in docs[:TOP]]
     return Effect(
@@ -128,11 +129,6 @@ def _effect(
         recall_new=_rounded(np.mean([recall(docs, new[query], depth) for query, docs in ranked.items()])),
         judged=_rounded(np.mean(is_judged)) if is_judged else None,
     )
-
-
-def _ndcg(ranked: Mapping[str, Sequence[str]], labels: Labels) -> Floats:
-    """Return the nDCG@10 of every query."""
-    return np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()])
 
 
 def recall(docs: Sequence[str], relevant: Collection[str], depth: int) -> float:
@@ -177,10 +173,10 @@ def run(config: Config, context: Context) -> Report:
             f"audit: found no label above {cut - 1}, expected the labels to audit; give ingest.qrels, or another set"
         )
     queries, verdicts = context.read("diversify", "queries"), context.read("consensus", "verdicts")
-    documents = _firsts(context, "corpus", "doc_id")
-    compared = audit.compare(verdicts, labels, _firsts(context, "queries", "query_id"), documents)
+    documents = _first_ids(context, "corpus", "doc_id")
+    compared = audit.compare(verdicts, labels, _first_ids(context, "queries", "query_id"), documents)
     counts = audit.count(compared, queries["query_id"].to_list())
-    patches = _with_calls(audit.patch(compared, documents, context.scale), context)
+    patches = _with_call_ids(audit.patch(compared, documents, context.scale), context)
     all_labels = labels if context.relevant_from is None else context.read("diversify", "qrels")
     repaired = audit.repaired(all_labels, patches, cut)
     positives = repaired.filter(pl.col("score") >= cut)
@@ -188,7 +184,7 @@ def run(config: Config, context: Context) -> Report:
     rankings = _rankings(config, context, depth)
     with waiting(context.progress, StepLabel("measuring labels and systems")):
         figures: dict[str, Any] = {
-            **_set(context, counts),
+            **_set_facts(context, counts),
             **({} if context.relevant_from is None else {"relevant_from": cut}),
             "dependence": card_facts.dependence(context),
             "measures": audit.measures(counts, context.seed),
@@ -196,7 +192,7 @@ def run(config: Config, context: Context) -> Report:
             "masking": _masking(context, patches),
             "corrected": [
                 corrected_counts(answers, strata(verdicts, labels), queries["query_id"].to_list())
-                for answers in _desks(context)
+                for answers in _reviewed_samples(context)
             ],
             "systems": compare(
                 rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
@@ -211,13 +207,13 @@ def run(config: Config, context: Context) -> Report:
     )
 
 
-def _firsts(context: Context, table: str, column: str) -> pl.DataFrame:
+def _first_ids(context: Context, table: str, column: str) -> pl.DataFrame:
     """Return every id, in `column`, and the `first` id with the same text before masking."""
     classes = same_text(context.read("mask", "classes"), table)
     return classes.select(pl.col("id").alias(column), first=pl.col("id").first().over("class"))
 
 
-def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
+def _set_facts(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
     """Return the facts on set and panel for audit.json."""
     panel = read_json(context.folder("judge") / "panel.json")
     lost = context.read("mask", "dropped").filter(pl.col("table") == "qrels").sort("id")
@@ -256,7 +252,7 @@ def _encoders(context: Context) -> set[str]:
     return {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
 
 
-def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
+def _with_call_ids(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     """Return the patch with a column of the ledger ids of its pairs' LLM calls."""
     panel = read_json(context.folder("judge") / "panel.json")
     llm_judges = tuple(name for name, identity in panel.items() if "rubric" in identity)
@@ -294,7 +290,7 @@ def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
     return pl.concat(rankings)
 
 
-def _desks(context: Context) -> list[Desk]:
+def _reviewed_samples(context: Context) -> list[Desk]:
     """Return the reviewed samples of this audit."""
     return [answers for answers in graded_desks(context.run) if answers.sample.design.facts.get("of") == "audit"]
 
@@ -389,7 +385,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     pool = context.settings.get("pool")
     if isinstance(pool, Mapping) and pool.get("queries"):
         raise ConfigError("audit: found pool.queries, expected all queries judged; take a sample with ingest.sample")
-    samples = [*_desks(context), *relevance_desks(context.run)]  # these are about the judges too
+    samples = [*_reviewed_samples(context), *relevance_desks(context.run)]  # these are about the judges too
     answers: dict[str, Json] = {sample.sample.design.name: sample.digest for sample in samples}
     scores: dict[str, Json] = {} if context.relevant_from is None else {"relevant_from": context.relevant_from}
     systems = {name: build.retriever(context, name).identity for name in config.systems}

@@ -1,1 +1,1 @@
-"""Checks of a run beside its stages: they change no label, and write their figures into `checks/` of the run folder."""
+"""Checks of a run outside its stages: they change no label and write figures to `checks/` in the run folder."""

@@ -33,7 +33,7 @@ def residual(
         if not as_json:
             masked = sum(decision.decision == "mask" for decision in decisions)
             typer.echo(f"{masked:,} places will be masked by the next run, {len(decisions) - masked:,} were accepted")
-            typer.echo("\n".join(_ending(spans)))
+            typer.echo("\n".join(_closing_line(spans)))
             return
     figures = {"places": [entry.row() for entry in spans.places], "counts": spans.counts(), "gone": spans.gone}
     answer(figures, _lines(spans), as_json=as_json)
@@ -69,16 +69,16 @@ def _lines(listing: "Listing") -> Iterator[str]:
         yield f"{reason}: {sum(states.values()):,} places ({counts})"
         for entry in listing.places:
             if entry.reason == reason:
-                yield f"{_where(entry)}  {excerpt_by_number.get(entry.number, '')}".rstrip()
-    yield from _ending(listing)
+                yield f"{_place_line(entry)}  {excerpt_by_number.get(entry.number, '')}".rstrip()
+    yield from _closing_line(listing)
 
 
-def _where(entry: "ResidualPlace") -> str:
+def _place_line(entry: "ResidualPlace") -> str:
     span = "-" if entry.start is None else f"{entry.start}-{entry.end}"
     return f"{entry.number:>5}  {entry.table}  {entry.id}  {entry.field}  {span}  {entry.state}"
 
 
-def _ending(listing: "Listing") -> Iterator[str]:
+def _closing_line(listing: "Listing") -> Iterator[str]:
     n_open = len(listing.open())
     if listing.gone:
         yield f"{listing.gone:,} decisions belong to places that are no more, and count no more"
@@ -104,7 +104,7 @@ def _ask(entries: "Listing", by: str) -> None:
     typer.echo(_ASKED)
     while remaining := [entry for entry in entries.open() if entry.number not in skipped]:
         entry = remaining[0]
-        typer.echo(f"{_where(entry)}  {entry.reason}  {excerpt_by_number[entry.number]}")
+        typer.echo(f"{_place_line(entry)}  {entry.reason}  {excerpt_by_number[entry.number]}")
         typed = typer.prompt("m/a/M/A/s/q", prompt_suffix=" ").strip()
         decision = {
             "m": ResidualDecisions(mask=[entry.number], by=by),
@@ -121,4 +121,4 @@ def _ask(entries: "Listing", by: str) -> None:
         else:
             decide(entries, decision)
             entries = listing(entries.run)
-    typer.echo("\n".join(_ending(entries)))
+    typer.echo("\n".join(_closing_line(entries)))

@@ -30,7 +30,7 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class CircularityOptions:
-    """Judges beside the panel."""
+    """Judges from outside the panel."""
 
     fourth: str | None = None
     """Takes each judge's place in turn; without it that judge is left out."""
@@ -68,7 +68,7 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
             "pairs": ratings.select(PAIR).n_unique(),
             "pool": pairs,
             "graded": dict(graded.iter_rows()),
-            "judges": [_plain(row, family_by_judge) for row in rows],
+            "judges": [_rounded_row(row, family_by_judge) for row in rows],
             "not_scored": [name for name in panel if name not in {row.judge for row in rows}],
         }
         figures["warnings"] = list(_warnings(figures))
@@ -124,7 +124,7 @@ def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> It
             yield rows
 
 
-def _plain(row: SelfFavour, family_by_judge: Mapping[str, str | None]) -> Json:
+def _rounded_row(row: SelfFavour, family_by_judge: Mapping[str, str | None]) -> Json:
     """Return a row for JSON, rounded so that a last bit cannot make two runs differ."""
     plain: dict[str, Any] = asdict(row) | {"family": family_by_judge[row.judge]}
     plain["effect"] = {name: _rounded(number) for name, number in plain["effect"].items()}

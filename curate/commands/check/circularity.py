@@ -84,7 +84,7 @@ def self_favour(
         reference_panel = [name for name in panel if name != judge] + ([fourth] if fourth else [])
         controls = [name for name in rated_judges if name not in {*panel, fourth}] or [n for n in panel if n != judge]
         reference_ndcg = rankings.scores(voting.decide(ratings, reference_panel, policy, scale))
-        row = _change(judge, panel_ndcg, reference_ndcg, rankings.judges, controls, fourth, seed)
+        row = _self_favour(judge, panel_ndcg, reference_ndcg, rankings.judges, controls, fourth, seed)
         if row is not None:
             rows.append(row)
     adjusted = holm([p for _, p in rows]) if rows else []
@@ -132,7 +132,7 @@ class _Rankings:
         return divided(by_query.select(self.judges).to_numpy(), ideal_dcg[:, None])
 
 
-def _change(
+def _self_favour(
     judge: str,
     panel_ndcg: Floats,
     reference_ndcg: Floats,

@@ -72,10 +72,10 @@ def judge(
     lines += ["\n".join([*effective(figures), *warnings])]
     gate = figures["gate"]
     failed = gate["failed"] and not (allow_weak_judges or gate["allow_weak_judges"])
-    answer(figures, lines, as_json=as_json, warnings=warnings, failed=_weak(gate["failed"]) if failed else None)
+    answer(figures, lines, as_json=as_json, warnings=warnings, failed=_gate_failure(gate["failed"]) if failed else None)
 
 
-def _weak(judges: list[str]) -> "CheckFailed":
+def _gate_failure(judges: list[str]) -> "CheckFailed":
     from curate.core.errors import CheckFailed
 
     return CheckFailed(

@@ -38,7 +38,7 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What to ask the judges; nothing by default."""
+    """Checks to ask the judges for; none by default."""
 
     controls: bool = False
     """Ask for the controls."""
@@ -128,7 +128,7 @@ def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
 
 
 def check(run: Run, order: JudgeOptions) -> dict[str, Any]:
-    """Ask what is ordered, within the run's consent, and return and write all figures (checks/judge.json)."""
+    """Ask the judges for `order` within the run's consent, write checks/judge.json, and return the figures."""
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
         _ask(bench)
         figures = _figures(bench)
@@ -168,9 +168,9 @@ def _figures(bench: Bench) -> dict[str, Any]:
         others = [rows for name, rows in base.items() if name != member.name]
         judge = panel.judge(base[member.name], others, bench.people, qrels, seed, bench.scale)
         judge["heuristic"] = "heuristic" in member.judge.identity
-        judge["controls"] = _plain(accuracies.get(member.name))
+        judge["controls"] = _rounded_json(accuracies.get(member.name))
         judge["prevalence"] = _prevalence(base[member.name], accuracies.get(member.name), bench)
-        judge["again"] = _again(
+        judge["again"] = _repeat_changes(
             base[member.name], [asking for asking in bench.askings if asking.seat.name == member.name], bench
         )
         judges[member.name] = judge
@@ -196,7 +196,7 @@ def _figures(bench: Bench) -> dict[str, Any]:
         "queries": table.pool.pairs["query_id"].n_unique(),
     }
     plain[MADE_FROM] = made_from(bench.context, *rated(bench.context))
-    written = _plain({**plain, "warnings": warnings(plain)})
+    written = _rounded_json({**plain, "warnings": warnings(plain)})
     assert isinstance(written, dict)
     return written
 
@@ -216,7 +216,7 @@ def _prevalence(base: pl.DataFrame, accuracy: Accuracy | None, bench: Bench) -> 
     return None
 
 
-def _again(base: pl.DataFrame, askings: Sequence[Asking], bench: Bench) -> dict[str, Json]:
+def _repeat_changes(base: pl.DataFrame, askings: Sequence[Asking], bench: Bench) -> dict[str, Json]:
     """Return the changes between a judge's grades and its repeated ones, by kind."""
     changes = {
         asking.kind: position_bias.changes(base, asking.said(), bench.context.seed, bench.scale) for asking in askings
@@ -228,14 +228,14 @@ def _again(base: pl.DataFrame, askings: Sequence[Asking], bench: Bench) -> dict[
     return kinds
 
 
-def _plain(figure: object) -> Json:
+def _rounded_json(figure: object) -> Json:
     """Return figures as JSON has them, rounded so that a last bit cannot make two runs differ."""
     if is_dataclass(figure) and not isinstance(figure, type):
-        return _plain(asdict(figure))
+        return _rounded_json(asdict(figure))
     if isinstance(figure, Mapping):
-        return {str(key): _plain(entry) for key, entry in figure.items()}
+        return {str(key): _rounded_json(entry) for key, entry in figure.items()}
     if isinstance(figure, list | tuple):
-        return [_plain(entry) for entry in figure]
+        return [_rounded_json(entry) for entry in figure]
     if isinstance(figure, float):
         return round(figure, 6) if math.isfinite(figure) else None
     assert figure is None or isinstance(figure, bool | int | str)

@@ -32,7 +32,7 @@ class Leniency:
     precision: Mapping[str, Estimate | None]
     """Grade of the judge -> share of its pairs that the reference finds relevant."""
     sensitivity: Estimate | None
-    """Share of what the reference finds relevant that the judge finds relevant too."""
+    """Share of the reference's relevant pairs that the judge finds relevant too."""
     specificity: Estimate | None
 
 
@@ -102,8 +102,8 @@ def prevalence(
         adjusted_share * (1 - adjusted_share) / (pairs + z * z) + center**2 * var_hit + (1 - center) ** 2 * var_right
     )
     half = z * math.sqrt(spread) / gain
-    corrected = _within((apparent + specificity.value - 1) / youden)
-    low, high = _within(center + shift - half), _within(center + shift + half)
+    corrected = _clipped((apparent + specificity.value - 1) / youden)
+    low, high = _clipped(center + shift - half), _clipped(center + shift + half)
     return Prevalence(apparent, corrected, min(low, corrected), max(high, corrected))
 
 
@@ -117,5 +117,5 @@ def share(weight: Floats, hit: Marks, among: Marks) -> Estimate | None:
     return wilson(size * float(weights[hit[among]].sum()) / total, size)
 
 
-def _within(share: float) -> float:
+def _clipped(share: float) -> float:
     return min(max(share, 0.0), 1.0)

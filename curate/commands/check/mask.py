@@ -39,13 +39,13 @@ def desk(run: Path, wish: Wish, number: int | None = None, *, new: bool = False)
     return Desk(opened(run, wish, number, new=new))
 
 
-def exchange(desk: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResult:
+def exchange(sample_answers: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResult:
     """Write the sheets of a sample, unless all exist (they may be filled in), and return the figures."""
-    out = desk.sample.folder / "sheets"
-    sheets = [out / f"{person}.{kind}" for person in desk.assessors for kind in kinds]
+    out = sample_answers.sample.folder / "sheets"
+    sheets = [out / f"{person}.{kind}" for person in sample_answers.assessors for kind in kinds]
     if not all(path.is_file() for path in sheets):
-        paper.hand_out(desk, out, kinds)
-    return MaskResult(check(run, desk), sheets, long=long(desk.sample))
+        paper.hand_out(sample_answers, out, kinds)
+    return MaskResult(check(run, sample_answers), sheets, long=long(sample_answers.sample))
 
 
 def take_back(run: Path, files: Sequence[Path], number: int | None = None, assessor: str | None = None) -> MaskResult:
@@ -65,14 +65,14 @@ class Read:
 
     @property
     def masked(self) -> bool:
-        """Say whether something was masked in its texts."""
+        """Return whether its stratum contains masked texts."""
         return self.stratum.endswith(MASKED)
 
 
-def check(run: Path, desk: Desk) -> dict[str, Json]:
+def check(run: Path, sample_answers: Desk) -> dict[str, Json]:
     """Return the figures of a run's masking from the answers so far, and write them to `checks/mask.json`."""
-    design = desk.sample.design
-    rows = list(desk.answered())
+    design = sample_answers.sample.design
+    rows = list(sample_answers.answered())
     answers = {row["row_id"]: settled for row, _, settled in rows if settled}
     stratum_by_row = {row["row_id"]: row["stratum"] for row, _, _ in rows}
     strata = [
@@ -86,7 +86,7 @@ def check(run: Path, desk: Desk) -> dict[str, Json]:
     changed = [row for row, answer in answers.items() if answer in CHANGED]
     result: dict[str, Json] = {
         MADE_FROM: made_from(Context(run=run, out=run, home=home()), "mask"),
-        "sample": int(desk.sample.folder.name),
+        "sample": int(sample_answers.sample.folder.name),
         "outdated": design.facts["tables"] != state(run),
         "rows": len(stratum_by_row),
         "read": len(answers),
@@ -109,18 +109,18 @@ def check(run: Path, desk: Desk) -> dict[str, Json]:
     return result
 
 
-def shares(parts: Sequence[Read]) -> dict[str, Json]:
+def shares(strata: Sequence[Read]) -> dict[str, Json]:
     """Return the shares of texts with a fault, each with its 95 % interval as `curate.stats.sample_estimates` has it.
 
     `leak`: share of all texts with PII left. `changed_of_masked`: share of texts with wrong masking among those with
     any masking. `changed`: the same share among all texts; a text without masking has no wrong one, so it is
     `changed_of_masked` times the share of masked texts. None if a stratum has texts but no answer.
     """
-    masked = [stratum for stratum in parts if stratum.masked]
+    masked = [stratum for stratum in strata if stratum.masked]
     of_masked = _figure(masked, CHANGED)
-    masked_share = sum(stratum.texts for stratum in masked) / sum(stratum.texts for stratum in parts)
+    masked_share = sum(stratum.texts for stratum in masked) / sum(stratum.texts for stratum in strata)
     return {
-        "leak": _figure(parts, LEAK),
+        "leak": _figure(strata, LEAK),
         "changed": of_masked
         and {**of_masked, **{name: round(masked_share * of_masked[name], 6) for name in ("value", "low", "high")}},
         "changed_of_masked": of_masked,

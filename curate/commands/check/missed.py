@@ -65,7 +65,7 @@ def estimates(
     sizes = {RETRIEVED: union - len(pool), REST: everything - union}
     inside = StratumCounts(len(pool), len(pool), len(qrels))
     results, scale = [], read_scale(run / "judge")
-    for source, graded in (*_files(run, files, pool, scale), *_reviews(run, pool)):
+    for source, graded in (*_ranked_files(run, files, pool, scale), *_reviews(run, pool)):
         in_strata = graded.join(retrieved.with_columns(known=True), on=PAIR, how="left")
         strata = [
             StratumCounts(size, len(rows), int(rows["grade"].is_in(list(scale.relevant)).sum()))
@@ -88,19 +88,21 @@ def _figure(estimate: survey.Estimate | None, factor: int = 1) -> Figure:
     return Figure(*(round(factor * bound, 6) for bound in (estimate.value, estimate.low, estimate.high)))
 
 
-def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale) -> Iterator[tuple[str, pl.DataFrame]]:
+def _ranked_files(
+    run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale
+) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield name and rows of every file; DataError for a pair that is repeated, in the pool, or not of the run."""
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
         rows = IdNames(run / "mask", home()).follow(known(path, scale)).rename({"expected": "grade"})
         strange = ~(pl.col("query_id").is_in(pool["query_id"].implode()) & pl.col("doc_id").is_in(documents.implode()))
-        _refuse(path, rows.filter(rows.select(PAIR).is_duplicated()), "stand there twice", "give each pair once")
-        _refuse(path, rows.filter(strange), "are not of this run", "give queries and documents of the run")
-        _refuse(path, rows.join(pool, on=PAIR, how="semi"), "are in the pool", "give pairs from below the cut")
+        _refuse_pairs(path, rows.filter(rows.select(PAIR).is_duplicated()), "stand there twice", "give each pair once")
+        _refuse_pairs(path, rows.filter(strange), "are not of this run", "give queries and documents of the run")
+        _refuse_pairs(path, rows.join(pool, on=PAIR, how="semi"), "are in the pool", "give pairs from below the cut")
         yield path.name, rows
 
 
-def _refuse(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
+def _refuse_pairs(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
     if len(wrong):
         first = " ".join(wrong.select(PAIR).row(0))
         raise DataError(f"{path}: found {len(wrong)} pairs that {what}, the first is {first!r}; {remedy}")
@@ -164,9 +166,9 @@ def chapman(first: Floats, second: Floats, both: Floats) -> Floats:
 
 
 def chao(once: float, twice: float, nets: int) -> float:
-    """Return Chao's lower bound (1987) on what was caught by no net, bias-corrected: (m-1)/m f1 (f1-1) / (2 (f2+1)).
+    """Return Chao's lower bound (1987) on pairs in no net, bias-corrected: (m-1)/m f1 (f1-1) / (2 (f2+1)).
 
-    A bound for nets of equal reach alone: with unequal ones it can lie above the truth.
+    It assumes nets of equal reach; with unequal ones it can exceed the true number.
     """
     return (nets - 1) / nets * once * max(once - 1, 0) / (2 * (twice + 1))
 

@@ -138,5 +138,5 @@ def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats, scale: Sca
 
 
 def _plain(figure: "DataclassInstance | None") -> Json:
-    """Return a figure as a mapping, None where it is not defined."""
+    """Return a figure as a mapping, None if undefined."""
     return None if figure is None else asdict(figure)

@@ -67,7 +67,9 @@ def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prom
             )
             askings.append(_asking(kind, changed, judge, one_passage_pairs if kind == "alone" else all_pairs, context))
         for other_rubric in rubrics:
-            changed = replace(table, replicate=_REPLICATES["rubric"], rubric=_of_scale(other_rubric, table.rubric))
+            changed = replace(
+                table, replicate=_REPLICATES["rubric"], rubric=_with_usual_scale(other_rubric, table.rubric)
+            )
             askings.append(_asking(f"rubric {other_rubric.name}", changed, judge, all_pairs, context))
     return askings
 
@@ -90,7 +92,11 @@ def _sample_prompts(table: PanelState, judge: LlmState, prompts: int) -> list[Wo
     """Return a random sample of the prompts whose passages a judge has all rated."""
     standing = table.standing(judge).filter(pl.col("status") == "rated")
     rated = set(standing.select(TEXTS).iter_rows())
-    complete = [prompt for prompt in table.cut(judge, table.pool.pairs) if set(_digests(prompt)) <= rated]
+    complete = [
+        prompt
+        for prompt in table.cut(judge, table.pool.pairs)
+        if {(shown_digest(prompt.query.text), shown_digest(passage.shown())) for passage in prompt.passages} <= rated
+    ]
     if not complete:
         raise UserError(
             f"judges.{judge.name}: no prompt was rated in whole yet, so none can be asked again; judge first"
@@ -98,17 +104,12 @@ def _sample_prompts(table: PanelState, judge: LlmState, prompts: int) -> list[Wo
     return generator(table.seed, "checks", judge.name).sample(complete, min(prompts, len(complete)))
 
 
-def _digests(work: Work) -> list[tuple[str, str]]:
-    query = shown_digest(work.query.text)
-    return [(query, shown_digest(passage.shown())) for passage in work.passages]
-
-
 def _pairs(rows: Sequence[tuple[Work, Sequence[Document]]]) -> pl.DataFrame:
     pairs = [(prompt.query.query_id, passage.doc_id) for prompt, passages in rows for passage in passages]
     return pl.DataFrame(pairs, dict.fromkeys(PAIR, pl.String), orient="row")
 
 
-def _of_scale(changed: Rubric, usual: Rubric) -> Rubric:
+def _with_usual_scale(changed: Rubric, usual: Rubric) -> Rubric:
     if changed.scale != usual.scale:
         raise ConfigError(
             f"--rubric {changed.name}: its grades are {changed.scale.described()}, those of the run "

@@ -14,7 +14,7 @@ Row = dict[str, object]
 def warnings(figures: Figures) -> list[str]:
     """Return one sentence per warning: of the judges, the gate, then their dependence."""
     sentences = [
-        *_of_judges(figures),
+        *_judge_warnings(figures),
         *figures["gate"]["untested"],
         *judge_dependence.warnings(figures["panel"], _words()),
     ]
@@ -27,7 +27,7 @@ def _words() -> Mapping[str, Any]:
     return words
 
 
-def _of_judges(figures: Figures) -> Iterator[str]:
+def _judge_warnings(figures: Figures) -> Iterator[str]:
     for name, figures_ in figures["judges"].items():
         if figures_["heuristic"]:
             yield f"{name} is a heuristic: its figures are no evidence about relevance"
@@ -44,20 +44,20 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
     judges = figures["judges"].items()
     tables = {
         f"controls (gate: lower bound {figures['gate']['floor']:g}, {figures['gate']['least']} a class)": [
-            _control(name, judge["controls"]) for name, judge in judges if judge["controls"]
+            _control_row(name, judge["controls"]) for name, judge in judges if judge["controls"]
         ],
         "adversarial controls (right: graded not relevant; a judge must be able to reach the mark)": [
-            _family(name, family, accuracy)
+            _family_row(name, family, accuracy)
             for name, judge in judges
             if judge["controls"]
             for family, accuracy in judge["controls"]["adversarial"].items()
         ],
-        "position in the prompt, as judged": [_place(name, judge["position"]) for name, judge in judges],
+        "position in the prompt, as judged": [_position_row(name, judge["position"]) for name, judge in judges],
         "asked again": [
-            _again(name, kind, change) for name, judge in judges for kind, change in judge["again"].items()
+            _repeat_row(name, kind, change) for name, judge in judges for kind, change in judge["again"].items()
         ],
-        "strictness (steps of a grade; positive is lenient)": [_strict(name, judge) for name, judge in judges],
-        "share relevant": [_share(name, judge) for name, judge in judges],
+        "strictness (steps of a grade; positive is lenient)": [_strictness_row(name, judge) for name, judge in judges],
+        "share relevant": [_share_row(name, judge) for name, judge in judges],
         "together": [judge_dependence.row(statistic) for statistic in figures["panel"]["together"]],
     }
     return [(title, rows) for title, rows in tables.items() if rows]
@@ -68,36 +68,36 @@ def effective(figures: Figures) -> list[str]:
     return [judge_dependence.worth(figures["panel"], _words())] if figures["panel"]["effective"] else []
 
 
-def _control(name: str, accuracy: Figures) -> Row:
+def _control_row(name: str, accuracy: Figures) -> Row:
     kinds = {kind: _estimate(accuracy[kind]) for kind in ("positives", "random", "rejected")}
     fooled = ", ".join(family for family, result in accuracy["adversarial"].items() if result["failed"])
     row: Row = {"judge": name, "gate": accuracy["state"], "balanced": accuracy["value"], "fooled by": fooled}
     return {**row, "low": accuracy["low"], "high": accuracy["high"], **kinds, "unanswered": accuracy["unanswered"]}
 
 
-def _family(name: str, family: str, accuracy: Figures) -> Row:
+def _family_row(name: str, family: str, accuracy: Figures) -> Row:
     row: Row = {"judge": name, "family": family, "right": _estimate(accuracy["right"]), "mark": accuracy["mark"]}
     return {**row, "unanswered": accuracy["unanswered"], "passed": "no" if accuracy["failed"] else "yes"}
 
 
-def _place(name: str, bias: Figures) -> Row:
+def _position_row(name: str, bias: Figures) -> Row:
     row: Row = {"judge": name, "biased": MEASURED[bias["biased"]], "pairs": bias["pairs"]}
     return {**row, **_figure("slope", bias["slope"]), "explained": bias["share"], "p": bias["p"]}
 
 
-def _again(name: str, kind: str, change: Figures) -> Row:
+def _repeat_row(name: str, kind: str, change: Figures) -> Row:
     row: Row = {"judge": name, "asked": kind, "pairs": change["pairs"], "lost": change["lost"]}
     row |= {**_figure("cut_flips", change["cut_flips"]), "grade_flips": _value(change["grade_flips"])}
     return {**row, **_figure("shift", change["shift"]), "slope": _value(change["slope"])}
 
 
-def _strict(name: str, judge: Figures) -> Row:
+def _strictness_row(name: str, judge: Figures) -> Row:
     people = judge["against_people"] or {}
     row: Row = {"judge": name, **_figure("panel", judge["strictness"]), **_figure("people", people.get("steps"))}
     return {**row, **{rate: _estimate(people.get(rate)) for rate in ("sensitivity", "specificity")}}
 
 
-def _share(name: str, judge: Figures) -> Row:
+def _share_row(name: str, judge: Figures) -> Row:
     row: Row = {"judge": name, "by": (judge["prevalence"] or {}).get("source"), "rated": judge["rated"]}
     row |= {"relevant": _value(judge["relevant"]), **_figure("corrected", judge["prevalence"])}
     return {**row, "legacy": _estimate(judge["legacy"])}

@@ -53,7 +53,7 @@ def _text(figures: Figures, out: Path | None) -> Iterator[str]:
     )
     for text_kind, ids_by_change in figures["texts"].items():
         if counts := ", ".join(
-            f"{len(ids):,} {WORDS[name]} ({_some(ids)})" for name, ids in ids_by_change.items() if ids
+            f"{len(ids):,} {WORDS[name]} ({_first_ids(ids)})" for name, ids in ids_by_change.items() if ids
         ):
             yield f"{text_kind}: {counts}"
     yield from _labels(figures)
@@ -64,7 +64,7 @@ def _text(figures: Figures, out: Path | None) -> Iterator[str]:
         yield "every changed label with its reason: --out FILE.csv"
 
 
-def _some(ids: list[str]) -> str:
+def _first_ids(ids: list[str]) -> str:
     return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
 
 

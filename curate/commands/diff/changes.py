@@ -72,7 +72,8 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     `ndcg_after` and `change` are over the queries that have a relevant document in both; `own_before` and `own_after`
     over all that have one in that version. A system ranked in one version only has the same ranking in both.
     """
-    sides = [_lists(version.rankings, files) for version in (before, after)]
+    rankings = (version.rankings for version in (before, after))
+    sides = [coverage.lists(files if table is None else pl.concat([table, files])) for table in rankings]
     names = sorted(sides[0].keys() | sides[1].keys())
     if not names:
         return None
@@ -88,11 +89,11 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
         _ranks([figure.value for figure in figures_of_side])
         for figures_of_side in (figures[:count], figures[count : 2 * count])
     ]
-    judged = [_pairs(version) for version in (before, after)]
+    judged = [set(version.verdicts.select(PAIR).iter_rows()) for version in (before, after)]
     rows: list[Json] = [
         {
             "system": name,
-            "ranking": _whose(name, sides),
+            "ranking": _presence(name, sides),
             "ndcg_before": figures[index].shown(),
             "ndcg_after": figures[count + index].shown(),
             "change": figures[2 * count + index].shown(),
@@ -120,11 +121,7 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     }
 
 
-def _lists(rankings: pl.DataFrame | None, files: pl.DataFrame) -> dict[str, dict[str, list[str]]]:
-    return coverage.lists(files if rankings is None else pl.concat([rankings, files]))
-
-
-def _whose(name: str, sides: Sequence[Mapping[str, object]]) -> str:
+def _presence(name: str, sides: Sequence[Mapping[str, object]]) -> str:
     """Return which version has a ranking of a system, and whether both have the same."""
     if name not in sides[0]:
         return "after only"
@@ -146,10 +143,6 @@ def _mean(ranked: Mapping[str, Sequence[str]], relevant: Relevant) -> float | No
         return None
     system: Rankings = {"": ranked}
     return round(float(np.mean(coverage.scores(system, relevant, relevant))), 6)
-
-
-def _pairs(version: LabelVersion) -> set[Any]:
-    return set(version.verdicts.select(PAIR).iter_rows())
 
 
 def _holes(ranked: Mapping[str, Sequence[str]], queries: Collection[str], judged: set[Any]) -> int:
@@ -304,7 +297,7 @@ def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion
     policies = f"{old.policy} -> {new.policy}"
     if EXPERTS in (old.policy, new.policy):
         return PEOPLE, policies
-    beyond = [name for name in (_beyond(new), _beyond(old)) if name]
+    beyond = [name for name in (_other_decision(new), _other_decision(old)) if name]
     for name in beyond:
         if before.beyond.get(name) != after.beyond.get(name):
             return BEYOND[name], f"{before.beyond.get(name, 'none')} -> {after.beyond.get(name, 'none')}"
@@ -327,7 +320,7 @@ def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion)
     return None
 
 
-def _beyond(judged: Judged) -> str:
+def _other_decision(judged: Judged) -> str:
     """Return the decision besides the policy: `settle`, `accept`, or empty."""
     if judged.policy.startswith(SETTLED):
         return "settle"

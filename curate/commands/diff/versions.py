@@ -146,15 +146,15 @@ def _run(folder: Path) -> LabelVersion:
         documents=_documents(batches(folder / "diversify", "corpus")),
         verdicts=verdicts,
         panels=panels | ({"manifest": _panel(read_json(exported))} if exported else {}),
-        cut=_cut(context.scale),
+        cut=_scale_words(context.scale),
         seed=context.seed,
         pool=context.read("pool", "pool"),
         rankings=context.read("pool", "rankings"),
         graded=graded,
         gain=gain,
-        beyond=_beyond(context.done("resolve").facts) if stage == "resolve" else {},
+        beyond=_other_decisions(context.done("resolve").facts) if stage == "resolve" else {},
         removed=removed,
-        gone=dict(_gone(folder)),
+        gone=dict(_removed_items(folder)),
         context=context,
     )
 
@@ -171,7 +171,7 @@ def _export(folder: Path) -> LabelVersion:
     scale = Scale.from_json(provenance["scale"]) if "scale" in provenance else FIVE
     skipped = 2 if provenance.get("prefixed") else 0
     pairs = [pl.col(name).str.slice(skipped) for name in PAIR]
-    graded = _written(contents, provenance)
+    graded = _exported_gains(contents, provenance)
     run = folder.absolute().parent.parent
     chosen = {name: provenance["graded"][name] for name in Gain.model_fields} if graded is not None else {}
     return LabelVersion(
@@ -180,12 +180,12 @@ def _export(folder: Path) -> LabelVersion:
         documents={name[skipped:]: text_digest for name, text_digest in _documents(contents.documents()).items()},
         verdicts=read_table(folder, "verdicts").with_columns(pairs),
         panels={"manifest": _panel(manifest)},
-        cut=_cut(scale),
+        cut=_scale_words(scale),
         seed=provenance["seed"],
         graded=None if graded is None else graded.with_columns(pairs),
         gain=in_words(Gain(**chosen), scale) if chosen else "",
-        beyond=_beyond(provenance),
-        gone=dict(_gone(run) if is_run(run) else _reasons(folder.parent)),
+        beyond=_other_decisions(provenance),
+        gone=dict(_removed_items(run) if is_run(run) else _reasons(folder.parent)),
         prefixed=bool(skipped),
         new_ids=provenance.get("ids") == "new",
     )
@@ -198,22 +198,22 @@ def _gains(context: Context, verdicts: pl.DataFrame, stage: str) -> tuple[pl.Dat
         return None, ""
     graded = graded_labels.made(config, context, verdicts)
     assert graded is not None
-    return _gaining(graded), in_words(config.gain, context.scale)
+    return _positive_gains(graded), in_words(config.gain, context.scale)
 
 
-def _written(contents: ExportContents, provenance: Mapping[str, Any]) -> pl.DataFrame | None:
+def _exported_gains(contents: ExportContents, provenance: Mapping[str, Any]) -> pl.DataFrame | None:
     """Return the graded labels of an export, those above 0; None if labels are binary only."""
     if "graded" not in provenance:
         return None
     kinds = ("qrels", "judged") if replaced(provenance) else ("graded", "graded judged")
-    return _gaining(next(table for kind, table in contents.tables.values() if kind in kinds))
+    return _positive_gains(next(table for kind, table in contents.tables.values() if kind in kinds))
 
 
-def _gaining(table: pl.DataFrame) -> pl.DataFrame:
+def _positive_gains(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.col("score") > 0).select(*PAIR, "score")
 
 
-def _beyond(facts: Mapping[str, Any]) -> dict[str, str]:
+def _other_decisions(facts: Mapping[str, Any]) -> dict[str, str]:
     """Return the decisions besides the policy, from the facts of a run or a manifest (same keys)."""
     decisions, accepted, settled = dict[str, str](), facts.get("accept"), facts.get("settle")
     if accepted and (threshold := accepted.get("threshold", accepted)):
@@ -228,7 +228,7 @@ def _panel(manifest: Mapping[str, Any]) -> dict[str, str]:
     return {name: digest([what["judge"], what["rubric"]]) for name, what in manifest["labels"]["panel"].items()}
 
 
-def _cut(scale: Scale) -> str:
+def _scale_words(scale: Scale) -> str:
     return f"{' '.join(scale.labels)}, relevant from {scale.relevant_from}"
 
 
@@ -238,7 +238,7 @@ def _documents(tables: Iterable[pl.DataFrame]) -> dict[str, str]:
     return {doc: digest([title or "", text]) for doc, title, text in rows}
 
 
-def _gone(run: Path) -> Iterator[tuple[tuple[str, str], str]]:
+def _removed_items(run: Path) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield merged and dropped queries and documents, with stage and reason; later stages last."""
     for stage in ("ingest", "mask"):
         if there(run / stage, "aliases"):

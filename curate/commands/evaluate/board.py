@@ -1,4 +1,4 @@
-"""One task with what every model and floor did on it, and their scores on the same resampled items."""
+"""One task with the results of all models and trivial baselines, and their scores on shared resamples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,72 +16,83 @@ from curate.stats.replicated import Replicated, figures, replicas
 from curate.stats.tally import Floats
 
 EXCHANGED, RESAMPLED = 1_000, 2_000
-"""Resamples, where a randomisation test tells models apart, and where the resamples themselves do."""
+"""Numbers of resamples, if models are compared by a randomisation test, and if by the resamples themselves."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """One task and what every model did on it, in the order in which they were named."""
+    """One task and the results of the models, in the order in which they were named."""
 
     task: EvaluationTask
     scored: Sequence[Scored]
     floors: Sequence[FloorScore] = ()
     seed: int = 7
     lead: str = READINGS[0]
-    """The reading by which models are ordered and compared."""
+    """The scoring by which models are ranked and compared."""
 
     @property
     def ranked(self) -> list[Scored]:
-        """Return the best model first, by the reading that leads."""
-        return sorted(self.scored, key=lambda each: (-self.led(each), each.model))
+        """Return the models by the leading score, best first."""
+        return sorted(self.scored, key=lambda scored: (-self.led(scored), scored.model))
 
     def led(self, scored: Scored) -> float:
-        """Return a score in the reading that leads; mteb's own where that is stock."""
+        """Return the leading score of a model; mteb's own if that is the default one."""
         return scored.main if self.lead == READINGS[0] else point(self.task.scorer, scored.values, self.lead)
 
     @property
     def every(self) -> list[Scored]:
-        """Return the models as they were named, and then the floors."""
+        """Return the models in order, then the trivial baselines."""
         return [*self.scored, *(floor.scored for floor in self.floors)]
 
     @property
     def items(self) -> int:
-        """Return how many items are resampled."""
+        """Return the number of resampled items."""
         return self.task.scorer.size(self.scored[0].values)
 
     @property
     def replicates(self) -> int:
-        """Return how often they are."""
+        """Return the number of resamples."""
         return EXCHANGED if self.task.scorer.exchanged else RESAMPLED
 
-    def scores(self, some: Sequence[Scored], reading: str = READINGS[0]) -> list[Replicated]:
-        """Return what scores some models, or floors, on resampled items."""
-        return [self.task.scorer.score(each.values, reading) for each in some]
+    def scores(self, scored_models: Sequence[Scored], reading: str = READINGS[0]) -> list[Replicated]:
+        """Return the scores on resampled items, as functions of weights, of models or baselines."""
+        return [self.task.scorer.score(scored.values, reading) for scored in scored_models]
 
     @cached_property
     def drawn(self) -> Floats:
-        """Return what the leading reading scores on resampled items, shape (replicates, models and then floors)."""
-        found = replicas(self.scores(self.every, self.lead), self.items, self.seed, self.replicates)
-        return found - np.nanmean(found, axis=0) + self.points if self.task.scorer.centred else found
+        """Return leading scores on resampled items, shape (replicates, models + baselines)."""
+        replicate_scores = replicas(self.scores(self.every, self.lead), self.items, self.seed, self.replicates)
+        return (
+            replicate_scores - np.nanmean(replicate_scores, axis=0) + self.points
+            if self.task.scorer.centred
+            else replicate_scores
+        )
 
     @property
     def points(self) -> Floats:
-        """Return the scores on the items themselves, in the same order."""
-        return np.array([point(self.task.scorer, each.values, self.lead) for each in self.every])
+        """Return the leading scores on all items, in the same order."""
+        return np.array([point(self.task.scorer, scored.values, self.lead) for scored in self.every])
 
     def figures(self, reading: str) -> list[Figure]:
-        """Return the score of every model and then of every floor, with its interval, in one reading of doubt."""
+        """Return the scores of models, then baselines, with intervals, in one way of scoring contested pairs."""
         if reading != self.lead:
             return figures(self.scores(self.every, reading), self.items, self.seed, self.replicates)
-        return [from_replicates(*each, self.items) for each in zip(self.points.tolist(), self.drawn.T, strict=True)]
+        return [
+            from_replicates(*point_and_draws, self.items)
+            for point_and_draws in zip(self.points.tolist(), self.drawn.T, strict=True)
+        ]
 
     def beside(self) -> list[dict[str, Json]]:
-        """Return by model and then floor the further figures of its scorer, with intervals where they have some."""
-        found: list[dict[str, Json]] = []
-        for each in self.every:
-            named = self.task.scorer.beside(each.values)
-            shown = figures(list(named.values()), self.items, self.seed, self.replicates) if named else []
-            plain = {name: Figure(value) for name, value in self.task.scorer.counted(each.values).items()}
-            both = {**dict(zip(named, shown, strict=True)), **plain}
-            found.append({name: figure.shown() for name, figure in both.items()})
-        return found
+        """Return the scorer's further figures, with intervals if any, of models, then baselines."""
+        rows: list[dict[str, Json]] = []
+        for scored in self.every:
+            replicated_by_name = self.task.scorer.beside(scored.values)
+            estimates = (
+                figures(list(replicated_by_name.values()), self.items, self.seed, self.replicates)
+                if replicated_by_name
+                else []
+            )
+            counts = {name: Figure(count) for name, count in self.task.scorer.counted(scored.values).items()}
+            all_figures = {**dict(zip(replicated_by_name, estimates, strict=True)), **counts}
+            rows.append({name: figure.shown() for name, figure in all_figures.items()})
+        return rows

@@ -1,4 +1,4 @@
-"""`curate evaluate`: what models score on a benchmark, and what the scores prove."""
+"""`curate evaluate`: scores of models on a benchmark, with significance tests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -76,52 +76,53 @@ def evaluate(
     from curate.commands.evaluate.scoring import widths_of
     from curate.view.progress import bars
 
-    named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
-    old = [name for each in legacy or [] for name in each.split(",") if name]
-    more = ComparisonOptions(average or (), results or (), against)
-    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
-    order = replace(order, speed=speed_queries if speed else None, compared=more, dtype=dtype, dims=widths_of(dims))
+    names = [name for option in [*(models or []), *(others or [])] for name in option.split(",") if name]
+    old = [name for option in legacy or [] for name in option.split(",") if name]
+    comparison = ComparisonOptions(average or (), results or (), against)
+    order = evaluating.EvaluationOptions(folder, names, old, baselines, device, out, reviews, floors=floors)
+    order = replace(
+        order, speed=speed_queries if speed else None, compared=comparison, dtype=dtype, dims=widths_of(dims)
+    )
     with bars() as (progress, tell):
-        found = evaluating.evaluate(order, tell, progress)
-    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+        figures = evaluating.evaluate(order, tell, progress)
+    answer(figures, _text(figures), as_json=as_json, warnings=figures["notes"])
 
 
-def _text(found: Figures) -> Iterator[str]:
+def _text(figures: Figures) -> Iterator[str]:
     from curate.commands.evaluate.page import overview
     from curate.commands.evaluate.page_sections import average_line, correlations
 
-    yield as_table(overview(found, bold="*"))
+    yield as_table(overview(figures, bold="*"))
     yield "points of 100, the best between asterisks"
-    for task in found["tasks"]:
-        enough, left = task["enough"], task["headroom"]
+    for task in figures["tasks"]:
+        enough, headroom = task["enough"], task["headroom"]
         apart = f"{enough['told_apart']} of {len(enough['neighbours'])} neighbours in the order told apart"
-        yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points of mteb's score"
+        yield f"{task['name']}: {apart}; the best leaves {100 * headroom['left']:.2f} points of mteb's score"
         if levels := task["levels"]:
-            known = [each for each in levels["models"] if each["precision_at_10"]]
-            yield f"{task['name']}: {', '.join(map(_level, known)) or 'no model'} by the sample {levels['sample']}"
+            corrected = [model for model in levels["models"] if model["precision_at_10"]]
+            scores = ", ".join(map(_level, corrected)) or "no model"
+            yield f"{task['name']}: {scores} by the sample {levels['sample']}"
         elif task["verdicts"] and task["judged"]:
             yield f"{task['name']}: no level: nobody read the top tens; `curate review export --for-scores` draws them"
         if against := task["against_floors"]:
-            above = sum(each["above"] for each in against["models"])
+            above = sum(model["above"] for model in against["models"])
             yield (
                 f"{task['name']}: {above} of {len(against['models'])} models above the {against['sort']} "
                 f"{against['best']} ({100 * against['score']:.2f}), the best without meaning"
             )
         if task["speed"]:
             yield from _speed(task)
-    for each in found["legacy"]:
-        value = each["spearman"]
-        shown = (
-            f"{value['value']:.3f} ({value['low']:.3f} to {value['high']:.3f}), p {value['p']:.4f}"
-            if value
-            else "not given"
+    for comparison in figures["legacy"]:
+        rho = comparison["spearman"]
+        printed = (
+            f"{rho['value']:.3f} ({rho['low']:.3f} to {rho['high']:.3f}), p {rho['p']:.4f}" if rho else "not given"
         )
-        yield f"{each['new']} against {each['old']}, {each['models']} models: rho {shown}"
-    yield from map(average_line, found["averages"])
-    for each in found["orders"]:
-        yield from (f"{each['one']} against {each['other']}: {correlation}" for correlation in correlations(each))
-    yield from found["notes"]
-    yield f"all figures: {found['folder']}/README.md"
+        yield f"{comparison['new']} against {comparison['old']}, {comparison['models']} models: rho {printed}"
+    yield from map(average_line, figures["averages"])
+    for order in figures["orders"]:
+        yield from (f"{order['one']} against {order['other']}: {sentence}" for sentence in correlations(order))
+    yield from figures["notes"]
+    yield f"all figures: {figures['folder']}/README.md"
 
 
 def _level(row: Figures) -> str:

@@ -1,8 +1,8 @@
-"""Corrected scores of models on a task: precision and scaled discounted gain at 10, by what people read of top tens.
+"""Corrected scores of models: precision and scaled discounted gain at 10, from people's answers on sampled top tens.
 
-The samples are those of `curate review export --for-scores` in the run. A model whose first ten documents are not all
-in a sample's frame gets no score from it. nDCG and average precision are not corrected: they divide by the number of
-all relevant documents, which nobody has counted.
+The samples are those of `curate review export --for-scores`. A model with a top-ten document outside the frame of a
+sample gets no corrected score. nDCG and average precision are not corrected: they divide by the number of all relevant
+documents, which is unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,78 +35,84 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ScoreReview:
-    """A sample for scores as far as it was read."""
+    """A sample for scores, with the answers so far."""
 
     sample: Sample
     strata: Mapping[Pair, str]
-    """Pair of the frame -> its stratum."""
+    """Pair of the sampling frame -> its stratum."""
     answers: Mapping[Pair, int]
-    """Pair that was read -> 1 if people find it relevant, else 0."""
+    """Answered pair -> 1 if relevant, else 0."""
 
     @classmethod
-    def read(cls, desk: Desk) -> "ScoreReview":
-        """Return the review of a sample; DataError if its frame is not the one that it was drawn from."""
-        table, told = read_table(desk.sample.folder, "frame"), desk.sample.design.facts["frame"]
-        if not isinstance(told, dict) or told["digest"] != state(table):
+    def read(cls, sample_answers: Desk) -> "ScoreReview":
+        """Return the review of a sample; DataError if its frame has changed since it was drawn."""
+        table, frame_facts = (
+            read_table(sample_answers.sample.folder, "frame"),
+            sample_answers.sample.design.facts["frame"],
+        )
+        if not isinstance(frame_facts, dict) or frame_facts["digest"] != state(table):
             raise DataError(
-                f"{desk.sample.folder}/frame.parquet: found other pairs than the sample was drawn from, expected those "
-                "that its design names; put a copy of the file back"
+                f"{sample_answers.sample.folder}/frame.parquet: found other pairs than the sample was drawn from, "
+                "expected those that its design names; put a copy of the file back"
             )
         strata = {(query, doc): name for query, doc, name in table.iter_rows()}
-        rows = [row for row in checked(desk) if row.settled]
-        return cls(desk.sample, strata, {(row.ids[0], row.ids[1]): int(bool(row.relevant)) for row in rows})
+        rows = [row for row in checked(sample_answers) if row.settled]
+        return cls(sample_answers.sample, strata, {(row.ids[0], row.ids[1]): int(bool(row.relevant)) for row in rows})
 
     @cached_property
     def names(self) -> list[str]:
-        """Return the strata in order."""
+        """Return the names of the strata, sorted."""
         return sorted(set(self.strata.values()))
 
     @cached_property
     def read_of(self) -> dict[str, int]:
-        """Return stratum -> pairs that were read."""
+        """Return stratum -> number of answered pairs."""
         return {name: sum(self.strata[pair] == name for pair in self.answers) for name in self.names}
 
     @property
     def usable(self) -> bool:
-        """Say whether something was read in every stratum."""
+        """Whether every stratum has an answer."""
         return bool(self.names) and all(self.read_of.values())
 
     def outside(self, scored: Scored) -> float:
-        """Return the share of a model's first ten documents that is not in the frame."""
+        """Return the share of a model's top-ten documents outside the frame."""
         pairs = [(query, doc) for query, top in zip(scored.queries, scored.top, strict=True) for doc in top]
         return sum(pair not in self.strata for pair in pairs) / len(pairs) if pairs else 0.0
 
     def frame(self, queries: Sequence[str]) -> Frame:
-        """Return the frame over some queries; pairs of others count in their strata alone, as their weight is 0."""
-        numbers, places = {query: at for at, query in enumerate(queries)}, {n: at for at, n in enumerate(self.names)}
+        """Return the frame for some queries; pairs of other queries only count in their strata, with weight 0."""
+        query_index, stratum_index = (
+            {query: index for index, query in enumerate(queries)},
+            {n: index for index, n in enumerate(self.names)},
+        )
         return Frame(
-            np.array([numbers.get(query, 0) for query, _ in self.strata]),
-            np.array([places[name] for name in self.strata.values()]),
+            np.array([query_index.get(query, 0) for query, _ in self.strata]),
+            np.array([stratum_index[name] for name in self.strata.values()]),
             np.array([self.answers.get(pair, -1) for pair in self.strata]),
             len(queries),
         )
 
     def ranks(self, scored: Scored) -> Ints:
-        """Return the rank of every pair of the frame in a model's first ten, 0 if it is not there."""
-        known = {
+        """Return the rank of every pair of the frame in a model's top ten, 0 if absent."""
+        rank_by_pair = {
             (query, doc): rank
             for query, top in zip(scored.queries, scored.top, strict=True)
             for rank, doc in enumerate(top, start=1)
         }
-        return np.array([known.get(pair, 0) for pair in self.strata])
+        return np.array([rank_by_pair.get(pair, 0) for pair in self.strata])
 
 
 def score_reviews(run: Path | None) -> list[ScoreReview]:
-    """Return the samples for scores of a run that people have read something of, by name."""
-    desks = graded_desks(run) if run else []
-    found = [ScoreReview.read(desk) for desk in desks if desk.sample.design.facts.get("of") == "scores"]
-    return [review for review in found if review.answers]
+    """Return the samples for scores of a run that have answers."""
+    reviewed = graded_desks(run) if run else []
+    reviews = [ScoreReview.read(answers) for answers in reviewed if answers.sample.design.facts.get("of") == "scores"]
+    return [review for review in reviews if review.answers]
 
 
 def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | None:
-    """Return the corrected scores and differences of a task's models; None without a review that can correct one.
+    """Return the corrected scores and differences of a task's models; None without a usable review.
 
-    Of several reviews the one counts whose frame holds most models, then the one of which most was read.
+    Of several reviews, the one with most models inside its frame is used, then the one with most answers.
     """
     searched = board.task.scorer.searched and board.task.kind.judged
     if not searched or not any(review.usable for review in reviews):
@@ -114,84 +120,95 @@ def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | No
     inside = {
         id(review): sum(not review.outside(scored) for scored in board.scored) for review in reviews if review.usable
     }
-    review = max((r for r in reviews if r.usable), key=lambda each: (inside[id(each)], len(each.answers)))
-    known = [each for each in board.scored if not review.outside(each)]
+    review = max(
+        (candidate for candidate in reviews if candidate.usable),
+        key=lambda candidate: (inside[id(candidate)], len(candidate.answers)),
+    )
+    covered = [scored for scored in board.scored if not review.outside(scored)]
     frame = review.frame(board.scored[0].queries)
-    drawn = sum(each.drawn for each in review.sample.design.strata)
+    drawn = sum(stratum.drawn for stratum in review.sample.design.strata)
     return {
         "sample": review.sample.design.name,
         "read": len(review.answers),
         "drawn": drawn,
         "pairs": len(review.strata),
         "strata": [_stratum(review, name) for name in review.names],
-        "models": [_model(review, frame, each) for each in board.ranked],
-        "pairs_of_models": _differences(review, frame, known),
+        "models": [_model(review, frame, scored) for scored in board.ranked],
+        "pairs_of_models": _differences(review, frame, covered),
     }
 
 
 def _stratum(review: ScoreReview, name: str) -> Json:
-    design = next(each for each in review.sample.design.strata if each.name == name)
-    said = [answer for pair, answer in review.answers.items() if review.strata[pair] == name]
-    return {"stratum": name, "pairs": design.size, "drawn": design.drawn, "read": len(said), "relevant": sum(said)}
+    design = next(stratum for stratum in review.sample.design.strata if stratum.name == name)
+    answers = [answer for pair, answer in review.answers.items() if review.strata[pair] == name]
+    return {
+        "stratum": name,
+        "pairs": design.size,
+        "drawn": design.drawn,
+        "read": len(answers),
+        "relevant": sum(answers),
+    }
 
 
 def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
-    """Return a model's corrected scores; none where a document of its first ten lies outside the frame."""
+    """Return a model's corrected scores, None if a top-ten document is outside the frame."""
     outside = review.outside(scored)
     row: dict[str, Json] = {"model": scored.model, "outside": round(outside, DIGITS)}
     if outside:
         return row | dict.fromkeys(WEIGHTS) | {"unanswered": None}
     ranks = review.ranks(scored)
-    given = {name: weights(ranks, name, frame.queries) for name in WEIGHTS}
-    missing = nonresponse(frame, given["precision_at_10"], _drawn(review))
+    weights_by_measure = {name: weights(ranks, name, frame.queries) for name in WEIGHTS}
+    missing = nonresponse(frame, weights_by_measure["precision_at_10"], _drawn_counts(review))
     return {
         **row,
-        **{name: _shown(corrected(frame, weight)) for name, weight in given.items()},
-        "unanswered": None if missing is None else [round(each, DIGITS) for each in missing],
+        **{name: _score_fields(corrected(frame, weight)) for name, weight in weights_by_measure.items()},
+        "unanswered": None if missing is None else [round(error, DIGITS) for error in missing],
     }
 
 
-def _differences(review: ScoreReview, frame: Frame, known: Sequence[Scored]) -> list[Json]:
-    """Return every two models' difference by measure, the better one first, p by Holm over the pairs of models.
+def _differences(review: ScoreReview, frame: Frame, models: Sequence[Scored]) -> list[Json]:
+    """Return the differences of every two models by measure, the better one first, with p and Holm-adjusted p.
 
-    A difference of which nothing is left to read is exact and has no p.
+    A difference on fully answered pairs is exact and has no p.
     """
-    ranks = {each.model: review.ranks(each) for each in known}
+    ranks = {scored.model: review.ranks(scored) for scored in models}
     rows: list[Json] = []
     for measure in WEIGHTS:
-        given = {model: weights(rank, measure, frame.queries) for model, rank in ranks.items()}
-        found = list(_compared(frame, given))
-        tested = [p for *_, p in found if p is not None]
+        weights_by_model = {model: weights(rank, measure, frame.queries) for model, rank in ranks.items()}
+        differences = list(_compared(frame, weights_by_model))
+        tested = [p for *_, p in differences if p is not None]
         adjusted = iter(holm(tested) if tested else [])
-        for one, other, apart, p in found:
+        for better, worse, difference, p in differences:
             chances = {"p": None, "adjusted": None} if p is None else {"p": p, "adjusted": next(adjusted)}
-            shown = {name: None if chance is None else round(chance, DIGITS) for name, chance in chances.items()}
-            rows.append({"measure": measure, "one": one, "other": other, **_shown(apart), **shown})
+            rounded = {name: None if chance is None else round(chance, DIGITS) for name, chance in chances.items()}
+            rows.append({"measure": measure, "one": better, "other": worse, **_score_fields(difference), **rounded})
     return rows
 
 
-def _compared(frame: Frame, given: Mapping[str, Floats]) -> Iterator[tuple[str, str, CorrectedScore, float | None]]:
+def _compared(
+    frame: Frame, weights_by_model: Mapping[str, Floats]
+) -> Iterator[tuple[str, str, CorrectedScore, float | None]]:
     normal = NormalDist()
-    for one, other in combinations(given, 2):
-        found = corrected(frame, given[one] - given[other])
-        high, low = (one, other) if found.value >= 0 else (other, one)
-        spread = found.half / normal.inv_cdf((1 + LEVEL) / 2)
-        p = 2 * (1 - normal.cdf(abs(found.value) / spread)) if spread else None
-        yield high, low, replace(found, value=abs(found.value)), p
+    for first, second in combinations(weights_by_model, 2):
+        difference = corrected(frame, weights_by_model[first] - weights_by_model[second])
+        better, worse = (first, second) if difference.value >= 0 else (second, first)
+        standard_error = difference.half / normal.inv_cdf((1 + LEVEL) / 2)
+        p = 2 * (1 - normal.cdf(abs(difference.value) / standard_error)) if standard_error else None
+        yield better, worse, replace(difference, value=abs(difference.value)), p
 
 
-def _drawn(review: ScoreReview) -> Floats:
-    named = {each.name: each.drawn for each in review.sample.design.strata}
-    return np.array([named[name] for name in review.names], dtype=float)
+def _drawn_counts(review: ScoreReview) -> Floats:
+    drawn_by_stratum = {stratum.name: stratum.drawn for stratum in review.sample.design.strata}
+    return np.array([drawn_by_stratum[name] for name in review.names], dtype=float)
 
 
-def _shown(found: CorrectedScore) -> dict[str, Json]:
-    new = None if found.new_queries is None else round(found.new_queries, DIGITS)
-    return {"value": round(found.value, DIGITS), "half": round(found.half, DIGITS), "new_queries": new}
+def _score_fields(score: CorrectedScore) -> dict[str, Json]:
+    new_queries = None if score.new_queries is None else round(score.new_queries, DIGITS)
+    return {"value": round(score.value, DIGITS), "half": round(score.half, DIGITS), "new_queries": new_queries}
 
 
 def unread(reviews: Sequence[ScoreReview]) -> Iterator[str]:
-    """Yield a sentence on every review that corrects nothing yet, as a stratum has no answer."""
+    """Yield a sentence per review that is unusable because a stratum has no answer."""
     for review in reviews:
         if not review.usable:
             lacking = ", ".join(name for name, read in review.read_of.items() if not read)
@@ -200,17 +217,18 @@ def unread(reviews: Sequence[ScoreReview]) -> Iterator[str]:
             )
 
 
-def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what must be known of a task's corrected scores: few answers, missing ones, models outside the frame."""
-    if found is None:
+def warnings(task: str, summary: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield warnings on a task's corrected scores: few answers, missing answers, models outside the frame."""
+    if summary is None:
         return
-    strata, models = found["strata"], found["models"]
-    if few := [str(each["stratum"]) for each in strata if each["read"] < min(FEW, each["pairs"])]:
-        yield f"{task}: fewer than {FEW} answers of {', '.join(few)}: the intervals of corrected scores are too narrow"
-    if (read := sum(each["read"] for each in strata)) < (drawn := sum(each["drawn"] for each in strata)):
+    strata, models = summary["strata"], summary["models"]
+    if short := [str(stratum["stratum"]) for stratum in strata if stratum["read"] < min(FEW, stratum["pairs"])]:
+        names = ", ".join(short)
+        yield f"{task}: fewer than {FEW} answers of {names}: the intervals of corrected scores are too narrow"
+    if (read := sum(stratum["read"] for stratum in strata)) < (drawn := sum(stratum["drawn"] for stratum in strata)):
         yield (
             f"{task}: {drawn - read:,} of the {drawn:,} pairs drawn for corrected scores are not answered: if that "
-            f"depends on relevance, the intervals do not hold, and a score may be off by {_most(models)} points"
+            f"depends on relevance, the intervals do not hold, and a score may be off by {_error_range(models)} points"
         )
     if beyond := [f"{model['model']} ({100 * model['outside']:.1f} %)" for model in models if model["outside"]]:
         yield (
@@ -219,8 +237,8 @@ def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
         )
 
 
-def _most(models: Sequence[Mapping[str, Any]]) -> str:
-    """Return by how many points the scores may be off if none or all of the missing answers were relevant."""
+def _error_range(models: Sequence[Mapping[str, Any]]) -> str:
+    """Return the range of errors in points if none, or all, of the missing answers were relevant."""
     bounds = [model["unanswered"] for model in models if model["unanswered"]]
     if not bounds:
         return "any number of"

@@ -1,8 +1,9 @@
-"""The reading of doubt by which models are ordered and compared, and how alike the readings order them.
+"""Figures of an evaluation: the leading way of scoring contested pairs, baselines, tests, headroom, difficulty.
 
-Stock tools count contested pairs as not relevant, which was the worst of ten ways to order systems where judges often
-disagree. So the gain of the median grade leads where it is known; else condensed scores, unless a model had a part in
-the pool or the panel, for then it decides what is condensed away. No reading of nDCG is a level: see `corrected`.
+mteb counts contested pairs as not relevant, which was the worst of ten ways of scoring for ranking systems where judges
+often disagree. So the gain of the median grade leads if it is known; else condensed scores, unless a model is a
+contributor to pool or panel and thereby influences which pairs are removed. No nDCG is an absolute score: see
+`corrected`.
 """
 
 import math
@@ -39,7 +40,7 @@ ORDERED = (STOCK, CONDENSED, MEDIAN)
 
 
 def lead(task: EvaluationTask, models: Sequence[str]) -> str:
-    """Return the reading by which a task's models are ordered: median, else condensed, else stock."""
+    """Return the scoring by which a task's models are ranked: median, else condensed, else mteb's default."""
     if not task.verdicts or task.gains:
         return STOCK
     if MEDIAN in task.readings:
@@ -48,36 +49,45 @@ def lead(task: EvaluationTask, models: Sequence[str]) -> str:
 
 
 def orders(board: Board) -> list[Json]:
-    """Return tau-b and tau_AP of the models' orders under every two readings of `ORDERED`, the first taken as given.
+    """Return tau-b and tau_AP of the models' rankings under every two scorings of `ORDERED`, the first as reference.
 
-    Scores are those of the same queries. Empty for one model, and for a task without pairs in doubt or with gains.
+    Scores are on the same queries. Empty for one model, for a task without verdicts, and for graded labels.
     """
-    known = [name for name in ORDERED if name in board.task.readings]
+    readings = [name for name in ORDERED if name in board.task.readings]
     if not board.task.verdicts or board.task.gains or len(board.scored) < 2:
         return []
-    scores = {name: _reading_scores(board, name) for name in known}
-    return [_alike(one, other, scores[one], scores[other]) for one, other in combinations(known, 2)]
+    scores = {
+        name: {scored.model: round(point(board.task.scorer, scored.values, name), DIGITS) for scored in board.scored}
+        for name in readings
+    }
+    return [
+        _reading_correlation(first, second, scores[first], scores[second])
+        for first, second in combinations(readings, 2)
+    ]
 
 
-def _alike(one: str, other: str, first: Mapping[str, float], second: Mapping[str, float]) -> Json:
-    """Return tau-b and tau_AP; neither where one of the two orders nothing, as all its scores are one."""
-    alike = tau_b(first, second)
-    above = None if alike is None else tau_ap(first, second)
-    return {"one": one, "other": other, "tau_b": _round_estimate(alike), "tau_ap": _round_estimate(above)}
+def _reading_correlation(
+    first_reading: str, second_reading: str, first: Mapping[str, float], second: Mapping[str, float]
+) -> Json:
+    """Return tau-b and tau_AP; both None if all scores of one side are equal."""
+    kendall = tau_b(first, second)
+    ap_correlation = None if kendall is None else tau_ap(first, second)
+    return {
+        "one": first_reading,
+        "other": second_reading,
+        "tau_b": _round_estimate(kendall),
+        "tau_ap": _round_estimate(ap_correlation),
+    }
 
 
-def _reading_scores(board: Board, reading: str) -> Mapping[str, float]:
-    return {each.model: round(point(board.task.scorer, each.values, reading), DIGITS) for each in board.scored}
-
-
-# Models against the best floor or shortcut of a task: one that is not above it has shown nothing.
+# Models against the strongest trivial baseline of a task.
 
 
 def against_floors(board: Board) -> dict[str, Any] | None:
-    """Return the best floor and every model's distance from it; None without floors.
+    """Return the strongest baseline and every model's difference from it; None without baselines.
 
-    `above` says whether the 95 % interval of the distance, on the same resampled items, lies above 0. `smallest` is the
-    distance that these items would show in 80 of 100 cases.
+    `above`: the 95 % interval of the difference, on shared resamples, is above 0. `smallest` is the minimum detectable
+    difference (80 % power).
     """
     if not board.floors:
         return None
@@ -85,30 +95,30 @@ def against_floors(board: Board) -> dict[str, Any] | None:
     column = len(board.scored) + list(board.floors).index(best)
     points = board.points
     rows: list[dict[str, Any]] = []
-    for place, scored in enumerate(board.scored):
-        apart = board.drawn[:, place] - board.drawn[:, column]
-        found = from_replicates(float(points[place] - points[column]), apart, board.items)
+    for index, scored in enumerate(board.scored):
+        differences = board.drawn[:, index] - board.drawn[:, column]
+        difference = from_replicates(float(points[index] - points[column]), differences, board.items)
         rows.append(
             {
                 "model": scored.model,
-                **found.shown(),
-                "above": found.low is not None and found.low > 0,
-                "smallest": _smallest(apart, board.items),
+                **difference.shown(),
+                "above": difference.low is not None and difference.low > 0,
+                "smallest": _smallest_detectable(differences, board.items),
             }
         )
     rows.sort(key=lambda row: (-row["value"], row["model"]))
     return {"best": best.name, "sort": best.sort, "score": round(board.led(best.scored), DIGITS), "models": rows}
 
 
-def _smallest(apart: Floats, items: int) -> float | None:
-    defined = apart[~np.isnan(apart)]
+def _smallest_detectable(differences: Floats, items: int) -> float | None:
+    defined = differences[~np.isnan(differences)]
     return round(needed(0.0, float(defined.std()) * math.sqrt(items), items)[1], DIGITS) if len(defined) else None
 
 
-# What scores prove: intervals, pairs of models, how many queries are enough, headroom, difficulty, distinctness.
+# Figures of a task: intervals, pairs of models, sufficient number of queries, headroom, difficulty.
 
 CLEAR = 0.05
-"""Adjusted p up to which two models are told apart."""
+"""Largest adjusted p of a significant difference."""
 
 
 def of_task(
@@ -127,7 +137,7 @@ def of_task(
         "queries": board.items,
         "rows": len(first.queries),
         "lead": board.lead,
-        "circular": [each.model for each in board.scored if each.model in task.circular],
+        "circular": [scored.model for scored in board.scored if scored.model in task.circular],
         "orders": orders(board),
         "undecided": task.undecided if task.verdicts else 0,
         "contested": _contested(task),
@@ -149,21 +159,21 @@ def of_task(
 
 
 def _contested(task: EvaluationTask) -> dict[str, Json] | None:
-    """Return how many judged pairs are contested, those of lost queries too; None where no verdict is known."""
-    said = [verdict for row in task.verdicts.values() for verdict in row.values()]
-    if not said:
+    """Return the number and share of contested pairs, with those of excluded queries; None without verdicts."""
+    verdicts = [verdict for row in task.verdicts.values() for verdict in row.values()]
+    if not verdicts:
         return None
-    count, judged = said.count("contested") + task.lost["contested"], len(said) + task.lost["pairs"]
+    count, judged = verdicts.count("contested") + task.lost["contested"], len(verdicts) + task.lost["pairs"]
     return {"pairs": count, "judged": judged, "share": round(count / judged, DIGITS)}
 
 
 def _rows(board: Board) -> list[Json]:
-    """Return every model's line, best first, then every floor's; readings of doubt where verdicts are known."""
-    known = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
-    by_reading, beside = {reading: board.figures(reading) for reading in known}, board.beside()
-    places = {id(each): place for place, each in enumerate(board.every)}
+    """Return the row of every model, best first, then of every baseline; all ways of scoring, if verdicts are known."""
+    readings = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
+    by_reading, further_figures = {reading: board.figures(reading) for reading in readings}, board.beside()
+    index_by_id = {id(scored): index for index, scored in enumerate(board.every)}
     floors = sorted(board.floors, key=lambda floor: (-board.led(floor.scored), floor.name))
-    order = [*((each, None) for each in board.ranked), *((floor.scored, floor.sort) for floor in floors)]
+    order = [*((scored, None) for scored in board.ranked), *((floor.scored, floor.sort) for floor in floors)]
     return [
         {
             "model": scored.model,
@@ -171,9 +181,9 @@ def _rows(board: Board) -> list[Json]:
             "lead": round(board.led(scored), DIGITS),
             "best": sort is None and board.led(scored) == board.led(board.ranked[0]),
             **({} if sort is None else {"floor": sort}),
-            **{reading: figures[places[id(scored)]].shown() for reading, figures in by_reading.items()},
-            "beside": beside[places[id(scored)]],
-            **_at_ten(scored),
+            **{reading: figures[index_by_id[id(scored)]].shown() for reading, figures in by_reading.items()},
+            "beside": further_figures[index_by_id[id(scored)]],
+            **_shares_at_ten(scored),
             "queries_a_second": scored.queries_a_second,
             "machine": scored.machine,
             "precision": scored.precision,
@@ -188,53 +198,53 @@ def _rows(board: Board) -> list[Json]:
     ]
 
 
-def _at_ten(scored: Scored) -> dict[str, Json]:
+def _shares_at_ten(scored: Scored) -> dict[str, Json]:
     at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
-    return {name: round(found / scored.shown, DIGITS) if scored.shown else None for name, found in at_ten.items()}
+    return {name: round(count / scored.shown, DIGITS) if scored.shown else None for name, count in at_ten.items()}
 
 
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
-    names, scorer = [each.model for each in board.scored], board.task.scorer
+    names, scorer = [scored.model for scored in board.scored], board.task.scorer
     if scorer.exchanged:
-        sums = [scorer.sums(each.values, board.lead) for each in board.scored]
-        found = significance.compare(names, sums, scorer.statistic, seed)
+        sums = [scorer.sums(scored.values, board.lead) for scored in board.scored]
+        comparisons = significance.compare(names, sums, scorer.statistic, seed)
     else:
-        points = [point(scorer, each.values) for each in board.scored]
-        found = significance.compare_bootstrapped(names, points, board.drawn[:, : len(names)], board.items)
-    return [{name: _round_estimate(value) for name, value in asdict(pair).items()} for pair in found]
+        points = [point(scorer, scored.values) for scored in board.scored]
+        comparisons = significance.compare_bootstrapped(names, points, board.drawn[:, : len(names)], board.items)
+    return [{name: _round_estimate(estimate) for name, estimate in asdict(pair).items()} for pair in comparisons]
 
 
 def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
-    """Return what neighbours in the order need, and how many of them, and of all pairs, are told apart.
+    """Return the tests between ranked neighbours, and the numbers of significant ones among them and all pairs.
 
-    `most` are the queries that would tell the hardest of the neighbours apart.
+    `most` is the number of queries that would make the hardest difference significant.
     """
-    order = [each.model for each in board.ranked]
-    beside = {frozenset(both) for both in pairwise(order)}
-    rows = [pair for pair in pairs if {pair["one"], pair["other"]} in beside]
+    order = [scored.model for scored in board.ranked]
+    neighbours = {frozenset(both) for both in pairwise(order)}
+    rows = [pair for pair in pairs if {pair["one"], pair["other"]} in neighbours]
     rows.sort(key=lambda pair: order.index(pair["one"]))
     return {
         "neighbours": rows,
         "most": max((pair["enough"] for pair in rows if pair["enough"] is not None), default=None),
         **{
-            name: sum(pair["adjusted"] <= CLEAR for pair in some)
-            for name, some in (("told_apart", rows), ("of_all", pairs))
+            name: sum(pair["adjusted"] <= CLEAR for pair in tested_pairs)
+            for name, tested_pairs in (("told_apart", rows), ("of_all", pairs))
         },
     }
 
 
 def _headroom(board: Board) -> dict[str, Json]:
-    """Return how far the best model is from 1, and how many queries no model or every model gets right.
+    """Return the distance of the best model from 1, and the numbers of queries that no model or every model solves.
 
-    Only the former for pairs of sentences, which have no score of their own.
+    Only the former for pairs of sentences, which have no score per item.
     """
-    best = max(each.main for each in board.scored)
-    found: dict[str, Json] = {"best": best, "left": round(1 - best, DIGITS)}
+    best = max(scored.main for scored in board.scored)
+    headroom: dict[str, Json] = {"best": best, "left": round(1 - best, DIGITS)}
     if not board.task.scorer.single:
-        return found
-    table = np.array([each.values["stock"] for each in board.scored])
+        return headroom
+    table = np.array([scored.values["stock"] for scored in board.scored])
     return {
-        **found,
+        **headroom,
         "best_of_all": round(float(table.max(axis=0).mean()), DIGITS),
         "nobody": int((table.max(axis=0) <= 0).sum()),
         "everybody": int((table.min(axis=0) >= 1 - 1e-9).sum()),
@@ -244,20 +254,20 @@ def _headroom(board: Board) -> dict[str, Json]:
 def _hardness(board: Board, seed: int) -> list[Json] | None:
     """Return the queries by BM25's best rank of a relevant document, with every model's mean score.
 
-    None where BM25 was not evaluated, or nothing is retrieved.
+    None if BM25 was not evaluated, or the task has no retrieval.
     """
-    baseline = next((each for each in board.scored if each.model == BM25), None)
+    baseline = next((scored for scored in board.scored if scored.model == BM25), None)
     if baseline is None or not board.task.scorer.searched:
         return None
     counted = _measured(board.task, baseline)
     bands = difficulty.bands(counted)
-    places = {query: place for place, query in enumerate(baseline.queries)}
+    index_by_query = {query: index for index, query in enumerate(baseline.queries)}
     rows: list[Json] = []
     for group in difficulty.by_rank(counted, seed):
-        inside = [places[query] for query, name in bands.items() if name == group.name]
+        indices = [index_by_query[query] for query, name in bands.items() if name == group.name]
         means = {
-            each.model: round(float(np.mean(np.array(each.values[board.lead])[inside])), DIGITS)
-            for each in board.scored
+            scored.model: round(float(np.mean(np.array(scored.values[board.lead])[indices])), DIGITS)
+            for scored in board.scored
         }
         rows.append(
             {
@@ -273,19 +283,21 @@ def _hardness(board: Board, seed: int) -> list[Json] | None:
 
 
 def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
-    """Return what can be counted of every query: length, words shared with its relevant documents, BM25's rank."""
+    """Return the difficulty of every query: length, words shared with its relevant documents, rank by BM25."""
     cut = cutter("words", home() / "cache")
-    data = task.data
-    labels = {query: [doc for doc, gain in docs.items() if gain > 0] for query, docs in data["relevant_docs"].items()}
-    wanted = {doc for query in baseline.queries for doc in labels[query]}
-    corpus, ids = data["corpus"], data["corpus"]["id"]
-    kept = corpus.select([place for place, doc in enumerate(ids) if doc in wanted])
-    titles = kept["title"] if "title" in kept.column_names else [""] * len(kept)
+    task_data = task.data
+    labels = {
+        query: [doc for doc, gain in docs.items() if gain > 0] for query, docs in task_data["relevant_docs"].items()
+    }
+    relevant_docs = {doc for query in baseline.queries for doc in labels[query]}
+    corpus, ids = task_data["corpus"], task_data["corpus"]["id"]
+    relevant_corpus = corpus.select([index for index, doc in enumerate(ids) if doc in relevant_docs])
+    titles = relevant_corpus["title"] if "title" in relevant_corpus.column_names else [""] * len(relevant_corpus)
     words = {
         doc: frozenset(cut(f"{title or ''} {text}"))
-        for doc, title, text in zip(kept["id"], titles, kept["text"], strict=True)
+        for doc, title, text in zip(relevant_corpus["id"], titles, relevant_corpus["text"], strict=True)
     }
-    texts = dict(zip(data["queries"]["id"], data["queries"]["text"], strict=True))
+    texts = dict(zip(task_data["queries"]["id"], task_data["queries"]["text"], strict=True))
     return [
         difficulty.measure(
             query, texts[query], frozenset(cut(texts[query])), [words[doc] for doc in labels[query]], rank
@@ -295,10 +307,10 @@ def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
 
 
 def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
-    """Return how alike two tasks of one kind order the models, and every model's two scores."""
+    """Return the rank correlation of two tasks of one type, and every model's two scores."""
     sides = [BenchmarkScores(board.scores(board.scored, board.lead), board.items) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
-    found = averages.compare(sides[0], sides[1], seed, same_queries=same)
+    correlations = averages.compare(sides[0], sides[1], seed, same_queries=same)
     both = zip(new.scored, old.scored, strict=True)
     return {
         "new": new.task.name,
@@ -306,45 +318,49 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
         "source": old.task.source,
         "kind": new.task.kind.mteb.type,
         "same_queries": same,
-        **asdict(found),
+        **asdict(correlations),
         "fewest": averages.FEWEST,
         "leads": [new.lead, old.lead],
         "scores": [
-            {"model": one.model, "new": round(new.led(one), DIGITS), "old": round(old.led(other), DIGITS)}
-            for one, other in both
+            {
+                "model": new_scored.model,
+                "new": round(new.led(new_scored), DIGITS),
+                "old": round(old.led(old_scored), DIGITS),
+            }
+            for new_scored, old_scored in both
         ],
     }
 
 
 def per_query(boards: Sequence[Board]) -> pl.DataFrame:
-    """Return one row per task, query and model: its score by reading of doubt, and the first relevant rank."""
-    parts = []
+    """Return a row per task, query and model: its scores by way of scoring, and the first relevant rank."""
+    tables = []
     for board in boards:
-        for each in board.scored:
+        for scored in board.scored:
             if not board.task.scorer.single:
                 continue
             columns: Mapping[str, object] = {
-                "task": [board.task.name] * len(each.queries),
-                "query_id": each.queries,
-                "model": [each.model] * len(each.queries),
-                **{reading: each.values[reading] for reading in board.task.readings},
-                "first_relevant": pl.Series(each.first, dtype=pl.Int64),
+                "task": [board.task.name] * len(scored.queries),
+                "query_id": scored.queries,
+                "model": [scored.model] * len(scored.queries),
+                **{reading: scored.values[reading] for reading in board.task.readings},
+                "first_relevant": pl.Series(scored.first, dtype=pl.Int64),
             }
-            parts.append(pl.DataFrame(columns))
-    return pl.concat(parts, how="diagonal").sort("task", "query_id", "model") if parts else pl.DataFrame()
+            tables.append(pl.DataFrame(columns))
+    return pl.concat(tables, how="diagonal").sort("task", "query_id", "model") if tables else pl.DataFrame()
 
 
 def tops(boards: Sequence[Board]) -> pl.DataFrame:
-    """Return the `tops` table: every model's first ten documents for every query, of tasks that search a corpus.
+    """Return the `tops` table: every model's top ten documents for every query of retrieval tasks.
 
-    Only tasks whose labels are the panel's verdicts on documents: others have queries that no run judged.
+    Only of tasks labelled by the panel's verdicts on documents: other tasks have queries that no run judged.
     """
     rows = [
-        (board.task.name, query, each.model, rank, doc)
+        (board.task.name, query, scored.model, rank, doc)
         for board in boards
         if board.task.kind.judged
-        for each in board.scored
-        for query, top in zip(each.queries, each.top, strict=False)  # empty where nothing was searched
+        for scored in board.scored
+        for query, top in zip(scored.queries, scored.top, strict=False)  # empty where nothing was searched
         for rank, doc in enumerate(top, start=1)
     ]
     return pl.DataFrame(rows, TABLES["tops"], orient="row")

@@ -1,9 +1,8 @@
-"""Scores of single queries from what a model found: nDCG and average precision, under readings of doubt.
+"""Scores of single queries: nDCG and average precision, in several ways of scoring contested and incomplete pairs.
 
-*stock* counts a pair in doubt as not relevant, as every tool does that knows only the qrels. *condensed* takes pairs in
-doubt out of the ranking first. *optimistic* counts a contested pair as relevant, in the ranking and in the best ranking
-that there could be, so that it may also be the lowest of the three. *median* takes the raw lower median of the judges'
-grades for the gain of a pair, contested ones included: judges who differ do not make it "not relevant".
+*stock* counts such pairs as not relevant, as any tool does that reads only the qrels. *condensed* removes them from the
+ranking first. *optimistic* counts contested pairs as relevant, in the ranking and in the ideal ranking, so it may also
+be the lowest of the three. *median* uses the gain of the lower median grade for all pairs, contested ones included.
 """
 
 import math
@@ -15,27 +14,27 @@ import numpy as np
 TOP = 10
 READINGS = ("stock", "condensed", "optimistic")
 MEDIAN = "median"
-"""Reading of binary labels where the judges' grades and their gains are known."""
+"""Way of scoring binary labels if grades and their gains are known."""
 GRADED = ("stock", "exponential", "mean")
-"""Readings of graded labels: linear gain, as stock mteb has it; 2^gain - 1; the mean of the judges' gains, linear."""
+"""Ways of scoring graded labels: linear gain, as in mteb; 2^gain - 1; mean gain of the judges, linear."""
 DOUBT = frozenset({"contested", "incomplete"})
-"""Verdicts of pairs that are in no qrels and no negatives either."""
+"""Verdicts of pairs that are neither positive nor negative."""
 Gains = Mapping[str, float]
-"""Document -> its gain; what is not in it gains nothing."""
+"""Document -> gain; 0 for a missing one."""
 
 
-def ordered(found: Mapping[str, float]) -> list[str]:
-    """Return documents by score, best first, ties by id, the greater first: the order of trec_eval and pytrec_eval.
+def ordered(scores: Mapping[str, float]) -> list[str]:
+    """Return documents by score, best first; ties by id, descending, as in trec_eval and pytrec_eval.
 
-    Scores are compared as 32-bit floats, which is what trec_eval keeps of them.
+    Scores are compared as 32-bit floats, as in trec_eval.
     """
-    return sorted(found, key=lambda doc: (np.float32(found[doc]), doc), reverse=True)
+    return sorted(scores, key=lambda doc: (np.float32(scores[doc]), doc), reverse=True)
 
 
 def ndcg(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:
     """Return nDCG at `depth`, 0 to 1: linear gain, discount 1 / log2(rank + 1), as trec_eval's ndcg_cut.
 
-    ValueError where no document gains anything: the measure is then not defined.
+    ValueError if no document has a gain: the measure is then not defined.
     """
     best = _discounted(sorted((gain for gain in gains.values() if gain > 0), reverse=True)[:depth])
     if not best:
@@ -46,74 +45,74 @@ def ndcg(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:
 def average_precision(ranking: Sequence[str], gains: Gains, depth: int = TOP) -> float:
     """Return average precision at `depth`, 0 to 1, as trec_eval's map_cut: every gain above 0 is relevant.
 
-    The sum of precision at the ranks of relevant documents, over the number of all relevant ones. ValueError where
+    The sum of precision at the ranks of relevant documents, over the number of all relevant ones. ValueError if
     there is none.
     """
     relevant = sum(gain > 0 for gain in gains.values())
     if not relevant:
         raise ValueError("average precision is not defined for a query without a relevant document")
     ranks = [rank for rank, doc in enumerate(ranking[:depth], start=1) if gains.get(doc, 0) > 0]
-    return sum(place / rank for place, rank in enumerate(ranks, start=1)) / relevant
+    return sum(n_relevant / rank for n_relevant, rank in enumerate(ranks, start=1)) / relevant
 
 
 MEASURES = {"ndcg_at_10": ndcg, "map_at_10": average_precision}
-"""mteb's name of a measure -> the function of one query."""
+"""mteb's name of a measure -> its function for one query."""
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What can be said of one query's ranking."""
+    """Scores and counts of one query's ranking."""
 
     scores: Mapping[str, float]
-    """By reading of doubt."""
+    """Way of scoring -> score."""
     first: int | None
     """Rank of the first relevant document; None if none was found."""
     shown: int
-    """Documents among the first ten."""
+    """Number of documents in the top ten."""
     holes: int
-    """Those of them that were never judged."""
+    """Number of unjudged ones among them."""
     doubtful: int
-    """Those of them that are contested or incomplete."""
+    """Number of contested or incomplete ones among them."""
 
 
 def look(
     ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], measure: str, median: Gains | None = None
 ) -> Looked:
-    """Return the scores of one query's ranking, and what the panel knows of its first ten documents.
+    """Return the scores of one query's ranking, and counts by verdict in its top ten.
 
-    `verdicts` are the panel's words by document, empty where nothing is known of a panel. `measure` is a name of
-    `MEASURES`; `median` are the gains of that reading, without which it is left out.
+    `verdicts` maps a document to its verdict, empty if unknown. `measure` is a name in `MEASURES`; `median` are the
+    gains of that way of scoring, which is omitted without them.
     """
     score = MEASURES[measure]
-    settled = [doc for doc in ranking if verdicts.get(doc) not in DOUBT]
+    condensed = [doc for doc in ranking if verdicts.get(doc) not in DOUBT]
     contested = (doc for doc, word in verdicts.items() if word == "contested")
-    hopeful = {**gains, **{doc: max(gains.get(doc, 0), 1) for doc in contested}}
-    said = [verdicts.get(doc) for doc in ranking[:TOP]]
-    values = (score(ranking, gains), score(settled, gains), score(ranking, hopeful))
+    optimistic_gains = {**gains, **{doc: max(gains.get(doc, 0), 1) for doc in contested}}
+    top_verdicts = [verdicts.get(doc) for doc in ranking[:TOP]]
+    values = (score(ranking, gains), score(condensed, gains), score(ranking, optimistic_gains))
     return Looked(
         scores=dict(zip(READINGS, values, strict=True)) | ({} if median is None else {MEDIAN: score(ranking, median)}),
         first=first_relevant(ranking, {doc for doc, gain in gains.items() if gain > 0}),
-        shown=len(said),
-        holes=said.count(None),
-        doubtful=sum(word in DOUBT for word in said),
+        shown=len(top_verdicts),
+        holes=top_verdicts.count(None),
+        doubtful=sum(word in DOUBT for word in top_verdicts),
     )
 
 
 def look_graded(ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], mean: Gains) -> Looked:
-    """Return what `look` does for graded labels, nDCG@10 by each reading of `GRADED`.
+    """Return the same as `look` for graded labels: nDCG@10 in every way of `GRADED`.
 
-    `mean` holds the mean of the judges' gains by document. Contested pairs have a label, so only incomplete ones are in
-    doubt.
+    `mean` maps a document to the mean gain of the judges. Contested pairs have a graded label, so `doubtful`
+    counts only incomplete ones.
     """
     exponential = {doc: 2**gain - 1 for doc, gain in gains.items()}
-    said = [verdicts.get(doc) for doc in ranking[:TOP]]
-    values = [ndcg(ranking, each) for each in (gains, exponential, mean or gains)]
+    top_verdicts = [verdicts.get(doc) for doc in ranking[:TOP]]
+    values = [ndcg(ranking, reading_gains) for reading_gains in (gains, exponential, mean or gains)]
     return Looked(
         scores=dict(zip(GRADED, values, strict=True)),
         first=first_relevant(ranking, {doc for doc, gain in gains.items() if gain > 0}),
-        shown=len(said),
-        holes=said.count(None),
-        doubtful=said.count("incomplete"),
+        shown=len(top_verdicts),
+        holes=top_verdicts.count(None),
+        doubtful=top_verdicts.count("incomplete"),
     )
 
 

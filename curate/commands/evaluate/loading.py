@@ -1,4 +1,4 @@
-"""How many texts a model is given at once: the largest batch that memory holds, and half of it when memory runs out."""
+"""Loading of models: devices, precision, and the largest batch that fits into memory."""
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ from curate.retrieval.vectors.precision import TEXTS, PrecisionCheck, nearness, 
 Result = TypeVar("Result")
 FIRST, LARGEST = 32, 1024
 MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")
-"""What torch says, in errors of a general class, of other devices than CUDA."""
+"""Texts of torch's out-of-memory errors on devices other than CUDA, which have a general class."""
 
 
 class BatchSizes:
-    """The batch sizes of one model, by role: queries are shorter than documents and have a size of their own."""
+    """The batch sizes of one model, by role: queries are shorter than documents, so their batches are larger."""
 
     def __init__(self, name: str, tell: Callable[[str], None], *, grows: bool = False) -> None:
-        """Prepare sizes of 32; with `grows` the largest is looked for first, which pays on a GPU alone."""
+        """Start with batches of 32; with `grows`, find the largest size first, which only pays on a GPU."""
         self.name, self.grows, self._tell = name, grows, tell
         self.sizes: dict[str, int] = {}
         self.lost: dict[str, float] = {}
@@ -31,15 +31,15 @@ class BatchSizes:
         """
 
     def prepare(self, role: str, texts: int, longest: Callable[[int], object]) -> None:
-        """Find the size of a role's batches, once; `longest` encodes so many of the longest texts."""
+        """Find the batch size of a role, once; `longest(n)` encodes the n longest texts."""
         if not self.grows or role in self.sizes:
             return
         start = monotonic()
         self.sizes[role] = largest(longest, texts)
-        self._lose(role, start)
+        self._add_lost_time(role, start)
 
     def fitting(self, role: str, run: Callable[[int], Result], first: int = FIRST) -> Result:
-        """Return what `run` makes with batches of some size, halved, which is told, as often as memory runs out."""
+        """Return `run(size)`; whenever memory runs out, halve the size, notify, and try again."""
         while True:
             size, start = self.sizes.setdefault(role, first), monotonic()
             try:
@@ -47,14 +47,14 @@ class BatchSizes:
             except Exception as error:
                 if not out_of_memory(error) or size == 1:
                     raise
-            _give_back()
-            self._lose(role, start)
+            _free_memory()
+            self._add_lost_time(role, start)
             half = size // 2
             if self.sizes[role] > half:  # another thread may have halved it meanwhile
                 self.sizes[role] = half
                 self._tell(f"{self.name}: out of memory with batches of {size} texts; on with batches of {half}")
 
-    def _lose(self, role: str, start: float) -> None:
+    def _add_lost_time(self, role: str, start: float) -> None:
         self.lost[role] = self.lost.get(role, 0.0) + monotonic() - start
 
     @property
@@ -64,9 +64,9 @@ class BatchSizes:
 
 
 def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: int = LARGEST) -> int:
-    """Return the largest size, doubled from the first or halved if that fails, that `run` gets through.
+    """Return the largest size with which `run` succeeds, by doubling `first`, or by halving it if that fails.
 
-    Larger than the number of texts, or than `most`, it never becomes. A batch of one that does not fit raises.
+    The size is at most `texts` and `most`. Raises if a batch of one does not fit.
     """
     size = best = max(min(first, texts), 1)
     while True:
@@ -75,7 +75,7 @@ def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: 
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            _give_back()
+            _free_memory()
             if size > best:
                 return best
             if size == 1:
@@ -90,23 +90,23 @@ def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: 
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Say whether an error means that a batch did not fit, on whatever device."""
+    """Whether an error means that a batch did not fit into memory, on any device."""
     import torch
 
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and any(each in str(error).lower() for each in MEMORY)
+    return isinstance(error, RuntimeError) and any(phrase in str(error).lower() for phrase in MEMORY)
 
 
-def _give_back() -> None:
-    """Let the GPU have the pieces of a batch that failed."""
+def _free_memory() -> None:
+    """Free the GPU memory of a failed batch."""
     import torch
 
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
-# Precision of a model's weights: chosen before they are loaded, and compared with float32 on texts of the task.
+# Precision of the weights: chosen before loading, and compared with float32 on texts of the task.
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 Rows = Mapping[str, Vectors]
@@ -114,35 +114,35 @@ Rows = Mapping[str, Vectors]
 
 
 def devices(device: str | None) -> list[str | None]:
-    """Return where a model computes: what --device names, separated by commas, else every GPU that is there.
+    """Return the devices of --device, separated by commas, else all GPUs.
 
-    Without a GPU the one place is what the libraries choose. ConfigError for a device that is not there.
+    Without a GPU, [None]: the libraries choose. ConfigError for an unavailable device.
     """
     if device is not None:
-        return [_there(each.strip(), device) for each in device.split(",")]
+        return [_available(name.strip(), device) for name in device.split(",")]
     import torch
 
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or [None]
 
 
-def _there(one: str, whole: str) -> str:
-    if one == "cpu":
-        return one
+def _available(device: str, option: str) -> str:
+    if device == "cpu":
+        return device
     import torch
 
     try:
-        torch.zeros(1, device=one)
+        torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:  # torch raises both for a device that is not there
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(
-            f"--device {whole}: cannot be used ({why}); give cpu, cuda or cuda:N, several GPUs separated by commas, "
+            f"--device {option}: cannot be used ({why}); give cpu, cuda or cuda:N, several GPUs separated by commas, "
             "or leave it out"
         ) from None
-    return one
+    return device
 
 
-def dtype_for(dtype: str, places: Sequence[str | None]) -> str:
-    """Return the precision that weights are loaded in: `auto` is bfloat16 where every GPU has it, else float32.
+def dtype_for(dtype: str, devices: Sequence[str | None]) -> str:
+    """Return the precision of the weights: `auto` is bfloat16 if every device supports it, else float32.
 
     float16 is never chosen: models trained in bfloat16 (Gemma 3, EmbeddingGemma) overflow in it.
     """
@@ -150,47 +150,47 @@ def dtype_for(dtype: str, places: Sequence[str | None]) -> str:
         raise ConfigError(f"--dtype {dtype}: expected one of {', '.join(DTYPES)}", DTYPES)
     if dtype != "auto":
         return dtype
-    return "bfloat16" if all(map(_has_bfloat16, places)) else "float32"
+    return "bfloat16" if all(map(_has_bfloat16, devices)) else "float32"
 
 
-def _has_bfloat16(place: str | None) -> bool:
-    if not (place or "").startswith("cuda"):
+def _has_bfloat16(device: str | None) -> bool:
+    if not (device or "").startswith("cuda"):
         return False
     import torch
 
-    with torch.cuda.device(place):
+    with torch.cuda.device(device):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
 def sampled_rows(model: Foreign, task: EvaluationTask) -> dict[str, Vectors]:
-    """Return a model's vectors of 64 texts of a task, in every role that its texts have; a NaN stays in."""
+    """Return role -> a model's vectors of up to 64 texts of a task; NaN is not replaced."""
     return {role: _rows(model, task, role, texts) for role, texts in _texts(task).items()}
 
 
-def compared(model: str, precision: str, task: str, found: Rows, exact: Rows) -> PrecisionCheck:
-    """Return how near vectors are to those of float32; RunFailed below .999, or for a vector with a NaN."""
-    told = f"{task}, {model}: in {precision}"
+def compared(model: str, precision: str, task: str, vectors: Rows, exact: Rows) -> PrecisionCheck:
+    """Compare vectors with those in float32; RunFailed for a similarity below 0.999, or a NaN."""
+    label = f"{task}, {model}: in {precision}"
     remedy = "give --dtype float32, or bfloat16 where float16 overflows"
-    return nearness(told, remedy, [found[role] for role in exact], [*exact.values()])
+    return nearness(label, remedy, [vectors[role] for role in exact], [*exact.values()])
 
 
 def _texts(task: EvaluationTask) -> dict[str, list[str]]:
-    """Return up to 64 texts by role, evenly over the task, and the longest of each role, where numbers grow largest."""
-    data = task.data
-    if "corpus" in data:
-        corpus = data["corpus"]
+    """Return role -> texts, up to 64 in all, evenly over the task, with the longest, where values are largest."""
+    task_data = task.data
+    if "corpus" in task_data:
+        corpus = task_data["corpus"]
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         documents = [f"{title or ''} {text}".strip() for title, text in zip(titles, corpus["text"], strict=True)]
         return {
-            "query": some(list(data["queries"]["text"]), TEXTS // 2),
+            "query": some(list(task_data["queries"]["text"]), TEXTS // 2),
             "document": some(documents, TEXTS // 2),
         }
-    found: list[str] = []
-    for name in data.column_names:
-        for value in data[name]:
-            parts = value if isinstance(value, list) else [value]
-            found += [each for each in parts if isinstance(each, str)]
-    return {"": some(found, TEXTS)}
+    texts: list[str] = []
+    for name in task_data.column_names:
+        for cell in task_data[name]:
+            cell_texts = cell if isinstance(cell, list) else [cell]
+            texts += [text for text in cell_texts if isinstance(text, str)]
+    return {"": some(texts, TEXTS)}
 
 
 def _rows(model: Foreign, task: EvaluationTask, role: str, texts: Sequence[str]) -> Vectors:
@@ -200,7 +200,7 @@ def _rows(model: Foreign, task: EvaluationTask, role: str, texts: Sequence[str])
 
     numbers = [str(number) for number in range(len(texts))]
     rows = Dataset.from_dict({"id": numbers, "text": list(texts), "body": list(texts)})
-    found = model.encode(
+    vectors = model.encode(
         DataLoader(rows, batch_size=8),
         task_metadata=task.made.metadata,
         hf_split="test",
@@ -209,17 +209,17 @@ def _rows(model: Foreign, task: EvaluationTask, role: str, texts: Sequence[str])
         batch_size=8,
         show_progress_bar=False,
     )
-    return np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float32)
+    return np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, dtype=np.float32)
 
 
-# Models that mteb loads, from a folder or by name, in a precision that is given before weights are read.
+# Models that mteb loads, from a folder or by name, in a given precision.
 
 Load = Callable[[str | None, str], Foreign]
 """Loads a model on a device in a precision."""
 
 
 def from_folder(folder: str) -> Load:
-    """Return what loads a folder of sentence-transformers."""
+    """Return a loader of a sentence-transformers folder."""
     path = Path(folder).expanduser()
 
     def load(device: str | None, dtype: str) -> Foreign:
@@ -234,9 +234,9 @@ def from_folder(folder: str) -> Load:
 
 
 def by_name(name: str) -> Load:
-    """Return what loads a model of mteb's list, or one of the hub, with the prompts of its makers.
+    """Return a loader of a model of mteb's list or the hub, with the prompts of its authors.
 
-    One that mteb loads by code of its own is left in the precision which that chooses.
+    A model that mteb loads by code of its authors has the precision that the code chooses.
     """
 
     def load(device: str | None, dtype: str) -> Foreign:
@@ -245,17 +245,17 @@ def by_name(name: str) -> Load:
         _silent()
         if not takes_dtype(meta):
             return meta.load_model(device=device)
-        given: Mapping[str, Any] = (meta.loader_kwargs or {}).get("model_kwargs") or {}
-        kept = {key: value for key, value in given.items() if key not in ("torch_dtype", "dtype")}
-        return meta.load_model(device=device, model_kwargs={**kept, "dtype": dtype})
+        model_kwargs: Mapping[str, Any] = (meta.loader_kwargs or {}).get("model_kwargs") or {}
+        other_kwargs = {key: argument for key, argument in model_kwargs.items() if key not in ("torch_dtype", "dtype")}
+        return meta.load_model(device=device, model_kwargs={**other_kwargs, "dtype": dtype})
 
     return load
 
 
 def explained(name: str, load: Load) -> Load:
-    """Return the same, with a ConfigError that names the model if its files are broken or its code fails.
+    """Wrap a loader: ConfigError with the name of the model if its files are broken or its code fails.
 
-    Memory that ends is left as it is: a smaller copy or another device may do.
+    Out-of-memory errors pass unchanged: a smaller copy or another device may work.
     """
 
     def loaded(device: str | None, dtype: str) -> Foreign:
@@ -274,7 +274,7 @@ def explained(name: str, load: Load) -> Load:
 
 
 def takes_dtype(meta: Foreign) -> bool:
-    """Say whether mteb loads a model by one of its two wrappers of sentence-transformers, which take a precision."""
+    """Whether mteb loads a model by one of its two wrappers of sentence-transformers, which accept a precision."""
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.instruct_wrapper import InstructSentenceTransformerModel
 
@@ -284,14 +284,14 @@ def takes_dtype(meta: Foreign) -> bool:
 
 
 def makes_vectors(model: Foreign) -> bool:
-    """Say whether a loaded model has one dense vector per text, as cross-encoders and sparse models have not."""
+    """Whether a loaded model has one dense vector per text; cross-encoders and sparse models have not."""
     from mteb.models.sentence_transformer_wrapper import SparseEncoderWrapper
 
     return hasattr(model, "encode") and not isinstance(model, SparseEncoderWrapper)
 
 
 def precisions(model: Foreign) -> list[str]:
-    """Return the precisions that a model's weights are really in, of which a Router may have several."""
+    """Return the actual precisions of a model's weights; a Router may have several."""
     weights: Foreign = getattr(model, "model", None)
     if not hasattr(weights, "parameters"):
         return []
@@ -299,14 +299,14 @@ def precisions(model: Foreign) -> list[str]:
 
 
 def local_meta(name: str) -> Foreign:
-    """Return what mteb wants to know of a model that is not in its list."""
+    """Return mteb's metadata for a model outside its list."""
     from mteb.models.model_meta import ModelMeta
 
     return ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
 
 
 def collected() -> None:
-    """Give the memory of models back that nothing points to any more."""
+    """Free the memory of unreferenced models."""
     import torch
 
     gc.collect()

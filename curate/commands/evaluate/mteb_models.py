@@ -1,4 +1,4 @@
-"""Encoders of this package and of pipelines, as mteb asks them."""
+"""Models behind mteb's interfaces: encoders and BM25 of this package, and models that mteb loads."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,17 +28,17 @@ from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.vectors import GROUP, CachedEncoder, default_folder
 
 BATCH = 32
-"""Queries that an encoder of ours is given at once."""
+"""Queries per batch of this package's encoders."""
 
 
 class OurModel(VectorModel):
-    """An encoder of ours; sentences of STS are encoded as queries, which e5's authors advise.
+    """An encoder of this package; STS sentences are encoded as queries, as the authors of e5 advise.
 
-    Its documents are those of the cache that runs fill too, so a corpus that was pooled is not encoded again.
+    Document vectors come from the cache of runs, so the corpus of a pooled run is not encoded again.
     """
 
     def __init__(self, encoder: Encoder, meta: Foreign, progress: Progress, sizes: BatchSizes) -> None:
-        """Take over the encoder and load its weights, which is no part of its speed."""
+        """Store the encoder and load its weights, so that loading is not part of its speed."""
         super().__init__(encoder.name, meta, progress, sizes)
         self.encoder = encoder
         self._cached = CachedEncoder(_HalvingEncoder(encoder, sizes), default_folder(home()), progress)
@@ -47,13 +47,13 @@ class OurModel(VectorModel):
 
     @property
     def of_queries(self) -> Encoder:
-        """Return what encodes queries: the encoder, or the query side of one that has two."""
+        """Return the encoder of queries: the encoder itself, or its query side."""
         sides: Mapping[str, Encoder] = getattr(self.encoder, "sides", {})
         return sides.get("query", self.encoder)
 
     @property
     def model(self) -> Foreign:
-        """Return the loaded weights that encode queries; None for an encoder that does not lend them."""
+        """Return the loaded weights of the query encoder; None if it does not expose them."""
         if not isinstance(self.of_queries, DenseEncoder):
             return None
         with self.of_queries.borrowed() as weights:
@@ -72,18 +72,18 @@ class OurModel(VectorModel):
         return pairwise_cos_sim(one, other)
 
     def given(self, batch: TextBatch) -> ModelInput:
-        """Return how the encoder reads these texts, as far as it says."""
+        """Return the encoder's input settings (prompt, template) for these texts, as far as known."""
         encoder, side = self._reader(batch.role)
         if isinstance(encoder, DenseEncoder):
             with encoder.borrowed() as weights:
-                found = probe(_AsStock(encoder, weights), batch.task_metadata, batch.prompt_type)
+                model_input = probe(_AsStock(encoder, weights), batch.task_metadata, batch.prompt_type)
         else:
             prompts = getattr(encoder, "prompts", None)
-            found = ModelInput(prompts is not None, (prompts or {}).get(_role(batch.role)) or None)
-        return replace(found, encoder_side=side)
+            model_input = ModelInput(prompts is not None, (prompts or {}).get(_role(batch.role)) or None)
+        return replace(model_input, encoder_side=side)
 
     def look(self, given: ModelInput, batch: TextBatch) -> SeenTexts:
-        """Return what is put in, to be written down."""
+        """Return examples of the actual inputs, for the record."""
         encoder, _ = self._reader(batch.role)
         if not isinstance(encoder, DenseEncoder):
             return seen_texts(None, given, batch.role, batch.texts)
@@ -91,18 +91,18 @@ class OurModel(VectorModel):
             return seen_texts(_AsStock(encoder, weights), given, batch.role, batch.texts)
 
     def _reader(self, role: str) -> tuple[Encoder, str | None]:
-        """Return the encoder that reads texts of a role, and which side it is where there are two."""
+        """Return the encoder for a role, and its side; None as side if there is only one encoder."""
         if not isinstance(self.encoder, Asymmetric):
             return self.encoder, None
         side = _role(role) if role else self.encoder.sts_route
         return self.encoder.side(side), side
 
     def kept_rows(self, batch: TextBatch, given: ModelInput) -> Vectors:  # noqa: ARG002 - the encoder has one prompt
-        """Return rows from the cache that runs fill too."""
+        """Return rows from the cache of runs."""
         return self._cached.encode(batch.texts, _role(batch.role))
 
     def fresh_rows(self, batch: TextBatch) -> Vectors:
-        """Return rows that are encoded now, 32 at a time."""
+        """Encode texts without the cache, `BATCH` at a time."""
         label, texts, rows = StepLabel(f"encoding {ROLES[batch.role]}, {self.name}", "texts"), batch.texts, []
         for start in range(0, len(texts), BATCH):
             self.progress(label, len(texts), start)
@@ -112,7 +112,7 @@ class OurModel(VectorModel):
 
 
 class _HalvingEncoder:
-    """An encoder that is given fewer texts at once when memory runs out; else it is asked as if it stood alone."""
+    """Wrapper of an encoder that halves its batches when memory runs out; other attributes are the encoder's."""
 
     def __init__(self, encoder: Encoder, sizes: BatchSizes) -> None:
         self._encoder, self._sizes = encoder, sizes
@@ -124,22 +124,22 @@ class _HalvingEncoder:
         """Return one row per text."""
 
         def run(size: int) -> Vectors:
-            parts = [texts[start : start + size] for start in range(0, len(texts), size)]
-            return np.concatenate([self._encoder.encode(part, role) for part in parts])
+            batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+            return np.concatenate([self._encoder.encode(batch, role) for batch in batches])
 
         return self._sizes.fitting(role, run, BATCH if role == "query" else GROUP)
 
 
 class _AsStock:
-    """A dense encoder's model with a call like that of mteb's models, so that it can be looked into like them."""
+    """A dense encoder's model with the interface of mteb's models, so that both are inspected in the same way."""
 
     def __init__(self, encoder: DenseEncoder, weights: Foreign) -> None:
         self.encoder, self.model = encoder, weights
 
     def encode(self, inputs: Foreign, *, prompt_type: Foreign = None, **_named: Foreign) -> Foreign:
-        """Call the model as the encoder does."""
+        """Encode as the encoder does, with its prompts."""
         query, config = getattr(prompt_type, "value", None) != "document", self.encoder.config
-        texts = [text for part in inputs for text in part["text"]]
+        texts = [text for batch in inputs for text in batch["text"]]
         call = self.model.encode_query if query else self.model.encode_document
         return call(texts, prompt=config.query_prompt if query else config.document_prompt)
 
@@ -148,18 +148,18 @@ def _role(role: str) -> Role:
     return "document" if role == "document" else "query"
 
 
-# BM25 of this package, as mteb's search protocol has it.
+# BM25 of this package, in mteb's search protocol.
 
 
 class Searcher:
-    """BM25 as mteb's search protocol has it: it indexes a corpus, then answers queries or reranks candidates."""
+    """BM25 in mteb's search protocol: index a corpus, then search or rerank candidates."""
 
     def __init__(self, bm25: Bm25, meta: Foreign, progress: Progress) -> None:
         self.mteb_model_meta, self._progress = meta, progress
         self._bm25, self._corpus = bm25, _Listed([])
 
     def index(self, corpus: Foreign, **_named: Foreign) -> None:
-        """Take the corpus over, and build the index or find it in the cache."""
+        """Store the corpus, and build its index or find it in the cache."""
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         rows = zip(corpus["id"], titles, corpus["text"], strict=True)
         self._corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
@@ -168,19 +168,19 @@ class Searcher:
     def search(
         self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign
     ) -> dict[str, dict[str, float]]:
-        """Return query -> document -> score; candidates that share no word with their query score 0."""
-        asked = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]
+        """Return query -> document -> score; candidates without a common word score 0."""
+        query_list = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]
         depth = len(self._corpus) if top_ranked else min(top_k, len(self._corpus))
-        found: dict[str, dict[str, float]] = {}
-        for hits in self._bm25.search(self._corpus, asked, depth, self._progress):
+        scores_by_query: dict[str, dict[str, float]] = {}
+        for hits in self._bm25.search(self._corpus, query_list, depth, self._progress):
             ends = np.cumsum(hits.counts)
             for end, count in zip(ends, hits.counts, strict=True):
                 rows = slice(end - count, end)
                 scored = {hits.ids[row]: float(s) for row, s in zip(hits.rows[rows], hits.scores[rows], strict=True)}
-                found[asked[len(found)].query_id] = scored
+                scores_by_query[query_list[len(scores_by_query)].query_id] = scored
         if top_ranked is None:
-            return found
-        return {key: {doc: found[key].get(doc, 0.0) for doc in docs} for key, docs in top_ranked.items()}
+            return scores_by_query
+        return {key: {doc: scores_by_query[key].get(doc, 0.0) for doc in docs} for key, docs in top_ranked.items()}
 
 
 class _Listed:
@@ -191,11 +191,11 @@ class _Listed:
 
     @cached_property
     def digest(self) -> str:
-        """Return what identifies ids and texts."""
-        found = sha256()
+        """Return a digest of ids and texts."""
+        content_digest = sha256()
         for document in self._documents:
-            found.update(digest([document.doc_id, document.title, document.text]).encode())
-        return found.hexdigest()
+            content_digest.update(digest([document.doc_id, document.title, document.text]).encode())
+        return content_digest.hexdigest()
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -206,13 +206,13 @@ class _Listed:
             yield self._documents[start : start + 2_000]
 
 
-# Models by name behind mteb's interfaces: encoders and BM25 of this package, and models that mteb can load.
+# Models by name.
 
 BM25 = "bm25"
 BASELINES = (BM25, "use", "e5")
 """Models that need no network."""
 OWN = "own"
-"""Precision of a model that mteb loads by code of the model's makers."""
+"""Precision of a model that mteb loads by code of its authors."""
 Tell = Callable[[str], None]
 
 
@@ -222,46 +222,46 @@ class EvaluatedModel:
 
     name: str
     revision: str
-    """Identity of everything that changes its scores."""
+    """Digest or revision of everything that affects its scores."""
     load: Callable[[], Foreign]
     has_vectors: bool = True
-    """Whether it can say how similar two sentences are: BM25 cannot."""
+    """Whether it has vectors; BM25 has not."""
     precision: str = "float32"
-    """Of the weights as they are loaded; our own encoders keep theirs."""
+    """Precision of the loaded weights."""
     device: str | None = None
-    """Where it computes; None for what the libraries choose."""
+    """Device; None if the libraries choose."""
     exact: Callable[[str | None], Foreign] | None = None
-    """Loads a copy in float32 on a device; None where the model is in float32 itself."""
+    """Loader of a copy in float32; None if the model itself is in float32."""
     width: int | None = None
-    """Coordinates that are left of its vectors; None for all."""
+    """Number of coordinates of its truncated vectors; None for all."""
 
     @cached_property
     def loaded(self) -> Foreign:
-        """Return the model as `mteb.evaluate` takes it."""
+        """Return the model for `mteb.evaluate`."""
         return self.load()
 
     def at(self, width: int) -> str:
-        """Return the name of the model with vectors of a width."""
+        """Return the name of the model truncated to a width."""
         return f"{self.name}@{width}"
 
     def cut(self, width: int) -> "EvaluatedModel":
-        """Return the model with the first coordinates of its vectors alone; both share the weights."""
+        """Return the model with vectors truncated to the first `width` coordinates; both share the weights."""
         return replace(self, name=self.at(width), load=lambda: CutModel(self.loaded, width), exact=None, width=width)
 
     def remember(self) -> None:
-        """Load the model, and let it hold the vectors of queries for the widths that will be cut out of them."""
+        """Load the model, and have it store query vectors, for truncation to other widths."""
         if isinstance(self.loaded, VectorModel):
             self.loaded.remembers = True
 
     def release(self) -> None:
-        """Give the weights' memory back; asked again, the model is loaded again."""
+        """Free the memory of the weights; the next use loads them again."""
         if vars(self).pop("loaded", None) is not None:
             loading.collected()
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where and how models compute, and who is told of it."""
+class _Runtime:
+    """Devices and precision of models, and callbacks for progress."""
 
     devices: Sequence[str | None]
     dtype: str
@@ -285,43 +285,43 @@ def named(
     dtype: str = "auto",
     tell: Tell = lambda _line: None,
 ) -> list[EvaluatedModel]:
-    """Return the models of these names, each once: bm25, an encoder, a folder of sentence-transformers, or mteb's name.
+    """Return the models of these names, each once: bm25, an encoder, a sentence-transformers folder, or mteb's name.
 
-    `definitions` are the encoders that a pipeline defines. ConfigError names the nearest known one.
+    `definitions` are the encoders of a pipeline. ConfigError for an unknown name.
     """
-    places = devices(device)
-    place = _Place(places, dtype_for(dtype, places), progress, tell)
-    found = [_model(name, definitions or {}, place) for name in dict.fromkeys(names)]
-    shown = [each.name for each in found]
-    if twice := sorted({name for name in shown if shown.count(name) > 1}):
-        raise ConfigError(f"--models: found several models named {', '.join(twice)}; rename their folders")
-    return found
+    device_names = devices(device)
+    runtime = _Runtime(device_names, dtype_for(dtype, device_names), progress, tell)
+    models = [_model(name, definitions or {}, runtime) for name in dict.fromkeys(names)]
+    model_names = [model.name for model in models]
+    if repeated := sorted({name for name in model_names if model_names.count(name) > 1}):
+        raise ConfigError(f"--models: found several models named {', '.join(repeated)}; rename their folders")
+    return models
 
 
-def _model(name: str, definitions: Mapping[str, Settings], place: _Place) -> EvaluatedModel:
+def _model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) -> EvaluatedModel:
     if name == BM25:
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
-        made = lambda: Searcher(bm25, loading.local_meta(BM25), place.progress)  # noqa: E731
-        return EvaluatedModel(BM25, digest(bm25.identity)[:16], made, has_vectors=False)
+        load = lambda: Searcher(bm25, loading.local_meta(BM25), runtime.progress)  # noqa: E731
+        return EvaluatedModel(BM25, digest(bm25.identity)[:16], load, has_vectors=False)
     if name in definitions or name in {*ENCODERS.names()} - UNDEFINED:
-        return _ours(name, definitions, place)
+        return _own_model(name, definitions, runtime)
     if Path(name).expanduser().is_dir():
         revision = DenseEncoder(name, DenseConfig(model=name)).revision
-        return _stock(Path(name).expanduser().name, revision, loading.from_folder(name), place)
-    return _of_mteb(name, place)
+        return _stock_model(Path(name).expanduser().name, revision, loading.from_folder(name), runtime)
+    return _mteb_model(name, runtime)
 
 
-def _ours(name: str, definitions: Mapping[str, Settings], place: _Place) -> EvaluatedModel:
+def _own_model(name: str, definitions: Mapping[str, Settings], runtime: _Runtime) -> EvaluatedModel:
     settings = dict(with_named_sides(definitions.get(name, {}), definitions))
     make = ENCODERS.load(str(settings.pop("kind", name)))
     checked = check(import_module(make.__module__).Config, settings, f"encoders.{name}")
-    load = lambda: OurModel(make(name, checked), loading.local_meta(name), place.progress, place.sizes(name))  # noqa: E731
+    load = lambda: OurModel(make(name, checked), loading.local_meta(name), runtime.progress, runtime.sizes(name))  # noqa: E731
     encoder = make(name, checked)
     return EvaluatedModel(name, encoder.revision, load, precision=getattr(encoder, "dtype", "float32"))
 
 
-def _of_mteb(name: str, place: _Place) -> EvaluatedModel:
-    """Return a model that mteb knows, or one of the hub; mteb gives it the prompts of its own makers."""
+def _mteb_model(name: str, runtime: _Runtime) -> EvaluatedModel:
+    """Return a model of mteb's list or the hub, with the prompts of its authors."""
     try:
         meta = imported().get_model_meta(name)
     except KeyError as error:
@@ -330,27 +330,27 @@ def _of_mteb(name: str, place: _Place) -> EvaluatedModel:
                 f"--models {name}: neither bm25, nor an encoder ({', '.join(ENCODERS.names())}), nor a folder, nor a "
                 f"model of mteb ({error.args[0]}); a model on the hub is named ORGANISATION/NAME"
             ) from None
-        return _stock(name, DenseEncoder(name, DenseConfig(model=name)).revision, loading.by_name(name), place)
-    place = place if loading.takes_dtype(meta) else replace(place, dtype=OWN)
-    return _stock(name, str(meta.revision), loading.by_name(name), place)
+        return _stock_model(name, DenseEncoder(name, DenseConfig(model=name)).revision, loading.by_name(name), runtime)
+    runtime = runtime if loading.takes_dtype(meta) else replace(runtime, dtype=OWN)
+    return _stock_model(name, str(meta.revision), loading.by_name(name), runtime)
 
 
-def _stock(name: str, revision: str, load: loading.Load, place: _Place) -> EvaluatedModel:
-    """Return a model that mteb loads: a copy on every device."""
+def _stock_model(name: str, revision: str, load: loading.Load, runtime: _Runtime) -> EvaluatedModel:
+    """Return a model that mteb loads, with a copy on every device."""
     load = loading.explained(name, load)
 
     def loaded() -> Foreign:
-        with waiting(place.progress, StepLabel(f"loading {name}")):
-            first = load(place.devices[0], place.dtype)
+        with waiting(runtime.progress, StepLabel(f"loading {name}")):
+            first = load(runtime.devices[0], runtime.dtype)
             if not loading.makes_vectors(first):
                 return first
-            copies = [first, *(load(device, place.dtype) for device in place.devices[1:])]
-        identity = digest([name, revision, place.dtype])
-        return StockModel(name, identity, copies, place.progress, place.sizes(name))
+            copies = [first, *(load(device, runtime.dtype) for device in runtime.devices[1:])]
+        identity = digest([name, revision, runtime.dtype])
+        return StockModel(name, identity, copies, runtime.progress, runtime.sizes(name))
 
-    compares = place.dtype not in ("float32", OWN)
+    compares = runtime.dtype not in ("float32", OWN)
     exact = (lambda device: load(device, "float32")) if compares else None
-    return EvaluatedModel(name, revision, loaded, precision=place.dtype, device=place.shown, exact=exact)
+    return EvaluatedModel(name, revision, loaded, precision=runtime.dtype, device=runtime.shown, exact=exact)
 
 
 def _no_encoder(name: str) -> Encoder:

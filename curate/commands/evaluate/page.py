@@ -1,4 +1,4 @@
-"""An evaluation for people: tables in Markdown, and charts as files beside them."""
+"""README.md of an evaluation: tables in Markdown, and charts as SVG files."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,36 +27,44 @@ def files(found: Figures) -> dict[str, str]:
     """Return name -> text of every file: `README.md` and its pictures."""
     pictures = dict(_pictures(found))
     text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
-    rest = "\n".join(
-        [*_legacy(found, pictures), *page_sections.averages_sections(found), *_missed(found["missed"]), *_notes(found)]
+    closing = "\n".join(
+        [
+            *_legacy(found, pictures),
+            *page_sections.averages_sections(found),
+            *_missed(found["missed"]),
+            *_notes(found),
+        ]
     )
-    return {"README.md": f"{text}\n{rest}\n", **pictures}
+    return {"README.md": f"{text}\n{closing}\n", **pictures}
 
 
 def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
-    """Return one row per model, with its score on every task, the best of each between marks, and the mean."""
+    """Return a row per model and baseline: its score on every task, the best in `bold`, and the mean."""
     floors = {row["model"]: row["floor"] for task in found["tasks"] for row in task["floors"]}
-    named = [(model["model"], "circular" if model["circular"] else "") for model in found["models"]]
+    marks_by_model = [(model["model"], "circular" if model["circular"] else "") for model in found["models"]]
     return [
-        *(_line(name, mark, [task["scores"] for task in found["tasks"]], found["tasks"], bold) for name, mark in named),
         *(
-            _line(name, mark, [task["floors"] for task in found["tasks"]], found["tasks"], bold)
+            _table_line(name, mark, [task["scores"] for task in found["tasks"]], found["tasks"], bold)
+            for name, mark in marks_by_model
+        ),
+        *(
+            _table_line(name, mark, [task["floors"] for task in found["tasks"]], found["tasks"], bold)
             for name, mark in floors.items()
         ),
     ]
 
 
-def _line(
+def _table_line(
     name: str, mark: str, rows: Sequence[Sequence[Figures]], tasks: Sequence[Figures], bold: str
 ) -> dict[str, object]:
-    mine = [next((row for row in some if row["model"] == name), None) for some in rows]
+    model_rows = [next((row for row in task_rows if row["model"] == name), None) for task_rows in rows]
     line: dict[str, object] = {"model": marked(name, mark)}
-    for task, row in zip(tasks, mine, strict=True):
+    for task, row in zip(tasks, model_rows, strict=True):
         ends = bold if row and row["best"] else ""
         line[_column(task)] = f"{ends}{100 * row['lead']:.2f}{ends}" if row else None
-    scores = [row["lead"] for row in mine if row]
+    scores = [row["lead"] for row in model_rows if row]
     line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
-    return {**line, SPEED: speed(mine[0]["queries_a_second"] if mine and mine[0] else None)}
+    return {**line, SPEED: speed(model_rows[0]["queries_a_second"] if model_rows and model_rows[0] else None)}
 
 
 def _column(task: Figures) -> str:
@@ -64,26 +72,29 @@ def _column(task: Figures) -> str:
     return f"{task['name']}, {task['shown']}{led}"
 
 
-def _head(found: Figures) -> Iterator[str]:
+def _head(figures: Figures) -> Iterator[str]:
     yield "# Evaluation\n"
     yield (
         "Scores are in points of 100; intervals are 95 % and resample what a task counts. A column is stock mteb's "
         "score where it names no reading of contested pairs.\n"
     )
-    yield table(overview(found))
-    parts = [each for each in found["models"] if each["roles"]]
-    if parts:
+    yield table(overview(figures))
+    contributors = [model for model in figures["models"] if model["roles"]]
+    if contributors:
         yield ""
         yield table(
-            [{"model": each["model"], "had a part in this benchmark as": " and ".join(each["roles"])} for each in parts]
+            [
+                {"model": model["model"], "had a part in this benchmark as": " and ".join(model["roles"])}
+                for model in contributors
+            ]
         )
-    yield from provenance.family_section(found["families"])
+    yield from provenance.family_section(figures["families"])
 
 
 def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
-    what = task["unit"]
+    unit = task["unit"]
     pairs = f" with {task['rows']:,} pairs" if task["rows"] != task["queries"] else ""
-    yield f"\n## {task['name']}\n\n{task['shown']}, {task['queries']:,} {what}{pairs}.\n"
+    yield f"\n## {task['name']}\n\n{task['shown']}, {task['queries']:,} {unit}{pairs}.\n"
     yield table(list(scores(task)))
     if task["graded"]:
         yield (
@@ -95,12 +106,12 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     yield f"\n![Scores and intervals]({plain(task['name'])}-scores.svg)"
     chart = f"{plain(task['name'])}-speed.svg"
     yield from page_sections.speed_section(task["speed"], chart if chart in pictures else None)
-    yield from against_floors(task, what)
+    yield from against_floors(task, unit)
     yield from page_sections.levels(task)
     yield from page_sections.labellings(task)
     yield from query_sources.section(task)
     yield "\n### Which differences are real\n"
-    yield from _pairs(task, what)
+    yield from _pairs(task, unit)
     yield from page_sections.against_model(task)
     yield from _headroom(task)
     yield from _difficulty(task)
@@ -108,7 +119,7 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
 
 
 def _readings(task: Figures) -> str:
-    """Return what the columns of scores are, and why one of them leads."""
+    """Return the explanation of the score columns, and of the leading one."""
     median = (
         " The first column takes the gain of the judges' median grade, contested pairs included; orders and "
         "differences go by it."
@@ -146,13 +157,13 @@ def _pairs(task: Figures, what: str) -> Iterator[str]:
 
 
 def _headroom(task: Figures) -> Iterator[str]:
-    left = task["headroom"]
+    headroom = task["headroom"]
     by = "" if task["lead"] == "stock" else ", by stock mteb's score"
-    yield f"\n### Headroom\n\nThe best model leaves {100 * left['left']:.2f} of 100 points{by}."
-    if "nobody" in left:
+    yield f"\n### Headroom\n\nThe best model leaves {100 * headroom['left']:.2f} of 100 points{by}."
+    if "nobody" in headroom:
         yield (
-            f"Choosing the best model for each query would give {100 * left['best_of_all']:.2f}. No model scores on "
-            f"{left['nobody']:,} queries; every model is perfect on {left['everybody']:,}."
+            f"Choosing the best model for each query would give {100 * headroom['best_of_all']:.2f}. No model scores "
+            f"on {headroom['nobody']:,} queries; every model is perfect on {headroom['everybody']:,}."
         )
 
 
@@ -173,21 +184,22 @@ def _difficulty(task: Figures) -> Iterator[str]:
     )
 
 
-def _legacy(found: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
-    for each in found["legacy"]:
-        yield f"\n## {each['new']} against {each['old']}\n"
+def _legacy(figures: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
+    for comparison in figures["legacy"]:
+        yield f"\n## {comparison['new']} against {comparison['old']}\n"
         yield table(
             [
                 {"model": row["model"], "new": f"{100 * row['new']:.2f}", "old": f"{100 * row['old']:.2f}"}
-                for row in each["scores"]
+                for row in comparison["scores"]
             ]
         )
         for name, sign in (("spearman", "Spearman's ρ"), ("kendall", "Kendall's τ-b")):
-            if each[name]:
-                yield f"\n{sign} {ranged(each[name], 1, 3)}, p = {each[name]['p']:.4f}, {each['models']} models."
+            if comparison[name]:
+                correlation = f"{sign} {ranged(comparison[name], 1, 3)}, p = {comparison[name]['p']:.4f}"
+                yield f"\n{correlation}, {comparison['models']} models."
             else:
-                yield f"\n{sign}: not given for {each['models']} models; it takes {each['fewest']}."
-        name = f"{plain(each['old'])}-against-{plain(each['new'])}.svg"
+                yield f"\n{sign}: not given for {comparison['models']} models; it takes {comparison['fewest']}."
+        name = f"{plain(comparison['old'])}-against-{plain(comparison['new'])}.svg"
         if name in pictures:
             yield f"\n![Old and new scores]({name})"
 
@@ -200,35 +212,39 @@ def _missed(missed: Figures) -> Iterator[str]:
             "and in doubt, above, are what the folder itself can tell."
         )
     final = missed.get("published")
-    for each in missed.get("samples", ()):
-        yield _says(f"By the sample `{each['sample']}`, of the panel's labels", each)
+    for sample in missed.get("samples", ()):
+        yield _sample_sentence(f"By the sample `{sample['sample']}`, of the panel's labels", sample)
     if final:
-        yield _says(f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final)
+        yield _sample_sentence(
+            f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final
+        )
     if capture := missed.get("capture"):
         yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more (`curate check pool`)."
     for sample in missed.get("below", ()):
         yield f"Of all relevant pairs {ranged(sample['recall'])} % are in the pool, by the sample {sample['source']}."
 
 
-def _says(what: str, each: Figures) -> str:
-    contested = ranged(each.get("contested_of_relevant"))
-    held = f", contested ones {contested} %" if contested else ""
+def _sample_sentence(subject: str, estimates: Figures) -> str:
+    contested_share = ranged(estimates.get("contested_of_relevant"))
+    contested_clause = f", contested ones {contested_share} %" if contested_share else ""
+    missed, contested_relevant, recall = (
+        ranged(estimates[name]) or "not known" for name in ("negatives", "contested", "recall")
+    )
     return (
-        f"{what}: of the negatives {ranged(each['negatives']) or 'not known'} % are relevant, of the contested pairs "
-        f"{ranged(each['contested']) or 'not known'} %; positives are {ranged(each['recall']) or 'not known'} % of all "
-        f"relevant pairs of the pool{held}."
+        f"{subject}: of the negatives {missed} % are relevant, of the contested pairs {contested_relevant} %; "
+        f"positives are {recall} % of all relevant pairs of the pool{contested_clause}."
     )
 
 
-def _notes(found: Figures) -> Iterator[str]:
-    if found["notes"]:
+def _notes(figures: Figures) -> Iterator[str]:
+    if figures["notes"]:
         yield "\n## To be known before a figure is used\n"
-        yield from (f"- {note}" for note in found["notes"])
+        yield from (f"- {note}" for note in figures["notes"])
 
 
-def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a bar chart per task, of scatters against speed, and of one per legacy task."""
-    for task in found["tasks"]:
+def _pictures(figures: Figures) -> Iterator[tuple[str, str]]:
+    """Yield (name, SVG) of a bar chart and a speed scatter per task, and of a scatter per legacy task."""
+    for task in figures["tasks"]:
         by = task["lead"]
         rows = [
             (marked(row["model"], row.get("floor", "")), row["lead"], row[by]["low"], row[by]["high"])
@@ -239,12 +255,14 @@ def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
         points = [(row["model"], row["lead"]) for row in task["scores"]]
         if chart := page_sections.speed_chart(title, task["speed"], points, task["shown"]):
             yield f"{plain(task['name'])}-speed.svg", charts.alone(chart, STYLE)
-    for each in found["legacy"]:
-        both = [(row["model"], row["old"], row["new"]) for row in each["scores"]]
-        chart = charts.scatter(f"{each['new']} against {each['old']}", both, each["old"], each["new"])
-        yield f"{plain(each['old'])}-against-{plain(each['new'])}.svg", charts.alone(chart, STYLE)
+    for comparison in figures["legacy"]:
+        both = [(row["model"], row["old"], row["new"]) for row in comparison["scores"]]
+        chart = charts.scatter(
+            f"{comparison['new']} against {comparison['old']}", both, comparison["old"], comparison["new"]
+        )
+        yield f"{plain(comparison['old'])}-against-{plain(comparison['new'])}.svg", charts.alone(chart, STYLE)
 
 
 def plain(name: str) -> str:
-    """Return a name that can be a file's on any machine."""
+    """Return a name as a file name that is valid on all systems."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "task"

@@ -1,48 +1,49 @@
-"""Sections of an evaluation's page on averages, orders of groups, further models and parameters."""
+"""Sections of an evaluation's page: averages, model inputs, corrected scores, contested pairs, speed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from curate.commands.evaluate.mteb_models import OWN
 from curate.view import charts
 from curate.view.page_tables import LEADS, Figures, ranged, table
 
 MOST_PAIRS = 20
-"""Pairs of models in a table, at most."""
+"""Maximum pairs of models in a table."""
 
 
-def averages_sections(found: Figures) -> Iterator[str]:
-    """Yield everything on several tasks together, and on the sizes of the models."""
-    for group in found["averages"]:
+def averages_sections(figures: Figures) -> Iterator[str]:
+    """Yield the sections across tasks: averages, correlations of groups, further models, parameters."""
+    for group in figures["averages"]:
         yield from _group(group)
-    for each in found["orders"]:
-        yield f"\n## {each['one']} against {each['other']}, averages\n"
-        yield "\n".join(f"{line}.\n" for line in correlations(each))
-    yield from _results(found["results"])
-    yield from _parameters(found["parameters"])
+    for order in figures["orders"]:
+        yield f"\n## {order['one']} against {order['other']}, averages\n"
+        yield "\n".join(f"{line}.\n" for line in correlations(order))
+    yield from _results(figures["results"])
+    yield from _parameters(figures["parameters"])
 
 
-def correlations(each: Figures) -> Iterator[str]:
-    """Yield the rank correlations of two groups, with every p by its name."""
+def correlations(order: Figures) -> Iterator[str]:
+    """Yield a sentence per rank correlation of two groups, with the name of every p."""
     for name, sign in (("spearman", "Spearman's ρ"), ("kendall", "Kendall's τ-b")):
-        value = each[name]
-        if value is None:
-            yield f"{sign}: not given for {each['models']} models; it takes {each['fewest']}"
+        correlation = order[name]
+        if correlation is None:
+            yield f"{sign}: not given for {order['models']} models; it takes {order['fewest']}"
             continue
-        by_t = "" if value["p_t"] is None else f", p {value['p_t']:.3f} (t distribution)"
+        by_t = "" if correlation["p_t"] is None else f", p {correlation['p_t']:.3f} (t distribution)"
         yield (
-            f"{sign} {ranged(value, 1, 3)}{by_t}, p {value['p']:.3f} ({value['p_by']}), {each['models']} models; the "
-            f"interval resamples models, and queries for {100 * each['with_queries']:.0f} % of the scores"
+            f"{sign} {ranged(correlation, 1, 3)}{by_t}, p {correlation['p']:.3f} ({correlation['p_by']}), "
+            f"{order['models']} models; the interval resamples models, and queries for "
+            f"{100 * order['with_queries']:.0f} % of the scores"
         )
 
 
 def average_line(group: Figures) -> str:
-    """Return the best of a group in one line for a terminal."""
-    shown = ", ".join(f"{each['model']} {ranged(each)}" for each in group["models"][:3])
-    return f"average {group['name']} of {', '.join(group['tasks'])}: {shown or 'no model has all tasks'}"
+    """Return the three best averages of a group, for the terminal."""
+    best = ", ".join(f"{average['model']} {ranged(average)}" for average in group["models"][:3])
+    return f"average {group['name']} of {', '.join(group['tasks'])}: {best or 'no model has all tasks'}"
 
 
 def against_model(task: Figures) -> Iterator[str]:
-    """Yield the tests of all models against a named one, and the smallest difference that a task's items show."""
+    """Yield the tests of all models against one, and the minimum detectable differences."""
     if task["against_model"]:
         yield "\n" + _pairs(task["against_model"])
         yield "\nAgainst the named model; Holm over these pairs alone."
@@ -52,14 +53,16 @@ def against_model(task: Figures) -> Iterator[str]:
 def _group(group: Figures) -> Iterator[str]:
     yield f"\n## Average {group['name']}\n\nThe mean of stock mteb's scores on {', '.join(group['tasks'])}.\n"
     if group["models"]:
-        yield table([{"model": each["model"], "mean": ranged(each)} for each in group["models"]])
-    for each in group["missing"]:
-        yield f"\n{each['model']} has no average: it lacks {', '.join(each['tasks'])}."
+        yield table([{"model": average["model"], "mean": ranged(average)} for average in group["models"]])
+    for lacking in group["missing"]:
+        yield f"\n{lacking['model']} has no average: it lacks {', '.join(lacking['tasks'])}."
     if group["pairs"]:
         yield "\n" + _pairs(group["pairs"][:MOST_PAIRS])
-        more = f", the clearest {MOST_PAIRS} of {len(group['pairs'])}" if len(group["pairs"]) > MOST_PAIRS else ""
-        named = f"pairs with {group['against']}" if group["against"] else "all pairs of models with queries"
-        yield f"\nPaired bootstrap over queries, Holm over {named}{more}."
+        excerpt_note = (
+            f", the clearest {MOST_PAIRS} of {len(group['pairs'])}" if len(group["pairs"]) > MOST_PAIRS else ""
+        )
+        tested = f"pairs with {group['against']}" if group["against"] else "all pairs of models with queries"
+        yield f"\nPaired bootstrap over queries, Holm over {tested}{excerpt_note}."
     yield from _detectable(group["detectable"], "the queries")
 
 
@@ -79,13 +82,13 @@ def _pairs(pairs: list[Figures]) -> str:
     )
 
 
-def _detectable(found: Figures | None, items: str) -> Iterator[str]:
-    if found:
-        spread = f" (standard deviation {found['spread']:.2f} per query)" if "spread" in found else ""
+def _detectable(differences: Figures | None, items: str) -> Iterator[str]:
+    if differences:
+        spread = f" (standard deviation {differences['spread']:.2f} per query)" if "spread" in differences else ""
         yield (
-            f"\nSmallest difference that {items} show with 80 % power at 5 %: {100 * found['median']:.2f} points for "
-            f"the median pair of models{spread}, {100 * found['low']:.2f} for the most alike, "
-            f"{100 * found['high']:.2f} for the least alike."
+            f"\nSmallest difference that {items} show with 80 % power at 5 %: {100 * differences['median']:.2f} points "
+            f"for the median pair of models{spread}, {100 * differences['low']:.2f} for the most alike, "
+            f"{100 * differences['high']:.2f} for the least alike."
         )
 
 
@@ -98,38 +101,38 @@ def _results(models: list[Figures]) -> Iterator[str]:
 
 def _row(model: Figures, tasks: list[str]) -> dict[str, object]:
     scores = {task: model["scores"].get(task) for task in tasks}
-    shown = {task: None if score is None else f"{100 * score:.2f}" for task, score in scores.items()}
-    return {"model": model["model"], "revision": model["revision"][:12], **shown}
+    printed = {task: None if score is None else f"{100 * score:.2f}" for task, score in scores.items()}
+    return {"model": model["model"], "revision": model["revision"][:12], **printed}
 
 
 def _parameters(models: list[Figures]) -> Iterator[str]:
-    if known := [model for model in models if model["source"]]:
+    if counted := [model for model in models if model["source"]]:
         yield "\n## Parameters\n\nMillions; active ones lie outside the token embeddings.\n"
         yield table(
             [
                 {
-                    "model": each["model"],
+                    "model": model["model"],
                     **{
-                        f"{side}, {kind}": None if each[side][kind] is None else f"{each[side][kind] / 1e6:,.1f}"
+                        f"{side}, {kind}": None if model[side][kind] is None else f"{model[side][kind] / 1e6:,.1f}"
                         for side in ("query", "document")
                         for kind in ("total", "active")
                     },
-                    "by": each["source"],
+                    "by": model["source"],
                 }
-                for each in known
+                for model in counted
             ]
         )
 
 
-# Section of an evaluation's page on what the models were given: prompt, longest input, cut texts, and precision.
+# Model inputs: prompt, maximum length, truncated texts, precision.
 
 SHORT = 60
-"""Characters of a prompt in a table; evaluation.json has the whole one."""
+"""Maximum characters of a prompt in a table; evaluation.json has all."""
 
 
 def inputs(task: Figures) -> Iterator[str]:
-    """Yield the section on how a task's texts came to the models; nothing where no model makes vectors."""
-    rows = [row for each in task["scores"] for row in _rows(each)]
+    """Yield the section on the inputs of a task's models; empty if no model has vectors."""
+    rows = [row for score in task["scores"] for row in _rows(score)]
     if not rows:
         return
     yield "\n### What the models were given\n"
@@ -138,58 +141,55 @@ def inputs(task: Figures) -> Iterator[str]:
         "\nLengths are in tokens; the share cut is that of texts longer than the model reads, its prompt included, of "
         "4,096 texts at most. A prompt that a model should have and has not here costs it more than most models differ."
     )
-    yield from _unseen(task["scores"])
-    if checked := [each for each in task["scores"] if each["precision_check"]]:
+    yield from _unverified(task["scores"])
+    if checked := [score for score in task["scores"] if score["precision_check"]]:
         yield "\nVectors compared with those of the same weights in float32 (cosine, .999 is the least):\n"
         yield table(
             [
                 {
-                    "model": each["model"],
-                    "precision": each["precision"],
-                    "texts": each["precision_check"]["texts"],
-                    "lowest": f"{each['precision_check']['lowest']:.5f}",
-                    "mean": f"{each['precision_check']['mean']:.5f}",
+                    "model": score["model"],
+                    "precision": score["precision"],
+                    "texts": score["precision_check"]["texts"],
+                    "lowest": f"{score['precision_check']['lowest']:.5f}",
+                    "mean": f"{score['precision_check']['mean']:.5f}",
                 }
-                for each in checked
+                for score in checked
             ]
         )
 
 
-def _unseen(scores: Sequence[Figures]) -> Iterator[str]:
-    """Yield which models were not compared with float32, and which cannot be looked into."""
+def _unverified(scores: Sequence[Figures]) -> Iterator[str]:
+    """Yield the models that were not compared with float32, and those whose inputs are unknown."""
     vectors = [score for score in scores if score["inputs"]]
-    whole = {vector["model"] for vector in vectors}
-    left = [
+    model_names = {vector["model"] for vector in vectors}
+    unchecked = [
         vector["model"]
         for vector in vectors
-        if vector["precision"] != "float32" and not vector["precision_check"] and not _cut_out(vector["model"], whole)
+        if vector["precision"] != "float32"
+        and not vector["precision_check"]
+        and vector["model"].rpartition("@")[0] not in model_names  # NAME@WIDTH is a truncated model
     ]
-    if left:
-        yield f"\nNot compared with float32: {', '.join(left)}, whose own code or settings choose the precision."
-    own = [vector for vector in vectors if vector["precision"] == OWN]
-    if blind := [each["model"] for each in own if not all(seen["known"] for seen in each["inputs"])]:
+    if unchecked:
+        yield f"\nNot compared with float32: {', '.join(unchecked)}, whose own code or settings choose the precision."
+    by_own_code = [vector for vector in vectors if vector["precision"] == OWN]
+    if unknown := [vector["model"] for vector in by_own_code if not all(seen["known"] for seen in vector["inputs"])]:
         yield (
-            f"\n{', '.join(blind)}: loaded by code of the model's makers: prompts and lengths cannot be seen; vectors "
-            "of documents are kept per task, and a document of two tasks is encoded twice."
+            f"\n{', '.join(unknown)}: loaded by code of the model's makers: prompts and lengths cannot be seen; "
+            "vectors of documents are kept per task, and a document of two tasks is encoded twice."
         )
 
 
-def _cut_out(name: str, whole: Collection[str]) -> bool:
-    """Say whether a model is another one's first coordinates, as NAME@WIDTH is."""
-    return name.rpartition("@")[0] in whole
-
-
-def _rows(each: Figures) -> Iterator[dict[str, object]]:
-    for seen in each["inputs"]:
+def _rows(score: Figures) -> Iterator[dict[str, object]]:
+    for seen in score["inputs"]:
         yield {
-            "model": each["model"],
+            "model": score["model"],
             "texts": f"{seen['texts']:,} {seen['role']}" + (f", side `{seen['route']}`" if seen["route"] else ""),
             "prompt": _prompt(seen),
             "longest input": f"{seen['max_length']:,}" if seen["max_length"] else None,
             "cut": None if seen["cut"] is None else f"{100 * seen['cut']:.1f} %",
-            "coordinates": each["width"],
-            "precision": _precision(each),
-            "batch": each["batch"],
+            "coordinates": score["width"],
+            "precision": _precision(score),
+            "batch": score["batch"],
         }
 
 
@@ -202,55 +202,55 @@ def _prompt(seen: Figures) -> str:
     return f"`{prompt[:SHORT]}…`" if len(prompt) > SHORT else f"`{prompt}`"
 
 
-def _precision(each: Figures) -> str:
-    """Return the precision, with that of weights which were left in another, such as a table of token vectors."""
-    others = ", ".join(dtype for dtype in each["weights"] if dtype != each["precision"])
-    if each["precision"] == OWN:
+def _precision(score: Figures) -> str:
+    """Return the precision, and those of weights with a different one, such as token embeddings."""
+    others = ", ".join(dtype for dtype in score["weights"] if dtype != score["precision"])
+    if score["precision"] == OWN:
         return others or "not known"
-    return f"{each['precision']} (partly {others})" if others else str(each["precision"])
+    return f"{score['precision']} (partly {others})" if others else str(score["precision"])
 
 
-# Sections of an evaluation's page on its labels: levels that people's answers correct, and contested pairs.
+# Labels: corrected scores, and contested pairs.
 
 MEASURES = {"precision_at_10": "P@10", "scaled_dcg_at_10": "scaled DCG@10"}
 MOST_DIFFERENCES = 20
-"""Differences in a table, at most."""
+"""Maximum differences in a table."""
 WHOLE = "read whole"
-"""What stands for the p of a difference that no unread pair can change."""
+"""Text instead of the p of a difference without unread pairs."""
 WHY_NOT = (
     "nDCG and MAP are not corrected: they divide by the number of all relevant documents, which nobody has counted."
 )
 
 
 def levels(task: Figures) -> Iterator[str]:
-    """Yield the section on corrected scores; nothing on a task without pairs in doubt, or that no sample is of."""
+    """Yield the section on corrected scores; empty for a task without verdicts, or one that no sample can cover."""
     if not task["verdicts"]:
         return
-    found = task["levels"]
-    if not found and not task["judged"]:
+    corrected = task["levels"]
+    if not corrected and not task["judged"]:
         return
     yield "\n### Levels\n"
-    if not found:
+    if not corrected:
         yield (
             "No level: nobody has read what these models found, so no score above says how good a model is, only which "
             "is better. `curate review export --for-scores` draws the pairs to read."
         )
         return
-    yield table([_level(row) for row in found["models"]])
-    strata = "; ".join(f"{row['stratum']} {row['read']:,} of {row['pairs']:,}" for row in found["strata"])
+    yield table([_level(row) for row in corrected["models"]])
+    strata = "; ".join(f"{row['stratum']} {row['read']:,} of {row['pairs']:,}" for row in corrected["strata"])
     yield (
-        f"\nShares of the first ten documents that people find relevant, corrected by the sample `{found['sample']}`: "
-        f"{found['read']:,} answers to the {found['pairs']:,} pairs of the top tens ({strata}). ± is half of a 95 % "
-        "interval, for these queries and for new ones of the same kind; scaled DCG is discounted gain over that of ten "
-        f"relevant documents. {_over(task)}{WHY_NOT}"
+        f"\nShares of the first ten documents that people find relevant, corrected by the sample "
+        f"`{corrected['sample']}`: {corrected['read']:,} answers to the {corrected['pairs']:,} pairs of the top tens "
+        f"({strata}). ± is half of a 95 % interval, for these queries and for new ones of the same kind; scaled DCG is "
+        f"discounted gain over that of ten relevant documents. {_excluded_queries(task)}{WHY_NOT}"
     )
-    if found["pairs_of_models"]:
+    if corrected["pairs_of_models"]:
         yield "\n### Corrected differences\n"
-        yield from _differences(found["pairs_of_models"])
+        yield from _differences(corrected["pairs_of_models"])
 
 
 def labellings(task: Figures) -> Iterator[str]:
-    """Yield the section on contested pairs and how alike the readings of them order the models."""
+    """Yield the section on contested pairs, and rank correlations between ways of scoring them."""
     if not task["contested"]:
         return
     share, lost = task["contested"], task["undecided"]
@@ -276,8 +276,8 @@ def labellings(task: Figures) -> Iterator[str]:
         )
 
 
-def _over(task: Figures) -> str:
-    """Return over which queries a level is the mean, where some that were judged are in none; else nothing."""
+def _excluded_queries(task: Figures) -> str:
+    """Return a sentence on the queries of the mean, if some judged queries are excluded; else empty."""
     if not (lost := task["undecided"]):
         return ""
     those = "1 judged query" if lost == 1 else f"{lost:,} judged queries"
@@ -291,45 +291,51 @@ def _level(row: Figures) -> dict[str, object]:
     cells: dict[str, object] = {"model": row["model"]}
     for measure, name in MEASURES.items():
         score = row[measure]
-        cells[name] = _half(score, "half") if score else "none"
-        cells[f"{name}, for new queries"] = _half(score, "new_queries") if score else None
+        cells[name] = _half_width(score, "half") if score else "none"
+        cells[f"{name}, for new queries"] = _half_width(score, "new_queries") if score else None
     return cells | {"outside what was sampled": f"{100 * row['outside']:.1f} %" if row["outside"] else None}
 
 
 def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
     rows = sorted(pairs, key=lambda row: (row["measure"], row["p"] or 0.0, -row["value"]))
     for measure, name in MEASURES.items():
-        mine = [row for row in rows if row["measure"] == measure]
+        measure_rows = [row for row in rows if row["measure"] == measure]
         yield table(
             [
                 {
                     f"better in {name}": row["one"],
                     "than": row["other"],
-                    "by": _half(row, "half"),
-                    "for new queries": _half(row, "new_queries"),
+                    "by": _half_width(row, "half"),
+                    "for new queries": _half_width(row, "new_queries"),
                     "p": WHOLE if row["p"] is None else f"{row['p']:.4f}",
                     "p by Holm": None if row["adjusted"] is None else f"{row['adjusted']:.4f}",
                 }
-                for row in mine[:MOST_DIFFERENCES]
+                for row in measure_rows[:MOST_DIFFERENCES]
             ]
         )
-        more = f"; the others are in evaluation.json ({len(mine):,} in all)" if len(mine) > MOST_DIFFERENCES else ""
-        exact = (
-            f" A difference that was {WHOLE} is exact and has no p." if any(row["p"] is None for row in mine) else ""
+        excerpt_note = (
+            f"; the others are in evaluation.json ({len(measure_rows):,} in all)"
+            if len(measure_rows) > MOST_DIFFERENCES
+            else ""
         )
-        yield f"\nThe clearest first{more}. p is of these queries; Holm over all pairs of models.{exact}\n"
+        exact = (
+            f" A difference that was {WHOLE} is exact and has no p."
+            if any(row["p"] is None for row in measure_rows)
+            else ""
+        )
+        yield f"\nThe clearest first{excerpt_note}. p is of these queries; Holm over all pairs of models.{exact}\n"
 
 
-def _half(figure: Mapping[str, float | None], half: str) -> str | None:
-    value, width = figure["value"], figure[half]
-    return None if value is None or width is None else f"{100 * value:.2f} ± {100 * width:.2f}"
+def _half_width(figure: Mapping[str, float | None], half: str) -> str | None:
+    center, width = figure["value"], figure[half]
+    return None if center is None or width is None else f"{100 * center:.2f} ± {100 * width:.2f}"
 
 
-def _figure(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3f}"
+def _figure(correlation: float | None) -> str | None:
+    return None if correlation is None else f"{correlation:.3f}"
 
 
-# Speed on an evaluation's page: a table per task, the ratios, the chart of quality against speed.
+# Speed: a table per task, ratios, and a chart of quality against speed.
 
 AXIS = "queries per second, encoded and searched"
 
@@ -357,7 +363,7 @@ def speed_overview(speed: Figures) -> list[dict[str, object]]:
 
 
 def speed_ratios(speed: Figures) -> list[str]:
-    """Return how many times as fast as the slowest the others encode, a sentence each."""
+    """Return a sentence per model on how many times as fast as the slowest it encodes."""
     return [
         f"{row['one']} encodes {_times(row['wall'])} times as many queries as {row['other']} "
         f"({_times(row['cpu'])} per processor second)"
@@ -366,22 +372,22 @@ def speed_ratios(speed: Figures) -> list[str]:
 
 
 def speed_machine(speed: Figures) -> str:
-    """Return on what and how it was measured, as sentences."""
-    made, load, threads = speed["machine"], speed["load"], speed["threads"]
+    """Return the conditions of the measurement, as sentences."""
+    machine, load, threads = speed["machine"], speed["load"], speed["threads"]
     searched = f" Search, of {speed['searched']:,} queries, is timed apart." if speed["searched"] else ""
-    gpus = f", {', '.join(made['gpus'])}" if made["gpus"] else ""
+    gpus = f", {', '.join(machine['gpus'])}" if machine["gpus"] else ""
     return (
         f"{speed['queries']:,} queries (characters: median {speed['characters']['median']:g}, p95 "
         f"{speed['characters']['p95']:g}), {speed['warm_ups']} warm-ups, {speed['repeats']} repeats, one by one "
         f"(p50, p95) and {speed['batch']} at once; cutting into tokens included; all models in turn in each chunk of "
-        f"queries.{searched} Measured {speed['measured']} on {made['processor']}, {made['cores']} cores{gpus}; "
+        f"queries.{searched} Measured {speed['measured']} on {machine['processor']}, {machine['cores']} cores{gpus}; "
         f"{threads['torch']} threads of torch, load average {_load(load['before'])} before and {_load(load['after'])} "
         "after. Between brackets: the slowest and the fastest repeat. Do not compare with figures of another machine."
     )
 
 
 def speed_section(speed: Figures | None, chart: str | None) -> Iterator[str]:
-    """Yield the section of a task; nothing where speed was not measured on this machine."""
+    """Yield the section of a task; empty if speed was not measured on this machine."""
     if not speed:
         return
     yield "\n### Speed\n"
@@ -400,25 +406,25 @@ def speed_chart(title: str, speed: Figures | None, scores: Sequence[tuple[str, f
     return charts.scatter(f"{title}, and speed", points, AXIS, up, logarithmic=True) if len(points) > 1 else None
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+def _number(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2f}"
 
 
-def _speed_figure(part: Figures | None, name: str, digits: int | None = None) -> str | None:
-    if part is None:
+def _speed_figure(figures: Figures | None, name: str, digits: int | None = None) -> str | None:
+    if figures is None:
         return None
-    return _number(part[name]) if digits is None else f"{part[name]:,.{digits}f}"
+    return _number(figures[name]) if digits is None else f"{figures[name]:,.{digits}f}"
 
 
-def _ranged(part: Figures | None) -> str | None:
-    if part is None:
+def _ranged(figures: Figures | None) -> str | None:
+    if figures is None:
         return None
-    return f"{_number(part['qps'])} ({_number(part['qps_low'])} to {_number(part['qps_high'])})"
+    return f"{_number(figures['qps'])} ({_number(figures['qps_low'])} to {_number(figures['qps_high'])})"
 
 
 def _times(figure: Figures) -> str:
     return f"{figure['value']:.3g} ({figure['low']:.3g} to {figure['high']:.3g})"
 
 
-def _load(value: float | None) -> str:
-    return "not known" if value is None else f"{value:g}"
+def _load(average: float | None) -> str:
+    return "not known" if average is None else f"{average:g}"

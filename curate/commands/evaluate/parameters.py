@@ -1,8 +1,7 @@
-"""Parameters per model, on its query side and its document side: all of them, and those outside the token embeddings.
+"""Numbers of parameters of a model's query and document side: total, and outside the token embeddings.
 
-Folders of sentence-transformers are counted from the headers of their weight files, which loads nothing and gives the
-same figures whether scores were kept or not; a `Router` has different modules per side. Other models have the figures
-that mteb's ModelMeta states for them. What is not known is None, never 0.
+For folders of sentence-transformers, from the headers of the weight files, without loading them; a `Router` has
+different modules per side. For other models, from mteb's ModelMeta. Unknown numbers are None, never 0.
 """
 
 import json
@@ -17,11 +16,11 @@ from curate.core.config import Json
 
 SIDES = ("query", "document")
 EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight", "wte.weight", "tok_embeddings.weight", "shared.weight")
-"""Endings of the names of token embeddings, whose rows are looked up and not multiplied."""
+"""Suffixes of the names of token embeddings, which are looked up, not multiplied."""
 STATIC = "embedding.weight"
-"""Full name of the table of a static model, which is a token embedding and nothing else."""
+"""Name of the only weight of a static model, a token embedding."""
 UNUSED = ("lm_head.",)
-"""Beginnings of the names of weights that an embedding model does not load."""
+"""Prefixes of the names of weights that an embedding model does not load."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,16 @@ class SideParameters:
 
     total: int | None = None
     active: int | None = None
-    """Those outside the token embeddings, or those used per token of a mixture of experts, as mteb defines them."""
+    """Outside the token embeddings, or per token in a mixture of experts, as in mteb."""
 
     def __add__(self, other: "SideParameters") -> "SideParameters":
-        """Return the sum of two modules; unknown where one of them is."""
+        """Return the sum of two modules; None if one of them is unknown."""
         return SideParameters(_sum(self.total, other.total), _sum(self.active, other.active))
 
 
 @dataclass(frozen=True)
 class ModelParameters:
-    """Parameters of both sides, and where the figures come from."""
+    """Parameters of both sides, and their source."""
 
     query: SideParameters = SideParameters()
     document: SideParameters = SideParameters()
@@ -51,25 +50,25 @@ class ModelParameters:
 
 
 def of_names(names: Sequence[str]) -> dict[str, ModelParameters]:
-    """Return model name, as an evaluation prints it -> parameters, for the models given after --models."""
-    found = {}
+    """Return name in an evaluation -> parameters, for the names after --models."""
+    parameters_by_name = {}
     for name in names:
         path = Path(name).expanduser()
-        found[path.name if path.is_dir() else name] = in_folder(path) if path.is_dir() else of_mteb(name)
-    return found
+        parameters_by_name[path.name if path.is_dir() else name] = in_folder(path) if path.is_dir() else of_mteb(name)
+    return parameters_by_name
 
 
 def of_mteb(name: str) -> ModelParameters:
-    """Return what mteb's ModelMeta states; unknown for a name that mteb does not know."""
+    """Return the parameters in mteb's ModelMeta; None if mteb does not know the model."""
     try:
         meta = imported().get_model_meta(name, fetch_from_hf=False)
-    except (KeyError, ValueError):  # a name of ours, or one of the hub only
+    except (KeyError, ValueError):  # a name of this package, or of the hub only
         return ModelParameters()
     return stated(meta.n_parameters, meta.n_active_parameters, "mteb")
 
 
 def of_meta(meta: Mapping[str, Any]) -> ModelParameters:
-    """Return what a `model_meta.json` of a result folder states, else what mteb knows of the model it names."""
+    """Return the parameters in a `model_meta.json` of a result folder, else in mteb's ModelMeta of that model."""
     total = _number(meta.get("n_parameters"))
     if total is None:
         name = meta.get("name")
@@ -81,7 +80,7 @@ def of_meta(meta: Mapping[str, Any]) -> ModelParameters:
 
 
 def stated(total: int | None, active: int | None, source: str) -> ModelParameters:
-    """Return the same figures for both sides of a model; without a total there is no source."""
+    """Return equal figures for both sides of a model; without a total, all None."""
     side = SideParameters(total, active)
     return ModelParameters(side, side, source) if total is not None else ModelParameters()
 
@@ -89,13 +88,15 @@ def stated(total: int | None, active: int | None, source: str) -> ModelParameter
 def in_folder(folder: Path) -> ModelParameters:
     """Return the parameters of a sentence-transformers folder, from the headers of its safetensors files.
 
-    Unknown where weights are in other files, quantised, or an adapter on a base that lies elsewhere.
+    None if weights are in other files, quantised, or an adapter for a base model.
     """
     sides = dict.fromkeys(SIDES, SideParameters(0, 0))
-    for module in _modules(folder):
+    path = folder / "modules.json"
+    modules = [folder / module["path"] for module in _json(path)] if path.is_file() else [folder]
+    for module in modules:
         for side, route in _routes(module).items():
-            for part in route:
-                sides[side] += weights(part)
+            for module_folder in route:
+                sides[side] += weights(module_folder)
     if sides["query"].total is None and sides["document"].total is None:
         return ModelParameters()
     return ModelParameters(sides["query"], sides["document"], "weight files")
@@ -110,10 +111,10 @@ def weights(folder: Path) -> SideParameters:
     headers = [_header(file) for file in files]
     if None in headers:
         return SideParameters()
-    for name, entry in (each for header in headers for each in (header or {}).items()):
+    for name, entry in (header_entry for header in headers for header_entry in (header or {}).items()):
         if name == "__metadata__" or name.startswith(UNUSED) or name.endswith("_ids"):
             continue
-        if str(entry["dtype"])[0] not in "FB":  # packed integers of a quantised model hold several weights each
+        if str(entry["dtype"])[0] not in "FB":  # a packed integer of a quantised model contains several weights
             return SideParameters()
         size = math.prod(entry["shape"])
         total += size
@@ -121,40 +122,35 @@ def weights(folder: Path) -> SideParameters:
     return SideParameters(total, total - table)
 
 
-def _modules(folder: Path) -> list[Path]:
-    path = folder / "modules.json"
-    return [folder / each["path"] for each in _json(path)] if path.is_file() else [folder]
-
-
 def _routes(module: Path) -> dict[str, list[Path]]:
-    """Return side -> folders of its modules; a module that is no Router serves both sides."""
+    """Return side -> folders of its modules; a module that is no Router belongs to both sides."""
     path = module / "router_config.json"
     if not path.is_file():
         return {side: [module] for side in SIDES}
     structure = _json(path).get("structure", {})
-    return {side: [module / each for each in structure[side]] for side in SIDES if side in structure}
+    return {side: [module / name for name in structure[side]] for side in SIDES if side in structure}
 
 
 def _header(file: Path) -> Mapping[str, Any] | None:
     """Return the header of a safetensors file: eight bytes of length, then JSON of names, types and shapes.
 
-    None for a file that is none, such as the pointer that git leaves where large files were not fetched.
+    None for another file, such as a Git LFS pointer.
     """
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if length > file.stat().st_size:
             return None
-        found: Mapping[str, Any] = json.loads(stream.read(length))
-    return found
+        header: Mapping[str, Any] = json.loads(stream.read(length))
+    return header
 
 
 def _json(path: Path) -> Any:  # noqa: ANN401 - any JSON
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _number(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _number(number: object) -> int | None:
+    return int(number) if isinstance(number, int | float) and not isinstance(number, bool) else None
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second

@@ -1,4 +1,4 @@
-"""Provenance of a benchmark from its run: retrievers, judges, and relevant documents that it missed."""
+"""Provenance of a benchmark from its run: contributors, missed relevant documents, model families of judges."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,61 +23,65 @@ from curate.view.page_tables import ranged, table
 
 
 def run_of(folder: Path) -> Path | None:
-    """Return the run folder that a folder is, or lies in; None for an export by itself."""
-    whole = folder.resolve()
-    return next((each for each in (whole, *whole.parents[:4]) if (each / "pipeline.yaml").is_file()), None)
+    """Return the run folder that a folder is, or is inside of (up to 4 levels); None for an export without its run."""
+    absolute = folder.resolve()
+    return next((parent for parent in (absolute, *absolute.parents[:4]) if (parent / "pipeline.yaml").is_file()), None)
 
 
 def definitions(run: Path | None) -> Mapping[str, Settings]:
-    """Return the encoders of a run by name: those that its pipeline defines, and the packaged ones."""
+    """Return the encoders of a run by name: those of its pipeline, and the packaged ones."""
     if run is None:
         return {}
     return with_presets(cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders))
 
 
 def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, list[str]]:
-    """Return model -> what parts it had in making these tasks: `retriever`, `judge`, `generator`, some or none."""
+    """Return model -> its roles as a contributor to these tasks: `retriever`, `judge`, `generator`; may be empty."""
     return {model: [role for role in ROLES if any(model in task.parts[role] for task in tasks)] for model in models}
 
 
 def circular(model: str, task: EvaluationTask) -> list[str]:
-    """Return by which of its parts in making a task a model's score on it is partly its own doing."""
+    """Return the roles of a model in a task that bias its score."""
     return [role for role in task.kind.circular if model in task.parts[role]]
 
 
 def missed(run: Path | None) -> dict[str, Json]:
-    """Return what is known of relevant documents that count as not relevant; empty without a run.
+    """Return the estimates of relevant documents that are not labelled relevant; empty without a run.
 
-    `samples`: of every review sample the share of the panel's negatives and of contested pairs that people found
-    relevant, and of all relevant pairs of the pool the share that the panel found and the one that it contests.
-    `published`: the same of the labels that experts' answers made. `capture` and `below`: what lies outside the pool,
-    by `curate check pool`.
+    `samples`: per review sample, the shares of relevant pairs among the panel's negatives and among contested pairs,
+    the recall of the panel, and the share of relevant pairs that are contested. `published`: the same for published
+    labels with expert answers. `capture` and `below`: documents outside the pool, from `curate check pool`.
     """
     if run is None:
         return {}
-    found: dict[str, Json] = {}
-    rows = [(desk, {"sample": desk.sample.design.name, **_proved(prove(desk))}) for desk in relevance_desks(run)]
-    if samples := [row | _held(desk) for desk, row in rows]:
-        found["samples"] = samples
+    estimates: dict[str, Json] = {}
+    rows = [
+        (answers, {"sample": answers.sample.design.name, **_label_shares(prove(answers))})
+        for answers in relevance_desks(run)
+    ]
+    if samples := [row | _contested_share(answers) for answers, row in rows]:
+        estimates["samples"] = samples
     if final := published.prove(run):
-        found["published"] = {"samples": final["samples"], **_proved(final)}
+        estimates["published"] = {"samples": final["samples"], **_label_shares(final)}
     path = run / "checks" / "pool.json"
     checked = read_json(path) if path.is_file() else {}
-    return found | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
+    return estimates | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
 
 
-def _held(desk: Desk) -> dict[str, Json]:
-    """Return which share of all pairs that people find relevant the panel contests."""
-    if not desk.sample.scale.relevant:
+def _contested_share(answers: Desk) -> dict[str, Json]:
+    """Return the share of relevant pairs, by people, that the panel contests."""
+    if not answers.sample.scale.relevant:
         return {"contested_of_relevant": None}
-    read = [row for row in checked(desk) if row.settled]
-    parts = {each.name: part(each.name, each.size, read, "relevant") for each in desk.sample.design.strata}
-    contested = [each for name, each in parts.items() if verdict_of(name) == "contested"]
-    others = [each for name, each in parts.items() if verdict_of(name) != "contested"]
+    read = [row for row in checked(answers) if row.settled]
+    counts_by_stratum = {
+        stratum.name: part(stratum.name, stratum.size, read, "relevant") for stratum in answers.sample.design.strata
+    }
+    contested = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) == "contested"]
+    others = [counts for name, counts in counts_by_stratum.items() if verdict_of(name) != "contested"]
     return {"contested_of_relevant": shown(recall(contested, others))}
 
 
-def _proved(proof: Mapping[str, Any]) -> dict[str, Json]:
+def _label_shares(proof: Mapping[str, Any]) -> dict[str, Json]:
     negatives = proof["confirmed"].get("not relevant")
     wrong = negatives and {
         "value": round(1 - negatives["value"], 4),
@@ -89,41 +93,41 @@ def _proved(proof: Mapping[str, Any]) -> dict[str, Json]:
     return {"negatives": wrong, "contested": contested, "recall": proof["recall"]}
 
 
-# Models that share a family with a judge of the benchmark, beside what that judge gains by judging itself.
+# Models of the same family as a judge, with the self-preference of that judge.
 
 FamilyFigures = Mapping[str, Any]
 UNCHECKED = "not checked (`curate check circular`)"
 
 
 def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path | None) -> list[dict[str, Json]]:
-    """Return a row per model and judge of its family: `favour` is None where `curate check circular` was not run.
+    """Return a row per model and judge of its family: `favour` is None without `curate check circular`.
 
-    What judges gain stands in the manifest of the export, else in the run.
+    Self-preference is read from the manifest of the export, else from the run.
     """
     judges = _judges(tasks)
     if run is not None and any(judge["favour"] is None for judge in judges.values()):
         context = Context(run=run, out=run, home=home(), settings=Pipeline.load(run / "pipeline.yaml").frozen)
-        now = circularity.favours(context)
-        judges = {name: {**judge, "favour": judge["favour"] or now.get(name)} for name, judge in judges.items()}
+        favours = circularity.favours(context)
+        judges = {name: {**judge, "favour": judge["favour"] or favours.get(name)} for name, judge in judges.items()}
     return [
-        {"model": model, "judge": judge, **each}
+        {"model": model, "judge": judge, **judge_facts}
         for model in models
-        for judge, each in judges.items()
-        if each["family"] and family("", str(each["family"])) == family(model)
+        for judge, judge_facts in judges.items()
+        if judge_facts["family"] and family("", str(judge_facts["family"])) == family(model)
     ]
 
 
 def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
-    """Return judge -> family and favour, by the manifests of the exports; one of an older version names none."""
-    found: dict[str, dict[str, Json]] = {}
+    """Return judge -> family and favour, from the manifests of the exports; older versions have none."""
+    judges: dict[str, dict[str, Json]] = {}
     for folder in sorted({task.folder.parent for task in tasks if task.folder}):
         path = folder / manifest.NAME
-        found |= read_json(path).get("judges", {}) if path.is_file() else {}
-    return found
+        judges |= read_json(path).get("judges", {}) if path.is_file() else {}
+    return judges
 
 
 def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
-    """Yield the table of the page; nothing without such a model."""
+    """Yield the table of the page; empty without such a model."""
     if rows:
         yield ""
         yield table(
@@ -132,7 +136,9 @@ def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
                     "model": row["model"],
                     "is of the family": row["family"],
                     "of the judge": row["judge"],
-                    "which by judging itself gains": _gain(row["favour"]),
+                    "which by judging itself gains": (
+                        f"{ranged(row['favour']['effect'])} points of nDCG@10" if row["favour"] else UNCHECKED
+                    ),
                 }
                 for row in rows
             ]
@@ -140,7 +146,7 @@ def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
 
 
 def family_notes(rows: Sequence[FamilyFigures]) -> Iterator[str]:
-    """Yield a sentence per model whose judge is warned of."""
+    """Yield a sentence per model of the family of a judge with a self-preference warning."""
     for row in rows:
         if row["favour"] and row["favour"]["warned"]:
             yield (
@@ -148,7 +154,3 @@ def family_notes(rows: Sequence[FamilyFigures]) -> Iterator[str]:
                 f"which gains {ranged(row['favour']['effect'])} points of nDCG@10 by judging itself: its scores may "
                 "be too high"
             )
-
-
-def _gain(favour: FamilyFigures | None) -> str:
-    return f"{ranged(favour['effect'])} points of nDCG@10" if favour else UNCHECKED

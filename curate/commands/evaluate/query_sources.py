@@ -1,7 +1,7 @@
-"""Scores on synthetic and on real queries apart, and how far both put the models in one order.
+"""Separate scores on synthetic and real queries, and rank correlation of the two.
 
-Which queries a model wrote stands in `sources.parquet` beside the tasks of an export. The orders are compared by
-Kendall's tau-b and by tau_AP; the interval of tau-b resamples the queries of either side, the models stay.
+Synthetic queries are listed in `sources.parquet` next to the tasks of an export. Rankings are compared by Kendall's
+tau-b and by tau_AP; the interval of tau-b resamples the queries of both sides, with fixed models.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,101 +24,111 @@ Figures = Mapping[str, Any]
 
 
 def apart(board: Board, seed: int) -> dict[str, Json] | None:
-    """Return the scores by source of the queries, and how alike both order the models; None without synthetic ones."""
-    written = _written(board) if board.task.scorer.single else frozenset()
+    """Return the scores by source of the queries, and their rank correlation; None without synthetic queries."""
+    written = _synthetic_ids(board) if board.task.scorer.single else frozenset()
     queries = board.scored[0].queries
-    places = {
-        REAL: [at for at, name in enumerate(queries) if name not in written],
-        SYNTHETIC: [at for at, name in enumerate(queries) if name in written],
+    indices_by_source = {
+        REAL: [index for index, name in enumerate(queries) if name not in written],
+        SYNTHETIC: [index for index, name in enumerate(queries) if name in written],
     }
-    if not places[SYNTHETIC]:
+    if not indices_by_source[SYNTHETIC]:
         return None
-    sides = {side: _scores(board, some, seed + salt) for salt, (side, some) in enumerate(places.items()) if some}
+    sides = {
+        side: _scores(board, indices, seed + salt)
+        for salt, (side, indices) in enumerate(indices_by_source.items())
+        if indices
+    }
     figures = {
-        side: [from_replicates(*each, len(places[side])).shown() for each in zip(points.tolist(), drawn.T, strict=True)]
+        side: [
+            from_replicates(*point_and_draws, len(indices_by_source[side])).shown()
+            for point_and_draws in zip(points.tolist(), drawn.T, strict=True)
+        ]
         for side, (points, drawn) in sides.items()
     }
     return {
-        "queries": {side: len(some) for side, some in places.items()},
+        "queries": {side: len(indices) for side, indices in indices_by_source.items()},
         "scores": [
-            {"model": each.model, **{side: figures[side][at] if side in figures else None for side in places}}
-            for at, each in enumerate(board.scored)
+            {
+                "model": scored.model,
+                **{side: figures[side][index] if side in figures else None for side in indices_by_source},
+            }
+            for index, scored in enumerate(board.scored)
         ],
-        "order": _order([each.model for each in board.scored], sides, min(map(len, places.values()))),
+        "order": _order([scored.model for scored in board.scored], sides, min(map(len, indices_by_source.values()))),
     }
 
 
-def _written(board: Board) -> frozenset[str]:
-    """Return the ids of the queries that a model wrote, as the export of the task lists them."""
+def _synthetic_ids(board: Board) -> frozenset[str]:
+    """Return the ids of synthetic queries, from the export of the task."""
     path = board.task.folder.parent / f"{TABLE}.parquet" if board.task.folder else None
     return frozenset(pl.read_parquet(path)["query_id"]) if path is not None and path.is_file() else frozenset()
 
 
-def _scores(board: Board, places: Sequence[int], seed: int) -> tuple[Floats, Floats]:
-    """Return the score of each model on some of the queries, and on resamples of them, one row per resample."""
-    several = [
+def _scores(board: Board, indices: Sequence[int], seed: int) -> tuple[Floats, Floats]:
+    """Return the scores of the models on some queries, shape (models,), and on resamples, (replicates, models)."""
+    replicated = [
         board.task.scorer.score(
-            {reading: [column[at] for at in places] for reading, column in each.values.items()}, board.lead
+            {reading: [column[index] for index in indices] for reading, column in scored.values.items()}, board.lead
         )
-        for each in board.scored
+        for scored in board.scored
     ]
-    points = np.array([float(score(np.ones((1, len(places))))[0]) for score in several])
-    return points, replicas(several, len(places), seed, board.replicates)
+    points = np.array([float(score(np.ones((1, len(indices))))[0]) for score in replicated])
+    return points, replicas(replicated, len(indices), seed, board.replicates)
 
 
 def _order(models: Sequence[str], sides: Mapping[str, tuple[Floats, Floats]], fewest: int) -> dict[str, Json] | None:
-    """Return tau-b and tau_AP of the orders by real and by synthetic queries; None where tau-b is not defined."""
+    """Return tau-b and tau_AP of the rankings by real and by synthetic queries; None if tau-b is undefined."""
     if len(sides) < 2:
         return None
     (real, real_drawn), (synthetic, synthetic_drawn) = sides[REAL], sides[SYNTHETIC]
-    value = float(kendall(real, synthetic))
-    if np.isnan(value):
+    correlation = float(kendall(real, synthetic))
+    if np.isnan(correlation):
         return None
-    above = tau_ap(*(dict(zip(models, points.tolist(), strict=True)) for points in (real, synthetic)))
+    ap_correlation = tau_ap(*(dict(zip(models, points.tolist(), strict=True)) for points in (real, synthetic)))
     return {
-        "tau_b": from_replicates(value, kendall(real_drawn, synthetic_drawn), fewest).shown(),
-        "tau_ap": None if above is None else round(above, DIGITS),
+        "tau_b": from_replicates(correlation, kendall(real_drawn, synthetic_drawn), fewest).shown(),
+        "tau_ap": None if ap_correlation is None else round(ap_correlation, DIGITS),
         "models": len(models),
     }
 
 
 def section(task: Figures) -> Iterator[str]:
-    """Yield the part of the page; nothing for a task without synthetic queries."""
-    found = task.get("sources")
-    if not found:
+    """Yield the section of the page; empty for a task without synthetic queries."""
+    sources = task.get("sources")
+    if not sources:
         return
-    counts, order = found["queries"], found["order"]
+    counts, order = sources["queries"], sources["order"]
     yield "\n### Synthetic and real queries\n"
     yield f"{counts[SYNTHETIC]:,} queries were written by a model, {counts[REAL]:,} were not.\n"
     yield table(
         [
             {
-                "model": each["model"],
-                "real queries": ranged(each[REAL]),
-                "synthetic queries": ranged(each[SYNTHETIC]),
+                "model": model["model"],
+                "real queries": ranged(model[REAL]),
+                "synthetic queries": ranged(model[SYNTHETIC]),
             }
-            for each in found["scores"]
+            for model in sources["scores"]
         ]
     )
     if order:
-        yield f"\nHow alike both order the models (1: alike, -1: reversed): {_alike(order)}."
+        yield f"\nHow alike both order the models (1: alike, -1: reversed): {_correlations(order)}."
 
 
-def _alike(order: Figures) -> str:
+def _correlations(order: Figures) -> str:
     return f"tau-b of {order['models']} models {ranged(order['tau_b'], 1)}, tau_AP {order['tau_ap']:.2f}"
 
 
 def notes(tasks: Sequence[Figures]) -> Iterator[str]:
-    """Yield what must be known of scores on synthetic queries, a sentence per task."""
+    """Yield a sentence per task with synthetic queries."""
     for task in tasks:
-        if not (found := task.get("sources")):
+        if not (sources := task.get("sources")):
             continue
-        counts, order = found["queries"], found["order"]
-        name, some = task["name"], f"{counts[SYNTHETIC]:,} of {sum(counts.values()):,} queries are synthetic"
+        counts, order = sources["queries"], sources["order"]
+        name, share = task["name"], f"{counts[SYNTHETIC]:,} of {sum(counts.values()):,} queries are synthetic"
         if not counts[REAL]:
             yield f"{name}: all queries are synthetic; nothing shows that real ones put the models in the same order"
         elif order is None:
-            yield f"{name}: {some}; real or synthetic ones do not tell the models apart, so no orders are compared"
+            yield f"{name}: {share}; real or synthetic ones do not tell the models apart, so no orders are compared"
         else:
-            few = f"; under {FEW} of one kind, so the interval is too narrow" if min(counts.values()) < FEW else ""
-            yield f"{name}: {some}; orders by real and by synthetic ones: {_alike(order)}{few}"
+            warning = f"; under {FEW} of one kind, so the interval is too narrow" if min(counts.values()) < FEW else ""
+            yield f"{name}: {share}; orders by real and by synthetic ones: {_correlations(order)}{warning}"

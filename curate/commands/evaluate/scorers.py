@@ -1,4 +1,4 @@
-"""Scorers: what a kind of benchmark makes of a model's saved predictions, item by item."""
+"""Scorers: scores per item from a model's saved predictions, by task type."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -16,21 +16,21 @@ Values = Mapping[str, list[float]]
 
 
 class ScoredTask(Protocol):
-    """What a scorer asks of the task."""
+    """Attributes of a task that scorers use."""
 
     @property
     def measure(self) -> str:
-        """Return mteb's name of the measure that counts."""
+        """Return mteb's name of the main measure."""
         ...
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Return by what readings of doubt, or of grades, an item is scored."""
+        """Return the ways of scoring contested pairs, or graded labels."""
         ...
 
     @property
     def made(self) -> Any:  # noqa: ANN401 - mteb has no types
-        """Return mteb's task, whose attributes say what was drawn and embedded."""
+        """Return mteb's task, with its settings of draws and embedded texts."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class ScoredTask(Protocol):
 
     @property
     def verdicts(self) -> Mapping[str, Mapping[str, str]]:
-        """Return query -> document -> what the panel said."""
+        """Return query -> document -> verdict of the panel."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class ScoredTask(Protocol):
 
     @property
     def median_gains(self) -> Mapping[str, Mapping[str, float]]:
-        """Return query -> document -> gain of the judges' median grade; empty where no export says it."""
+        """Return query -> document -> gain of the judges' median grade; empty if the export does not contain it."""
         ...
 
     @property
@@ -60,39 +60,39 @@ class ScoredTask(Protocol):
 
 
 class Scorer(Protocol):
-    """How the items of a kind are scored, and how a score is made of them."""
+    """Scores of the items of a task type, and their aggregation."""
 
     unit: str
-    """What an item is, in the plural."""
+    """Name of the items, in the plural."""
     texts: int = 1
-    """Texts of an item that a model encodes for it."""
+    """Number of texts per item that a model encodes."""
     vectors: bool = False
-    """Whether a model must have vectors: BM25 has none."""
+    """Whether only models with vectors can be scored; BM25 has none."""
     single: bool = True
-    """Whether an item has a score of its own."""
+    """Whether every item has a score."""
     searched: bool = False
-    """Whether a whole corpus was searched: documents may be unjudged or in doubt, and BM25's rank says how hard."""
+    """Whether a whole corpus is searched: documents may be unjudged or contested, BM25 measures difficulty."""
     exchanged: bool = True
-    """Whether two models can exchange the results of an item, for the randomisation test; else items are resampled."""
+    """Whether models are compared by a randomisation test, which exchanges results of an item; else by resampling."""
     centred: bool = False
-    """Whether scores of resamples are moved to the score itself: a measure that rises when items repeat needs it."""
+    """Whether scores of resamples are centred on the score: needed for a measure that rises with repeated items."""
     statistic: Statistic = staticmethod(mean)
-    """Makes a score of the sum of rows of `sums`."""
+    """Function from the sum of rows of `sums` to the score."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the fields of `Scored` that come from what mteb saved: ids, values, first relevant ranks, doubt."""
+        """Return fields of `Scored` from mteb's predictions: ids, values, first relevant ranks, counts by verdict."""
         ...
 
     def sums(self, values: Values, reading: str) -> Floats:
-        """Return one row per item, of which `statistic` makes a score when they are added."""
+        """Return one row per item; `statistic` of their sum is the score."""
         return means(np.array(values[reading]))
 
     def size(self, values: Values) -> int:
-        """Return how many items are resampled."""
+        """Return the number of resampled items."""
         return len(next(iter(values.values())))
 
     def score(self, values: Values, reading: str) -> Replicated:
-        """Return the measure that counts, on resampled items."""
+        """Return the main measure on resampled items."""
         return of_sums(self.sums(values, reading), self.statistic)
 
     def beside(self, _values: Values, /) -> Mapping[str, Replicated]:
@@ -100,44 +100,46 @@ class Scorer(Protocol):
         return {}
 
     def counted(self, _values: Values, /) -> Mapping[str, float]:
-        """Return further figures by name that have no interval, such as the spread over draws."""
+        """Return further figures without an interval by name, such as the standard deviation over draws."""
         return {}
 
 
 class RetrievalScorer(Scorer):
-    """nDCG@10 of every query, under several readings of doubt."""
+    """nDCG@10 of every query, in several ways of scoring contested pairs."""
 
     unit = "queries"
     searched = True
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return scores per query; a query without a ranking scores 0, as mteb has it."""
+        """Return scores per query; a query without a ranking scores 0, as in mteb."""
         rankings = saved
         labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
-        queries, known = sorted(labels), task.verdicts
+        queries, verdicts = sorted(labels), task.verdicts
         ranked = {query: item_scores.ordered(rankings.get(query, {})) for query in queries}
         if task.gains:
             mean = task.mean_gains
-            looked = [item_scores.look_graded(ranked[q], labels[q], known.get(q, {}), mean.get(q, {})) for q in queries]
+            looked = [
+                item_scores.look_graded(ranked[q], labels[q], verdicts.get(q, {}), mean.get(q, {})) for q in queries
+            ]
         else:
             median = task.median_gains
             looked = [
-                item_scores.look(ranked[q], labels[q], known.get(q, {}), task.measure, median[q] if median else None)
+                item_scores.look(ranked[q], labels[q], verdicts.get(q, {}), task.measure, median[q] if median else None)
                 for q in queries
             ]
         return {
             "queries": queries,
-            "values": {reading: [each.scores[reading] for each in looked] for reading in task.readings},
-            "first": [each.first for each in looked],
-            "shown": sum(each.shown for each in looked) if known else 0,
-            "holes": sum(each.holes for each in looked) if known else 0,
-            "doubtful": sum(each.doubtful for each in looked),
+            "values": {reading: [query_look.scores[reading] for query_look in looked] for reading in task.readings},
+            "first": [query_look.first for query_look in looked],
+            "shown": sum(query_look.shown for query_look in looked) if verdicts else 0,
+            "holes": sum(query_look.holes for query_look in looked) if verdicts else 0,
+            "doubtful": sum(query_look.doubtful for query_look in looked),
             "top": [ranked[query][: item_scores.TOP] for query in queries] if self.searched else [],
         }
 
 
 class RerankingScorer(RetrievalScorer):
-    """MAP@10 of every query's candidates, all of which were decided."""
+    """MAP@10 of every query's candidates, none of which is contested."""
 
     searched = False
 
@@ -153,17 +155,17 @@ class PairScorer(Scorer):
 
     def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine and the label of every pair."""
-        cosines = [float(each) for each in saved["cosine_scores"]]
-        values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}
-        return {"queries": [str(place) for place in range(len(cosines))], "values": values, "first": []}
+        cosines = [float(score) for score in saved["cosine_scores"]]
+        values = {"similarity": cosines, "label": [float(label) for label in data["score"]]}
+        return {"queries": [str(index) for index in range(len(cosines))], "values": values, "first": []}
 
     def sums(self, values: Values, _reading: str) -> Floats:
-        """Return the products of which a correlation is made."""
+        """Return the products whose sums give a correlation."""
         return products(np.array(values["similarity"]), np.array(values["label"]))
 
 
 def scorer_of(kind: BenchmarkKind) -> Scorer:
-    """Return the scorer that a kind names."""
+    """Return the scorer of a task type."""
     module, _, name = kind.scorer.partition(":")
-    found: Scorer = getattr(import_module(module), name)()
-    return found
+    scorer: Scorer = getattr(import_module(module), name)()
+    return scorer

@@ -1,7 +1,7 @@
-"""Scorers of pairs of texts that belong to sources: average precision of a label, Spearman's rho of levels.
+"""Scorers of pairs, labelled texts and edited queries: average precision, Spearman's rho, macro-F1, V-measure.
 
-What is resampled are sources with all their pairs, because the pairs of a source share a text. A column of the data
-names them; without one, pairs of equal `sentence1` are one source's.
+Pairs are resampled by source, because the pairs of a source share a text. A column of the data has the source; without
+one, pairs with equal `sentence1` are of one source.
 """
 
 import random
@@ -30,14 +30,14 @@ from curate.stats.tally import Floats, Ints
 from curate.stats.within import correct, rising, within_rho
 
 GROUPS = ("pair-id", "query-id", "source-id", "sentence1")
-"""Columns that name the source of a pair, the first that is there and whose values repeat."""
+"""Columns with the source of a pair; the first one with repeated values is used."""
 LABEL, SOURCE, COSINE = "label", "source", "cosine_scores"
 SIMILARITIES = (COSINE, "similarity_scores", "dot_scores", "manhattan_distances", "euclidean_distances")
-"""mteb's names of what it scores pairs by, of which `max_ap` takes the best."""
+"""mteb's names of similarities; `max_ap` uses the best."""
 
 
 class _OfSources(Scorer):
-    """What scorers of pairs that belong to sources have in common."""
+    """Base of the scorers of pairs with sources."""
 
     unit = "sources"
     texts = 2
@@ -49,79 +49,80 @@ class _OfSources(Scorer):
         """Return the number of sources."""
         return int(max(values[SOURCE])) + 1
 
-    def _of_pairs(self, values: Values, score: Replicated) -> Replicated:
+    def _by_source(self, values: Values, score: Replicated) -> Replicated:
         return grouped(score, _sources(values))
 
 
 class PairClassificationScorer(_OfSources):
-    """Average precision, by the best of mteb's similarities; beside it the share of sources whose pair is preferred."""
+    """Average precision by the best of mteb's similarities; also paired accuracy within sources."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return label, source and similarities of every pair, distances with their sign turned."""
-        values = {LABEL: [float(each) for each in data[task.made.label_column_name]], SOURCE: sources(data)}
-        values |= {name: _similar(name, saved[name]) for name in SIMILARITIES}
-        return {"queries": _places(values), "values": values, "first": []}
+        """Return label, source and similarities of every pair, negated distances."""
+        values = {LABEL: [float(label) for label in data[task.made.label_column_name]], SOURCE: sources(data)}
+        signs = {name: -1.0 if name.endswith("distances") else 1.0 for name in SIMILARITIES}
+        values |= {name: [sign * float(score) for score in saved[name]] for name, sign in signs.items()}
+        return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
-        """Return the greatest average precision of any similarity, as mteb's `max_ap`."""
+        """Return the largest average precision of any similarity, mteb's `max_ap`."""
         label = np.array(values[LABEL])
-        columns = _different([np.array(values[name]) for name in SIMILARITIES])
-        return self._of_pairs(values, best([average_precision(column, label) for column in columns]))
+        columns = _distinct_columns([np.array(values[name]) for name in SIMILARITIES])
+        return self._by_source(values, best([average_precision(column, label) for column in columns]))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return paired accuracy by cosine, ties for half, where sources have pairs of both labels."""
+        """Return paired accuracy by cosine, ties as 0.5; empty if no source has pairs of both labels."""
         right = correct(np.array(values[COSINE]), np.array(values[LABEL]), _sources(values))
         return {} if np.isnan(right).all() else {"paired accuracy": mean_value(right)}
 
 
 class LevelScorer(_OfSources):
-    """Spearman's rho of cosines and levels over all pairs; beside it the same within each source, and strict order."""
+    """Spearman's rho of cosines and levels over all pairs; also within sources, and the share in strict order."""
 
     def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine, the level and the source of every pair."""
-        values = {LABEL: [float(each) for each in data["score"]], SOURCE: sources(data), COSINE: list(saved[COSINE])}
-        return {"queries": _places(values), "values": values, "first": []}
+        values = {LABEL: [float(level) for level in data["score"]], SOURCE: sources(data), COSINE: list(saved[COSINE])}
+        return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
         """Return Spearman's rho over all pairs."""
-        return self._of_pairs(values, spearman(np.array(values[COSINE]), np.array(values[LABEL])))
+        return self._by_source(values, spearman(np.array(values[COSINE]), np.array(values[LABEL])))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return mean rho within sources, where it is defined, and the share of sources in strictly rising order."""
+        """Return mean rho within sources, and the share of sources in strictly rising order; each only if defined."""
         args = np.array(values[COSINE]), np.array(values[LABEL]), _sources(values)
-        found = {"rho within source": within_rho(*args), "strict order": rising(*args)}
-        return {name: mean_value(each) for name, each in found.items() if not np.isnan(each).all()}
+        by_source = {"rho within source": within_rho(*args), "strict order": rising(*args)}
+        return {
+            name: mean_value(source_values)
+            for name, source_values in by_source.items()
+            if not np.isnan(source_values).all()
+        }
 
     def counted(self, values: Values) -> Mapping[str, float]:
-        """Return how many sources have several levels and equal scores: rho is not defined there."""
+        """Return the number of sources with several levels but equal scores, where rho is undefined."""
         args = np.array(values[COSINE]), np.array(values[LABEL]), _sources(values)
         undefined = np.isnan(within_rho(*args)) & ~np.isnan(rising(*args))
         return {"sources without rho": int(undefined.sum())}
 
 
 def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
-    """Return the number of every pair's source, from 0 in order of appearance; each pair's own where none repeats."""
+    """Return the number of every pair's source, from 0 in order of appearance; without sources, of the pair."""
     for name in GROUPS:
         if name in data.column_names:
-            places: dict[str, float] = {}
+            number_by_source: dict[str, float] = {}
             column = list(data[name])
-            numbers = [places.setdefault(each, float(len(places))) for each in column]
-            if 1 < len(places) < len(column):
+            numbers = [number_by_source.setdefault(source, float(len(number_by_source))) for source in column]
+            if 1 < len(number_by_source) < len(column):
                 return numbers
-    return [float(place) for place in range(len(data))]
+    return [float(index) for index in range(len(data))]
 
 
-def _similar(name: str, column: Sequence[float]) -> list[float]:
-    return [-float(each) if name.endswith("distances") else float(each) for each in column]
-
-
-def _different(columns: Sequence[Floats]) -> list[Floats]:
-    """Return the columns that do not put the pairs, ties included, into the order of an earlier one."""
+def _distinct_columns(columns: Sequence[Floats]) -> list[Floats]:
+    """Return the columns without those that rank the pairs, ties included, as an earlier one does."""
     ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
     return [
         column
-        for place, column in enumerate(columns)
-        if not any(np.array_equal(ranks[place], rank) for rank in ranks[:place])
+        for index, column in enumerate(columns)
+        if not any(np.array_equal(ranks[index], rank) for rank in ranks[:index])
     ]
 
 
@@ -129,25 +130,25 @@ def _sources(values: Values) -> Ints:
     return np.array(values[SOURCE], dtype=np.int64)
 
 
-def _places(values: Values) -> list[str]:
-    return [str(place) for place in range(len(values[LABEL]))]
+def _item_ids(values: Values) -> list[str]:
+    return [str(index) for index in range(len(values[LABEL]))]
 
 
-# Scorers of labelled texts: macro-F1 of mteb's few-shot classification, V-measure of its clustering.
+# Labelled texts: macro-F1 of mteb's few-shot classification, V-measure of its clustering.
 
 TEXT_LABEL, CLASSES, DRAW, TIMES = "label", "classes", "draw", "times"
-"""Names of values: labels, their number, and by draw the class or cluster that was found and how often it was drawn."""
+"""Names of values: labels, number of classes, and per draw the predicted class or cluster, and the times drawn."""
 
 
 class _OfTexts(Scorer):
-    """What scorers of labelled texts have in common."""
+    """Base of the scorers of labelled texts."""
 
     unit = "texts"
     vectors = True
     single = False
 
     def size(self, values: Values) -> int:
-        """Return the number of texts that are scored."""
+        """Return the number of scored texts."""
         return len(values[TEXT_LABEL])
 
 
@@ -157,62 +158,65 @@ class ClassificationScorer(_OfTexts):
     statistic: Statistic = staticmethod(macro_f1)
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the label of every test text, and what each classifier predicted."""
+        """Return the label of every test text, and the prediction of each classifier."""
         column = task.made.label_column_name
         labels = list(data[column])
-        names = {name: float(place) for place, name in enumerate(sorted({*labels, *task.training[column]}))}
+        names = {name: float(index) for index, name in enumerate(sorted({*labels, *task.training[column]}))}
         values = {TEXT_LABEL: [names[label] for label in labels], CLASSES: [float(len(names))]}
-        values |= {f"{DRAW} {draw}": [names[each] for each in one] for draw, one in enumerate(saved)}
-        return {"queries": [str(place) for place in range(len(labels))], "values": values, "first": []}
+        values |= {
+            f"{DRAW} {draw}": [names[prediction] for prediction in predictions]
+            for draw, predictions in enumerate(saved)
+        }
+        return {"queries": [str(index) for index in range(len(labels))], "values": values, "first": []}
 
     def sums(self, values: Values, _reading: str) -> Floats:
-        """Return per text and class what every draw's precision and recall are made of."""
-        return self._of(values, drawn(values, DRAW))
+        """Return the confusion counts per text, class and draw, whose sums give precision and recall."""
+        return self._confusions(values, drawn(values, DRAW))
 
     def counted(self, values: Values) -> Mapping[str, float]:
-        """Return the standard deviation of macro-F1 over draws, as numpy has it."""
-        found = [float(macro_f1(self._of(values, [each]).sum(axis=0))) for each in drawn(values, DRAW)]
-        return {"sd over draws": round(float(np.std(found)), DIGITS)}
+        """Return the standard deviation of macro-F1 over draws (population, ddof 0)."""
+        f1_by_draw = [float(macro_f1(self._confusions(values, [draw]).sum(axis=0))) for draw in drawn(values, DRAW)]
+        return {"sd over draws": round(float(np.std(f1_by_draw)), DIGITS)}
 
-    def _of(self, values: Values, draws: Sequence[Sequence[float]]) -> Floats:
+    def _confusions(self, values: Values, draws: Sequence[Sequence[float]]) -> Floats:
         return confusions(codes(values[TEXT_LABEL]), [codes(draw) for draw in draws], int(values[CLASSES][0]))
 
 
 class ClusteringScorer(_OfTexts):
-    """Mean V-measure of mteb's mini-batch k-means on drawn texts; an item is a text that was embedded.
+    """Mean V-measure of mteb's mini-batch k-means on drawn texts; an item is an embedded text.
 
-    The draws of mteb, with replacement, are made again from its seed. Resampling leaves clusters as they are, and is
-    centred: fewer different texts fit any clusters better.
+    mteb's draws, with replacement, are repeated from its seed. Resampling keeps the clusters and is centred: a resample
+    has fewer distinct texts, which fit any clusters better.
     """
 
     exchanged = False
     centred = True
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the label of every embedded text, and by draw its cluster and how often it was drawn."""
+        """Return the label of every embedded text, and per draw its cluster and the number of times drawn."""
         labels = list(data[task.made.label_column_name])
         if any(isinstance(label, list) for label in labels) or len(saved) != 1:
             raise UserError(f"{task.made.metadata.name}: found labels of several levels; expected one label per text")
         embedded, draws = clustered(task.made, len(labels))
-        names = {name: float(place) for place, name in enumerate(sorted(set(labels)))}
-        values = {TEXT_LABEL: [names[labels[place]] for place in embedded]}
-        for number, (chosen, found) in enumerate(zip(draws, next(iter(saved.values())), strict=True)):
+        names = {name: float(index) for index, name in enumerate(sorted(set(labels)))}
+        values = {TEXT_LABEL: [names[labels[index]] for index in embedded]}
+        for number, (drawn_indices, clusters) in enumerate(zip(draws, next(iter(saved.values())), strict=True)):
             cluster = np.full(len(embedded), -1.0)
-            cluster[chosen] = found
+            cluster[drawn_indices] = clusters
             values[f"{DRAW} {number}"] = cluster.tolist()
-            values[f"{TIMES} {number}"] = np.bincount(chosen, minlength=len(embedded)).astype(float).tolist()
-        return {"queries": [str(place) for place in embedded], "values": values, "first": []}
+            values[f"{TIMES} {number}"] = np.bincount(drawn_indices, minlength=len(embedded)).astype(float).tolist()
+        return {"queries": [str(index) for index in embedded], "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
         """Return the mean V-measure over draws."""
-        return mean_of(self._each(values))
+        return mean_of(self._v_measures(values))
 
     def counted(self, values: Values) -> Mapping[str, float]:
         """Return mean AMI, as scikit-learn computes it, and the standard deviation of V over draws."""
         from sklearn.metrics import adjusted_mutual_info_score
 
-        whole, label = np.ones((1, self.size(values))), codes(values[TEXT_LABEL])
-        spread = np.std([float(each(whole)[0]) for each in self._each(values)])
+        unit_weights, label = np.ones((1, self.size(values))), codes(values[TEXT_LABEL])
+        spread = np.std([float(replicated(unit_weights)[0]) for replicated in self._v_measures(values)])
         ami = [
             adjusted_mutual_info_score(np.repeat(label, codes(times)), np.repeat(codes(cluster), codes(times)))
             for cluster, times in zip(drawn(values, DRAW), drawn(values, TIMES), strict=True)
@@ -223,7 +227,7 @@ class ClusteringScorer(_OfTexts):
             "sd over draws": round(float(spread), DIGITS),
         }
 
-    def _each(self, values: Values) -> list[Replicated]:
+    def _v_measures(self, values: Values) -> list[Replicated]:
         label = codes(values[TEXT_LABEL])
         return [
             v_measure(label, codes(cluster), codes(times))
@@ -231,20 +235,20 @@ class ClusteringScorer(_OfTexts):
         ]
 
 
-def clustered(made: Any, texts: int) -> tuple[list[int], list[list[int]]]:  # noqa: ANN401 - mteb has no types
-    """Return which texts mteb embeds, and of each draw the places among them: by its seed, as it draws them."""
-    state = random.Random(made.seed)  # noqa: S311 - mteb's
-    most = made.max_document_to_embed
-    if made.max_fraction_of_documents_to_embed is not None:
-        most = int(made.max_fraction_of_documents_to_embed * texts)
+def clustered(mteb_task: Any, texts: int) -> tuple[list[int], list[list[int]]]:  # noqa: ANN401 - mteb has no types
+    """Return the indices of the texts that mteb embeds, and per draw indices among them, from mteb's seed."""
+    state = random.Random(mteb_task.seed)  # noqa: S311 - mteb's
+    most = mteb_task.max_document_to_embed
+    if mteb_task.max_fraction_of_documents_to_embed is not None:
+        most = int(mteb_task.max_fraction_of_documents_to_embed * texts)
     embedded = list(range(texts)) if most is None else state.sample(range(texts), k=min(texts, most))
-    size = made.max_documents_per_cluster
-    return embedded, [state.choices(range(len(embedded)), k=size) for _ in range(made.n_clusters)]
+    size = mteb_task.max_documents_per_cluster
+    return embedded, [state.choices(range(len(embedded)), k=size) for _ in range(mteb_task.n_clusters)]
 
 
 def drawn(values: Values, name: str) -> list[list[float]]:
     """Return the values of every draw."""
-    return [each for key, each in values.items() if key.startswith(f"{name} ")]
+    return [draw_values for key, draw_values in values.items() if key.startswith(f"{name} ")]
 
 
 def codes(values: Sequence[float]) -> Ints:
@@ -252,30 +256,30 @@ def codes(values: Sequence[float]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-# Scorer of edited queries: which share of edits a model puts below the counterpart of the same meaning, by kind.
+# Edited queries: share of edits scored below the counterpart with the same meaning, by kind.
 
 KIND = "kind"
 
 
 class EditScorer(LevelScorer):
-    """Spearman's rho as for all levels; beside it paired accuracy, of all pairs and by kind of edit, chance .5."""
+    """Spearman's rho as for all levels; also paired accuracy, of all pairs and by kind of edit (chance is 0.5)."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return what every level has, and the kind of each item's edit by its place among all kinds."""
-        found = super().items(saved, task, data)
-        kinds = data[KIND] if KIND in data.column_names else [""] * len(data)  # a stranger's levels have none
-        places = [float(KINDS.index(kind)) if kind in KINDS else -1.0 for kind in kinds]
-        return {**found, "values": {**found["values"], KIND: places}}
+        """Return the values of levels, and the index of each item's kind of edit."""
+        fields = super().items(saved, task, data)
+        kinds = data[KIND] if KIND in data.column_names else [""] * len(data)  # levels of other data sets have no kind
+        kind_indices = [float(KINDS.index(kind)) if kind in KINDS else -1.0 for kind in kinds]
+        return {**fields, "values": {**fields["values"], KIND: kind_indices}}
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return the share of pairs in the right order, ties for half: of all pairs, then of each kind there is."""
+        """Return paired accuracy, ties as 0.5: of all pairs, then of each kind that occurs."""
         source: Ints = np.array(values[SOURCE], dtype=np.int64)
         right = correct(np.array(values[COSINE]), np.array(values[LABEL]), source)
         _, first = np.unique(source, return_index=True)
-        kinds = np.array(values.get(KIND, [-1.0] * len(source)))[first]  # scores that were saved before kinds were
+        kinds = np.array(values.get(KIND, [-1.0] * len(source)))[first]  # scores stored before kinds existed
         by_kind = {
-            f"paired accuracy, {kind}": mean_value(np.where(kinds == place, right, np.nan))
-            for place, kind in enumerate(KINDS)
-            if (kinds == place).any()
+            f"paired accuracy, {kind}": mean_value(np.where(kinds == index, right, np.nan))
+            for index, kind in enumerate(KINDS)
+            if (kinds == index).any()
         }
         return {"paired accuracy": mean_value(right), **by_kind}

@@ -1,4 +1,4 @@
-"""One model on one task: scored by stock mteb once, then found by what it was made of."""
+"""Scoring of models on tasks by mteb, with storage by content, model, precision and mteb version."""
 
 import random
 import tempfile
@@ -28,10 +28,10 @@ from curate.system.files import read_json, write_json
 from curate.tables.exporters.mteb import quiet
 
 VERSION = 3
-"""Of what is kept; another one is scored again."""
+"""Version of the stored scores; scores of another version are recomputed."""
 BATCH = 32
 NEAR = 2e-5
-"""How far our mean may be from mteb's, which it rounds to five digits."""
+"""Largest difference between our mean and mteb's, which is rounded to five digits."""
 ASKED = {
     "Encoding queries",
     "Encoding queries and documents",
@@ -40,87 +40,89 @@ ASKED = {
     "Encoding test samples",
     "Encoding",
 }
-"""mteb's names of the phases in which queries, sentences, or texts to be labelled are answered for."""
+"""mteb's names of the phases that encode queries, sentences, or texts to be labelled."""
 OTHERS = {"accuracy", "f1", "f1_weighted", "v_measure", "ami", "max_ap", "max_f1", "max_accuracy", "cosine_ap"}
-"""Measures that are kept beside those at 10 and 100 and the correlations."""
+"""Stored measures, in addition to those at 10 and 100 and correlations."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What one model did on one task."""
+    """Scores of one model on one task."""
 
     model: str
     revision: str
     precision: str
     batch: int | None
-    """Largest batch that fitted, where it was looked for."""
+    """Largest batch in use; None if not measured."""
     main: float
-    """The measure that counts, as mteb has it."""
+    """Main measure, as computed by mteb."""
     metrics: Mapping[str, float]
     """Other measures of mteb."""
     queries_a_second: float | None
-    """Queries, or sentences of STS, over the seconds that they took; the corpus is left out where mteb lets it be."""
+    """Queries, or sentences of STS, encoded per second; without the corpus, if mteb times it separately."""
     queries: list[str]
-    """Ids in order; places of the pairs of STS."""
+    """Ids in order; indices of pairs for STS."""
     values: Mapping[str, list[float]]
-    """Score of every query by reading of doubt; of other kinds what their scorer made of the predictions."""
+    """Way of scoring -> score per query; for other task types, the values of their scorer."""
     first: list[int | None]
-    """Rank of every query's first relevant document; empty where nothing is retrieved."""
+    """Rank of every query's first relevant document; empty without retrieval."""
     shown: int = 0
     holes: int = 0
     doubtful: int = 0
-    """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
+    """Number of top-ten documents over all queries (`shown`); unjudged and contested or incomplete ones among them."""
     top: Sequence[Sequence[str]] = field(default_factory=list)
-    """Ids of every query's first ten documents, best first; empty where no corpus was searched."""
+    """Ids of every query's top ten documents, best first; empty without a search."""
     width: int | None = None
-    """Coordinates of a vector; None for what makes none."""
+    """Dimensions of a vector; None for a model without vectors."""
     weights: Sequence[str] = ()
-    """Precisions that the weights were really in."""
+    """Actual precisions of the weights."""
     precision_check: Mapping[str, Json] | None = None
-    """How near the vectors are to those of float32; None for those of float32, and for widths cut out of others."""
+    """Similarity of the vectors to those in float32; None for float32 and for truncated models."""
     machine: str | None = None
-    """Digest of the machine that scored, to which the queries per second belong."""
+    """Digest of the machine on which `queries_a_second` was measured."""
     inputs: Sequence[Mapping[str, Json]] = ()
-    """Per role: prompt, longest input, side of a Router, and the share of texts that is cut."""
+    """Per role: prompt, maximum length, side of a Router, and the share of truncated texts."""
 
 
 def scored(
     model: EvaluatedModel, task: EvaluationTask, folder: Path, precision_check: PrecisionCheck | None = None
 ) -> tuple[Scored, bool]:
-    """Return what a model did on a task, and whether that was kept from before.
+    """Return the scores of a model on a task, and whether they were stored before.
 
-    `folder` holds what was scored before, by the digest of the task's content, the model, its precision, and mteb's
-    version. RunFailed if the scores of single queries do not add up to mteb's.
+    `folder` stores scores by the digest of the task's content, the model, its precision, and mteb's version. RunFailed
+    if the mean of the scores of single queries differs from mteb's.
     """
-    if kept := scored_before(model, task, folder):
-        return kept, True
-    found, files = _score(model, task)
+    if stored := scored_before(model, task, folder):
+        return stored, True
+    scores, files = _score(model, task)
     if precision_check is not None:
-        found = replace(found, precision_check=precision_check.shown())
+        scores = replace(scores, precision_check=precision_check.shown())
     folder.mkdir(parents=True, exist_ok=True)
     path = _path(model, task, folder)
-    mteb_results.keep(files, path)  # first: what has scores is not scored again
-    write_json(path, asdict(found))
-    return found, False
+    mteb_results.keep(files, path)  # before the scores, as a model with stored scores is not scored again
+    write_json(path, asdict(scores))
+    return scores, False
 
 
 def kept_result(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> mteb_results.KeptResult:
-    """Return where mteb's own result of a model that was scored on a task is kept."""
+    """Return the stored mteb result of a model on a task."""
     return mteb_results.KeptResult(model.name, task.name, _path(model, task, folder))
 
 
 def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Scored | None:
-    """Return what a model did on a task when it was scored before; None if it was not."""
+    """Return the stored scores of a model on a task; None if there are none."""
     path = _path(model, task, folder)
     if not path.is_file():
         return None
-    kept = read_json(path)
-    return restored(kept)
+    stored = read_json(path)
+    return restored(stored)
 
 
-def restored(kept: Mapping[str, Any]) -> Scored:
-    """Return what was written; what an older version did not write yet has its default."""
-    return Scored(**{each.name: kept[each.name] for each in fields(Scored) if each.name in kept})
+def restored(stored: Mapping[str, Any]) -> Scored:
+    """Return stored scores; fields that an older version did not store have their default."""
+    return Scored(
+        **{score_field.name: stored[score_field.name] for score_field in fields(Scored) if score_field.name in stored}
+    )
 
 
 def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
@@ -129,93 +131,95 @@ def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
 
 
 def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[str, str]]:
-    """Run mteb on one task, look at the rankings, or similarities, that it saved, and let it write its result."""
+    """Run mteb on one task; return scores from its saved predictions, and the files of its own result."""
     quiet()
-    data, loaded = task.data, model.loaded
-    task.made.rng_state = random.Random(task.made.seed)  # noqa: S311 - mteb's, which the last model left elsewhere
+    task_data, loaded = task.data, model.loaded
+    task.made.rng_state = random.Random(task.made.seed)  # noqa: S311 - mteb's; the last model advanced it
     aside = getattr(loaded, "aside", 0.0)
     getattr(loaded, "seen", {}).clear()
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         result = imported().evaluate(
             loaded,
             task.made,
             cache=None,
             co2_tracker=False,
-            prediction_folder=place,
+            prediction_folder=folder,
             show_progress_bar=False,
             encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
         )
-        saved = read_json(Path(place) / task.made.prediction_file_name)
+        saved = read_json(Path(folder) / task.made.prediction_file_name)
     split = task.made.metadata.eval_splits[0]
-    whole = result.task_results[0]
-    scores = next(row for row in whole.scores[split] if row["hf_subset"] == task.subset)
-    found = task.scorer.items(saved[task.subset][split], task, data)
-    asked = sum(each["end"] - each["start"] for each in whole.evaluation_phases or () if each["name"] in ASKED)
-    asked -= getattr(loaded, "aside", 0.0) - aside
-    answered = task.scorer.texts * len(found["queries"])
-    made = Scored(
+    task_result = result.task_results[0]
+    mteb_scores = next(row for row in task_result.scores[split] if row["hf_subset"] == task.subset)
+    item_fields = task.scorer.items(saved[task.subset][split], task, task_data)
+    seconds = sum(
+        phase["end"] - phase["start"] for phase in task_result.evaluation_phases or () if phase["name"] in ASKED
+    )
+    seconds -= getattr(loaded, "aside", 0.0) - aside
+    n_texts = task.scorer.texts * len(item_fields["queries"])
+    model_scores = Scored(
         model=model.name,
         revision=model.revision,
         precision=model.precision,
         batch=getattr(loaded, "size", None),
-        main=float(scores[task.measure]),
-        metrics={name: value for name, value in scores.items() if _worth(name, value)},
-        queries_a_second=round(answered / asked, 3) if asked > 0 and model.width is None else None,
+        main=float(mteb_scores[task.measure]),
+        metrics={name: metric for name, metric in mteb_scores.items() if _is_stored(name, metric)},
+        queries_a_second=round(n_texts / seconds, 3) if seconds > 0 and model.width is None else None,
         machine=str(machine.identity()["id"]),
         width=getattr(loaded, "dim", None),
         weights=precisions(loaded),
-        inputs=[each.shown() for each in getattr(loaded, "seen", {}).values()],
-        **found,
+        inputs=[text_input.shown() for text_input in getattr(loaded, "seen", {}).values()],
+        **item_fields,
     )
-    _agree(made, task)
-    return made, mteb_results.files_of(whole, model, {"batch_size": made.batch or BATCH})
+    _check_score(model_scores, task)
+    return model_scores, mteb_results.files_of(task_result, model, {"batch_size": model_scores.batch or BATCH})
 
 
-def _agree(found: Scored, task: EvaluationTask) -> None:
-    ours = point(task.scorer, found.values)
-    if not abs(ours - found.main) <= NEAR:
+def _check_score(model_scores: Scored, task: EvaluationTask) -> None:
+    ours = point(task.scorer, model_scores.values)
+    if not abs(ours - model_scores.main) <= NEAR:
         raise RunFailed(
-            f"{task.name}, {found.model}: mteb says {task.measure} {found.main:.5f}, and the scores of single queries "
-            f"make {ours:.5f}; expected the same; nothing was kept"
+            f"{task.name}, {model_scores.model}: mteb says {task.measure} {model_scores.main:.5f}, and the scores of "
+            f"single queries make {ours:.5f}; expected the same; nothing was kept"
         )
 
 
 def point(scorer: Scorer, values: Values, reading: str = READINGS[0]) -> float:
-    """Return the measure that counts over all items, in one reading."""
+    """Return the main measure over all items, in one way of scoring."""
     return float(scorer.score(values, reading)(np.ones((1, scorer.size(values))))[0])
 
 
-def _worth(name: str, value: Json) -> bool:
-    """Say whether one of mteb's many measures is kept: those at 10 and 100, correlations, and those of `OTHERS`."""
-    kept = name.endswith(("_at_10", "_at_100", "pearson", "spearman")) and not name.startswith("nauc")
-    return (kept or name in OTHERS) and isinstance(value, float)
+def _is_stored(name: str, metric: Json) -> bool:
+    """Whether a measure of mteb is stored: those at 10 and 100, correlations, and `OTHERS`."""
+    is_common = name.endswith(("_at_10", "_at_100", "pearson", "spearman")) and not name.startswith("nauc")
+    return (is_common or name in OTHERS) and isinstance(metric, float)
 
 
-# Every model on every task: one model after the other, so that one is in memory, and what was scored stays scored.
+# All models on all tasks: one model after the other, so that only one is in memory.
 
 Tell = Callable[[str], None]
 
 
 @dataclass
 class ScoredRound:
-    """What all models did: with those that were cut out of others, in the order in which they were named."""
+    """Scores of all models, truncated ones included, in the order in which they were named."""
 
     models: list[EvaluatedModel] = field(default_factory=list)
     by_task: list[list[Scored]] = field(default_factory=list)
     """The models' scores on every task, in the order of the tasks."""
     notes: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
-    """Models with a score that another machine made, so that their queries per second are not shown."""
+    """Models with a score from another machine, whose queries per second are not shown."""
 
     def on(self, tasks: Sequence[EvaluationTask]) -> Iterator[tuple[EvaluationTask, list[Scored]]]:
-        """Yield every task with what the models did on it."""
+        """Yield every task with the scores of the models."""
         return zip(tasks, self.by_task, strict=True)
 
     def results(self, tasks: Sequence[EvaluationTask], folder: Path) -> Iterator[KeptResult]:
-        """Yield where mteb's results are kept, the last task's first: of two of a name the first is written last."""
-        named = {model.name: model for model in self.models}
-        for task, found in reversed(list(self.on(tasks))):
-            yield from (kept_result(named[each.model], task, folder) for each in found)
+        """Yield mteb's stored results, the last task first: of two tasks of one name, the first is written last."""
+        model_by_name = {model.name: model for model in self.models}
+        for task, task_scores in reversed(list(self.on(tasks))):
+            yield from (kept_result(model_by_name[score.model], task, folder) for score in task_scores)
 
 
 def score_all(
@@ -226,37 +230,37 @@ def score_all(
     tell: Tell,
     progress: Progress,
 ) -> ScoredRound:
-    """Score every model on every task that it can do; `tell` hears of each. What `folder` holds is not scored again."""
-    done = ScoredRound(by_task=[[] for _ in tasks])
+    """Score every model on every task that it supports; `tell` is notified of each. Stored scores are reused."""
+    scored_round = ScoredRound(by_task=[[] for _ in tasks])
     for model in models:
-        able = [place for place, task in enumerate(tasks) if model.has_vectors or not task.scorer.vectors]
-        checks = _checks(model, [tasks[place] for place in able], folder, progress)
-        for cut_model in _cut_models(model, able, tasks, widths, folder, done):
-            done.models.append(cut_model)
+        able = [index for index, task in enumerate(tasks) if model.has_vectors or not task.scorer.vectors]
+        checks = _checks(model, [tasks[index] for index in able], folder, progress)
+        for cut_model in _cut_models(model, able, tasks, widths, folder, scored_round):
+            scored_round.models.append(cut_model)
             label = StepLabel(f"scoring {cut_model.name}", "tasks")
-            for place in counting(able, progress, label, len(able)):
-                task = tasks[place]
-                found, kept = scored(cut_model, task, folder, checks.get(task.content))
-                tell(f"{task.name}: {cut_model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
-                done.by_task[place].append(_of_here(found, done))
-                done.notes += _routes(found, task)
+            for index in counting(able, progress, label, len(able)):
+                task = tasks[index]
+                scores, was_stored = scored(cut_model, task, folder, checks.get(task.content))
+                tell(f"{task.name}: {cut_model.name} {scores.main:.5f}" + (" (scored before)" if was_stored else ""))
+                scored_round.by_task[index].append(_without_foreign_speed(scores, scored_round))
+                scored_round.notes += _routes(scores, task)
         model.release()
-    if done.elsewhere:
-        done.notes.append(
-            f"queries per second are not shown of {', '.join(dict.fromkeys(done.elsewhere))}: scored on another "
-            "machine, or before the machine was kept; --speed measures all models on this one"
+    if scored_round.elsewhere:
+        scored_round.notes.append(
+            f"queries per second are not shown of {', '.join(dict.fromkeys(scored_round.elsewhere))}: scored on "
+            "another machine, or before the machine was kept; --speed measures all models on this one"
         )
-    return done
+    return scored_round
 
 
 def widths_of(text: str | None) -> list[int]:
     """Return the widths of --dims, such as 768,512,256; ConfigError for anything else."""
     if text is None:
         return []
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+    numbers = [number.strip() for number in text.split(",") if number.strip()]
+    if not numbers or not all(number.isascii() and number.isdigit() and int(number) > 0 for number in numbers):
         raise ConfigError(f"--dims {text}: expected numbers of coordinates from 1, separated by commas, as in 512,256")
-    return list(dict.fromkeys(map(int, parts)))
+    return list(dict.fromkeys(map(int, numbers)))
 
 
 def _cut_models(
@@ -265,32 +269,34 @@ def _cut_models(
     tasks: Sequence[EvaluationTask],
     widths: Sequence[int],
     folder: Path,
-    done: ScoredRound,
+    scored_round: ScoredRound,
 ) -> Iterator[EvaluatedModel]:
-    """Yield a model, and once it was scored, so that its width is known, those that are cut out of it."""
-    if widths and any(scored_before(model, tasks[place], folder) is None for place in able):
+    """Yield a model, and after it was scored, when its width is known, the models truncated from it."""
+    if widths and any(scored_before(model, tasks[index], folder) is None for index in able):
         model.remember()
     yield model
-    whole = next((done.by_task[place][-1].width for place in able), None)
-    if not widths or whole is None:
+    full_width = next((scored_round.by_task[index][-1].width for index in able), None)
+    if not widths or full_width is None:
         return
-    if wide := [str(width) for width in widths if width >= whole]:
-        done.notes.append(f"{model.name}: has vectors of {whole} coordinates and is not scored at {', '.join(wide)}")
-    yield from (model.cut(width) for width in widths if width < whole)
+    if too_wide := [str(width) for width in widths if width >= full_width]:
+        scored_round.notes.append(
+            f"{model.name}: has vectors of {full_width} coordinates and is not scored at {', '.join(too_wide)}"
+        )
+    yield from (model.cut(width) for width in widths if width < full_width)
 
 
 def _checks(
     model: EvaluatedModel, tasks: Sequence[EvaluationTask], folder: Path, progress: Progress
 ) -> Mapping[str, PrecisionCheck]:
-    """Compare a model with its float32 copy on texts of every task that is still to be scored, by the task's content.
+    """Compare a model with its float32 copy on texts of every task without stored scores; return content -> comparison.
 
-    The copy goes before the model comes, so both are never in memory together.
+    The copy is freed before the model is loaded, so both are never in memory together.
     """
-    left = [task for task in tasks if scored_before(model, task, folder) is None]
-    if model.exact is None or not left:
+    to_score = [task for task in tasks if scored_before(model, task, folder) is None]
+    if model.exact is None or not to_score:
         return {}
     with waiting(progress, StepLabel(f"encoding in float32, {model.name}")):
-        exact = _exact(model, left)
+        exact = _float32_vectors(model, to_score)
     loading.collected()
     if not exact:
         return {}
@@ -300,14 +306,14 @@ def _checks(
             task.content: compared(
                 model.name, model.precision, task.name, sampled_rows(plain, task), exact[task.content]
             )
-            for task in left
+            for task in to_score
         }
 
 
-def _exact(model: EvaluatedModel, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
-    """Return the float32 copy's vectors by a task's content; on the CPU where the GPU is too small for the copy.
+def _float32_vectors(model: EvaluatedModel, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
+    """Return task content -> vectors of the float32 copy; on the CPU if the copy does not fit on the GPU.
 
-    Empty for a model that has no vectors to compare.
+    Empty for a model without vectors.
     """
     assert model.exact is not None
     first = (model.device or "").split(",")[0] or None
@@ -326,20 +332,20 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
     return {task.content: sampled_rows(copy, task) for task in tasks}
 
 
-def _of_here(found: Scored, done: ScoredRound) -> Scored:
-    """Return a score without the queries per second of another machine."""
-    if found.queries_a_second is None or found.machine == machine.identity()["id"]:
-        return found
-    done.elsewhere.append(found.model)
-    return replace(found, queries_a_second=None)
+def _without_foreign_speed(scores: Scored, scored_round: ScoredRound) -> Scored:
+    """Return a score, without queries per second if they are from another machine."""
+    if scores.queries_a_second is None or scores.machine == machine.identity()["id"]:
+        return scores
+    scored_round.elsewhere.append(scores.model)
+    return replace(scores, queries_a_second=None)
 
 
-def _routes(found: Scored, task: EvaluationTask) -> Iterator[str]:
-    """Yield which side of a model of two sides reads sentences, which are neither queries nor documents."""
-    for each in found.inputs:
-        if each["route"] and each["role"] == ROLES[""]:
+def _routes(scores: Scored, task: EvaluationTask) -> Iterator[str]:
+    """Yield a note on the side that encodes sentences, which have no role, in a model with two sides."""
+    for text_input in scores.inputs:
+        if text_input["route"] and text_input["role"] == ROLES[""]:
             what = "both sentences" if task.kind.mteb.type == "STS" else "all sentences"
             yield (
-                f"{task.name}: {found.model} encodes {what} by its {each['route']} side, the route of texts "
+                f"{task.name}: {scores.model} encodes {what} by its {text_input['route']} side, the route of texts "
                 "without a role; the other side is not scored there"
             )

@@ -1,4 +1,4 @@
-"""What a speed pass asks: models as they encode queries, and the search behind them."""
+"""Speed of models: encoding of queries and search, measured separately, stored by task and machine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,14 +25,14 @@ from curate.system.files import read_json, write_json
 DEPTH = 10
 """Documents that a search returns per query."""
 REMOTE = "elsewhere"
-"""Device of an encoder that sends texts to a service."""
+"""Device of a remote encoder."""
 LARGEST = 1 << 29
-"""Bytes of the vectors that search is timed on; a larger index is timed on as many rows as fit, which is said."""
+"""Most bytes of vectors in a timed search; a larger index is truncated, with a note."""
 
 
 @dataclass(frozen=True)
 class SpeedContestant:
-    """One model: how it encodes queries, None for what only searches, and what is known of it."""
+    """One model: its query encoder, None for a model that only searches, and its properties."""
 
     name: str
     encode: Ask | None
@@ -44,17 +44,17 @@ class SpeedContestant:
 
 @dataclass(frozen=True)
 class SearchContestant:
-    """One way of searching: exact search among vectors of one width, or BM25."""
+    """One search method: exact search in vectors of one width, or BM25."""
 
     ask: Ask
     rows: int
-    """Documents that it was timed on."""
+    """Number of documents in the timed search."""
     index_bytes: int
 
 
 @dataclass
 class QueryBatch:
-    """Texts in the form in which mteb gives them to its models: a loader of one batch."""
+    """Texts as mteb passes them to models: a data loader with one batch."""
 
     texts: Sequence[str]
     collate_fn: Foreign = None
@@ -66,7 +66,7 @@ class QueryBatch:
 
     @property
     def dataset(self) -> "QueryBatch":
-        """Return what mteb looks into for columns."""
+        """Return the object in which mteb looks for columns."""
         return self
 
     def __iter__(self) -> Foreign:
@@ -77,48 +77,50 @@ class QueryBatch:
 
 
 def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -> SpeedContestant:
-    """Return a model as it encodes these queries; its weights are loaded, and the first query is encoded."""
+    """Return a model with its encoder of these queries; loads the weights and encodes the first query."""
     if not model.has_vectors:
         return SpeedContestant(model.name, None)
-    call = _call(model.loaded, task)
-    weights = _weights(model.loaded)
+    call = _query_encoder(model.loaded, task)
+    weights: Foreign = getattr(getattr(model.loaded, "plain", model.loaded), "model", None)
     parameters = list(weights.parameters()) if hasattr(weights, "parameters") else []
     return SpeedContestant(
         model.name,
-        lambda places: _arrived(call([texts[place] for place in places])),
-        int(_arrived(call(texts[:1])).shape[1]),
+        lambda indices: _in_memory(call([texts[index] for index in indices])),
+        int(_in_memory(call(texts[:1])).shape[1]),
         *_place(model.loaded, parameters),
-        _longest(weights),
+        _max_length(weights),
     )
 
 
 def of_vectors(dim: int, documents: int, queries: int, seed: int) -> SearchContestant:
-    """Return exact search among random vectors of a width: it takes as long whatever the vectors say."""
+    """Return exact search in random vectors of a width; the time does not depend on their values."""
     rows = max(min(documents, LARGEST // (4 * dim)), 1)
     random = np.random.default_rng(seed)
     index = unit(random.standard_normal((rows, dim), dtype=np.float32))
-    asked = unit(random.standard_normal((queries, dim), dtype=np.float32))
+    query_vectors = unit(random.standard_normal((queries, dim), dtype=np.float32))
     ids = [str(row) for row in range(rows)]
     return SearchContestant(
-        lambda places: list(top_k(asked[places.start : places.stop], index, ids, DEPTH)), rows, 4 * dim * documents
+        lambda indices: list(top_k(query_vectors[indices.start : indices.stop], index, ids, DEPTH)),
+        rows,
+        4 * dim * documents,
     )
 
 
 def of_bm25(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -> SearchContestant:
-    """Return BM25's search, which cuts the queries into words itself."""
+    """Return BM25's search, which includes tokenization of the queries."""
     searcher = model.loaded
     searcher.index(task.data["corpus"])
-    index, cut, places = searcher._bm25.opened(searcher._corpus, quiet)  # noqa: SLF001 - mteb's protocol shows neither
+    index, cut, doc_positions = searcher._bm25.opened(searcher._corpus, quiet)  # noqa: SLF001 - mteb's protocol shows neither
 
-    def ask(asked: range) -> object:
-        return [best_scores(places, index.scores(cut(texts[at])), DEPTH) for at in asked]
+    def ask(indices: range) -> object:
+        return [best_scores(doc_positions, index.scores(cut(texts[position])), DEPTH) for position in indices]
 
     arrays = index.bm25.scores.values() if index.bm25 is not None else ()
     return SearchContestant(ask, len(index.ids), sum(getattr(array, "nbytes", 0) for array in arrays))
 
 
-def _call(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Foreign]:
-    """Return what encodes queries: an encoder of ours directly, others as mteb calls them, with the same prompt."""
+def _query_encoder(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Foreign]:
+    """Return a query encoder: this package's encoders directly, others as mteb calls them, with the same prompt."""
     if (encoder := getattr(loaded, "encoder", None)) is not None:
         return lambda texts: encoder.encode(texts, "query")
     from mteb.types import PromptType
@@ -136,13 +138,13 @@ def _call(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Fo
     )
 
 
-def _arrived(rows: Foreign) -> Vectors:
-    """Return rows in this machine's memory: of a GPU that waits for all work that was only begun."""
+def _in_memory(rows: Foreign) -> Vectors:
+    """Return rows in main memory; for a GPU this waits until all queued work is done."""
     return np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
 
 
 def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[str]]:
-    """Return where queries are encoded and in which precisions; of a service elsewhere neither is known."""
+    """Return device and precisions of the query encoder; for a remote one, `REMOTE` and none."""
     if parameters:
         return str(parameters[0].device), sorted(
             {str(parameter.dtype).removeprefix("torch.") for parameter in parameters}
@@ -151,24 +153,20 @@ def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[st
     return ("cpu", ["float32"]) if side is None or egress.declared(side) == "local" else (REMOTE, [])
 
 
-def _weights(loaded: Foreign) -> Foreign:
-    return getattr(getattr(loaded, "plain", loaded), "model", None)
+def _max_length(weights: Foreign) -> int | None:
+    """Return the maximum input length in tokens; None if unlimited or unknown."""
+    max_length = getattr(weights, "max_seq_length", None)
+    return int(max_length) if isinstance(max_length, int | float) and np.isfinite(max_length) else None
 
 
-def _longest(weights: Foreign) -> int | None:
-    """Return the longest input in tokens; None where a model takes any, or does not tell."""
-    found = getattr(weights, "max_seq_length", None)
-    return int(found) if isinstance(found, int | float) and np.isfinite(found) else None
-
-
-# A speed pass over one task: encoding of queries and search, measured apart; kept by task and machine.
+# Measurement of one task.
 
 QUERIES = 1_000
 SEARCHED = 256
-"""Queries that search is timed on: it depends on them little."""
+"""Number of queries in a timed search, which depends little on them."""
 VERSION = 1
 COLUMNS = ("text", "sentence1", "sentences")
-"""Where tasks have their queries, sentences, or texts."""
+"""Columns of queries, sentences, or texts; the first that exists is used."""
 
 Row = dict[str, Any]
 
@@ -176,39 +174,43 @@ Row = dict[str, Any]
 def measured(
     models: Sequence[EvaluatedModel], task: EvaluationTask, queries: int, seed: int, folder: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Return a speed pass of all models over one task, and keep it in `folder` by task and machine."""
+    """Measure the speed of all models on one task, and store it in `folder` by task and machine."""
     texts = _texts(task, queries, seed)
     contestants = [of_model(model, task, texts) for model in models]
-    before = timing.load()
+    load_before = timing.load()
     asks = {contestant.name: contestant.encode for contestant in contestants if contestant.encode is not None}
     label = StepLabel(f"timing queries, {task.name}", "queries")
-    encoded = in_turn(asks, len(texts), _told(progress, label, asks, len(texts))) if asks else {}
+    encoded = in_turn(asks, len(texts), _count_answered(progress, label, asks, len(texts))) if asks else {}
     searches = _searches(models, contestants, task, texts, seed)
-    few = min(SEARCHED, len(texts))
+    n_searched = min(SEARCHED, len(texts))
     label = StepLabel(f"timing search, {task.name}", "queries")
-    asked = {name: search.ask for name, search in searches.items()}
-    searched = in_turn(asked, few, _told(progress, label, asked, few)) if asked else {}
-    found: dict[str, Any] = {
+    search_asks = {name: search.ask for name, search in searches.items()}
+    searched = (
+        in_turn(search_asks, n_searched, _count_answered(progress, label, search_asks, n_searched))
+        if search_asks
+        else {}
+    )
+    measurement: dict[str, Any] = {
         "version": VERSION,
         "task": task.name,
         "measured": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": timing.identity(),
         "threads": timing.threads(),
-        "load": {"before": before, "after": timing.load()},
+        "load": {"before": load_before, "after": timing.load()},
         "queries": len(texts),
         "wanted": queries,
         "characters": _lengths(texts),
         "batch": BATCH,
         "warm_ups": WARM_UPS,
         "repeats": REPEATS,
-        "searched": few if searches else None,
+        "searched": n_searched if searches else None,
         "documents": len(task.data["corpus"]) if task.scorer.searched else None,
         "models": [_row(contestant, encoded, searches, searched) for contestant in contestants],
         "ratios": _ratios(encoded),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(_path(task, folder), found)
-    return found
+    write_json(_path(task, folder), measurement)
+    return measurement
 
 
 def of_tasks(
@@ -219,14 +221,14 @@ def of_tasks(
     folder: Path,
     progress: Progress,
 ) -> dict[str, dict[str, Any]]:
-    """Return task -> its speed pass: measured now on so many queries, or with None what this machine measured last."""
+    """Return task -> its speed: measured now on `queries` queries, or with None the last one of this machine."""
     names = [model.name for model in models]
     if queries is None:
-        found = {task.name: kept(task, names, folder) for task in tasks}
-        return {name: each for name, each in found.items() if each is not None}
-    fit = {
-        task.name: [model for model in models if model.has_vectors or task.scorer.searched] for task in _to_time(tasks)
-    }
+        stored = {task.name: kept(task, names, folder) for task in tasks}
+        return {name: measurement for name, measurement in stored.items() if measurement is not None}
+    # Without a retrieval task, one task is enough: all tasks of an export have the same queries.
+    timed_tasks = [task for task in tasks if task.scorer.searched] or list(tasks[:1])
+    fit = {task.name: [model for model in models if model.has_vectors or task.scorer.searched] for task in timed_tasks}
     return {
         task.name: measured(fit[task.name], task, queries, seed, folder, progress)
         for task in tasks
@@ -234,38 +236,35 @@ def of_tasks(
     }
 
 
-def _to_time(tasks: Sequence[EvaluationTask]) -> list[EvaluationTask]:
-    """Return the tasks whose corpus is searched, else the first: other tasks of an export have the same queries."""
-    return [task for task in tasks if task.scorer.searched] or list(tasks[:1])
-
-
 def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> dict[str, Any] | None:
-    """Return the last pass of this machine over a task, with those of its models that are named; None without one."""
+    """Return the last measurement of a task on this machine, reduced to these models; None without one."""
     path = _path(task, folder)
-    if not path.is_file() or (found := read_json(path)).get("version") != VERSION:
+    if not path.is_file() or (measurement := read_json(path)).get("version") != VERSION:
         return None
-    rows = [row for row in found["models"] if row["model"] in models]
-    ratios = [row for row in found["ratios"] if {row["one"], row["other"]} <= {*models}]
-    return {**found, "models": rows, "ratios": ratios} if rows else None
+    rows = [row for row in measurement["models"] if row["model"] in models]
+    ratios = [row for row in measurement["ratios"] if {row["one"], row["other"]} <= {*models}]
+    return {**measurement, "models": rows, "ratios": ratios} if rows else None
 
 
 def notes(speed: Mapping[str, Any]) -> list[str]:
-    """Return what must be known before a speed is used."""
-    name, before = speed["task"], speed["load"]["before"]
-    said = []
+    """Return notes on the use of a speed measurement."""
+    name, load_before = speed["task"], speed["load"]["before"]
+    sentences = []
     if speed["queries"] < speed["wanted"]:
-        said.append(f"{name}: speed of {speed['queries']:,} queries, all that the task has, not of {speed['wanted']:,}")
-    if before is not None and before > speed["machine"]["cores"] / 2:
-        said.append(
-            f"{name}: speed was measured under load ({before:g} on {speed['machine']['cores']} cores): latencies are "
-            "too long, and ratios per processor second hold better than those by the wall"
+        sentences.append(
+            f"{name}: speed of {speed['queries']:,} queries, all that the task has, not of {speed['wanted']:,}"
         )
-    said += [
+    if load_before is not None and load_before > speed["machine"]["cores"] / 2:
+        sentences.append(
+            f"{name}: speed was measured under load ({load_before:g} on {speed['machine']['cores']} cores): latencies "
+            "are too long, and ratios per processor second hold better than those by the wall"
+        )
+    sentences += [
         f"{name}: search of {row['model']} was timed on {row['search_rows']:,} of {speed['documents']:,} documents"
         for row in speed["models"]
         if row["search_rows"] is not None and row["search_rows"] < speed["documents"]
     ]
-    return said
+    return sentences
 
 
 def _path(task: EvaluationTask, folder: Path) -> Path:
@@ -273,9 +272,9 @@ def _path(task: EvaluationTask, folder: Path) -> Path:
 
 
 def _texts(task: EvaluationTask, queries: int, seed: int) -> list[str]:
-    """Return queries of a task, drawn by the seed; of a task without queries its sentences or texts."""
-    data = task.data
-    rows = data if hasattr(data, "column_names") else data["queries"]
+    """Return a random sample of a task's queries, or of its sentences or texts."""
+    task_data = task.data
+    rows = task_data if hasattr(task_data, "column_names") else task_data["queries"]
     column = next((name for name in COLUMNS if name in rows.column_names), None)
     if column is None:
         raise RunFailed(
@@ -293,42 +292,42 @@ def _searches(
     texts: Sequence[str],
     seed: int,
 ) -> dict[str, SearchContestant]:
-    """Return width or name -> search, where a corpus is searched; models of one width share one."""
+    """Return width or name -> search; empty without a corpus. Models of one width share a search."""
     if not task.scorer.searched:
         return {}
     documents = len(task.data["corpus"])
     widths = sorted({contestant.dim for contestant in contestants if contestant.dim is not None})
-    found = {str(dim): of_vectors(dim, documents, min(SEARCHED, len(texts)), seed) for dim in widths}
-    return found | {model.name: of_bm25(model, task, texts) for model in models if not model.has_vectors}
+    searches = {str(dim): of_vectors(dim, documents, min(SEARCHED, len(texts)), seed) for dim in widths}
+    return searches | {model.name: of_bm25(model, task, texts) for model in models if not model.has_vectors}
 
 
 def _row(
-    each: SpeedContestant,
+    contestant: SpeedContestant,
     encoded: Mapping[str, Timings],
     searches: Mapping[str, SearchContestant],
     searched: Mapping[str, Timings],
 ) -> Row:
-    by = each.name if each.dim is None else str(each.dim)
-    encoding = encoded[each.name].shown() if each.name in encoded else None
-    search = searched[by].shown() if by in searched else None
-    rates = [part["qps"] for part in (encoding, search) if part]
+    search_name = contestant.name if contestant.dim is None else str(contestant.dim)
+    encoding = encoded[contestant.name].shown() if contestant.name in encoded else None
+    search = searched[search_name].shown() if search_name in searched else None
+    rates = [timing_figures["qps"] for timing_figures in (encoding, search) if timing_figures]
     return {
-        "model": each.name,
-        "device": each.device,
-        "dtypes": list(each.dtypes),
-        "max_length": each.max_length,
-        "dim": each.dim,
+        "model": contestant.name,
+        "device": contestant.device,
+        "dtypes": list(contestant.dtypes),
+        "max_length": contestant.max_length,
+        "dim": contestant.dim,
         "encoding": encoding,
         "search": search,
-        "search_rows": searches[by].rows if by in searches else None,
-        "index_bytes": searches[by].index_bytes if by in searches else None,
+        "search_rows": searches[search_name].rows if search_name in searches else None,
+        "index_bytes": searches[search_name].index_bytes if search_name in searches else None,
         "qps": round(1 / sum(1 / rate for rate in rates), 3),
     }
 
 
 def _ratios(encoded: Mapping[str, Timings]) -> list[Row]:
-    """Return how many times as fast each model encodes as the slowest of them, the fastest first."""
-    rates = {name: each.shown()["qps"] for name, each in encoded.items()}
+    """Return the speed ratio of each model to the slowest one, the fastest first."""
+    rates = {name: timings.shown()["qps"] for name, timings in encoded.items()}
     order = sorted(rates, key=lambda name: -rates[name])
     return [{"one": name, "other": order[-1], **ratio(encoded[name], encoded[order[-1]])} for name in order[:-1]]
 
@@ -338,5 +337,5 @@ def _lengths(texts: Sequence[str]) -> dict[str, Json]:
     return {"median": float(np.median(counts)), "p95": float(np.quantile(counts, 0.95))}
 
 
-def _told(progress: Progress, label: str, asks: Mapping[str, object], queries: int) -> Callable[[int], None]:
+def _count_answered(progress: Progress, label: str, asks: Mapping[str, object], queries: int) -> Callable[[int], None]:
     return furthest(progress, label, len(asks) * queries * REPEATS)

@@ -1,4 +1,4 @@
-"""Gains of the panel's median grades, for exports whose labels are binary."""
+"""Tasks of an evaluation: content, verdicts, gains and contributors, from a folder or by mteb's name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,53 +23,55 @@ from curate.tables.kinds import kinds, of_type
 from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
 
-def scale_of(said: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:
-    """Return the scale of the votes: what the README says, else the five grades if all votes are among them.
+def scale_of(facts: Mapping[str, Any], grades: pl.DataFrame) -> Scale | None:
+    """Return the scale of the votes: from the README, else the five grades if all votes are among them.
 
-    None for another scale, one without gains, votes that nobody gave, and a cascade, whose votes are not all there.
+    None for an unknown scale, a scale without gains, no votes, and a cascade, whose votes are incomplete.
     """
-    scale = Scale.from_json(said["scale"]) if "scale" in said else FIVE
-    given = grades.select(pl.col("votes").list.explode().struct.field("grade"))["grade"].drop_nulls().unique()
-    known = not given.is_empty() and set(given) <= set(scale.labels)
-    return scale if known and scale.gains and "not positive" not in set(grades["verdict"]) else None
+    scale = Scale.from_json(facts["scale"]) if "scale" in facts else FIVE
+    used_grades = grades.select(pl.col("votes").list.explode().struct.field("grade"))["grade"].drop_nulls().unique()
+    is_covered = not used_grades.is_empty() and set(used_grades) <= set(scale.labels)
+    return scale if is_covered and scale.gains and "not positive" not in set(grades["verdict"]) else None
 
 
 def gains_of_median_grades(
     grades: pl.DataFrame, labels: Mapping[str, Mapping[str, float]], scale: Scale
 ) -> dict[str, dict[str, float]]:
-    """Return query -> document -> gain of the raw lower median of the votes, gains below the cut kept.
+    """Return query -> document -> gain of the lower median grade, with gains below the relevance threshold.
 
-    A published label decides on which side of the cut its pair lies, so that where people settled a pair, or a rule
-    other than the median did, the gain is the nearest one on that side.
+    The published label determines the side of the threshold: if people, or a rule other than the median, decided a
+    pair, its gain is the nearest one on that side.
     """
     cut = scale.gain(scale.relevant_from)
     below = max((gain for gain in scale.gains if gain < cut), default=0)
-    found = {query: {doc: float(cut) for doc, gain in docs.items() if gain > 0} for query, docs in labels.items()}
-    named = grades.select("verdict", "votes", query_id="query-id", doc_id="corpus-id")
-    rows = gains(named, scale, Gain()).join(named, on=PAIR, maintain_order="left")
+    gains_by_query = {
+        query: {doc: float(cut) for doc, gain in docs.items() if gain > 0} for query, docs in labels.items()
+    }
+    votes_by_pair = grades.select("verdict", "votes", query_id="query-id", doc_id="corpus-id")
+    rows = gains(votes_by_pair, scale, Gain()).join(votes_by_pair, on=PAIR, maintain_order="left")
     for query, doc, gain, verdict in rows.select(*PAIR, "score", "verdict").iter_rows():
-        held = {"relevant": max(gain, cut), "not relevant": min(gain, below)}.get(verdict, gain)
-        found.setdefault(query, {})[doc] = float(held)
-    return found
+        bounded_gain = {"relevant": max(gain, cut), "not relevant": min(gain, below)}.get(verdict, gain)
+        gains_by_query.setdefault(query, {})[doc] = float(bounded_gain)
+    return gains_by_query
 
 
-# The tasks of a folder or a name, as mteb knows them, with the identity of their content.
+# Tasks.
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
 
 Foreign: TypeAlias = Any
-"""A thing of mteb, `datasets` or torch, which have no types for us."""
+"""Object of mteb, `datasets` or torch, which are not typed here."""
 
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """One task; its texts are read when they are first needed."""
+    """One task; its texts are read on first use."""
 
     name: str
     kind: BenchmarkKind
     source: str
-    """Folder, or mteb's name, as it was given."""
+    """Folder, or mteb's name, from the user."""
     content: str
     """Digest of every file's content, or name and revision of a task on the hub."""
     made: "AbsTask"
@@ -77,17 +79,17 @@ class EvaluationTask:
 
     @property
     def measure(self) -> str:
-        """Return mteb's name of the measure that counts."""
+        """Return mteb's name of the main measure."""
         return self.kind.mteb.main_score
 
     @property
     def scorer(self) -> Scorer:
-        """Return what scores its items."""
+        """Return the scorer of its items."""
         return scorer_of(self.kind)
 
     @cached_property
     def data(self) -> Foreign:
-        """Return the one split that is scored; UserError if there are several subsets or splits."""
+        """Return the evaluated split; UserError if there are several subsets or splits."""
         if not self.made.data_loaded:
             self.made.load_data()
         if hasattr(self.made, "convert_v1_dataset_format_to_v2"):
@@ -110,97 +112,97 @@ class EvaluationTask:
 
     @property
     def subset(self) -> str:
-        """Return mteb's name of the subset that is scored."""
+        """Return mteb's name of the evaluated subset."""
         return str(self.made.hf_subsets[0])
 
     @cached_property
     def verdicts(self) -> Mapping[str, Mapping[str, str]]:
-        """Return query -> document -> what the panel said; empty without a known panel, or without a pair in doubt.
+        """Return query -> document -> verdict; empty without a panel's grades, and for reranking.
 
-        What a reranker is given was decided by all, so of these pairs no verdict says more than the qrels.
+        Candidates of reranking are never contested, so verdicts add nothing to the qrels.
         """
         if (grades := self._grades()) is None or not self.scorer.searched:
             return {}
         columns = grades.select("query-id", "corpus-id", "verdict")
-        found: dict[str, dict[str, str]] = {}
+        verdicts: dict[str, dict[str, str]] = {}
         for query, document, verdict in columns.iter_rows():
-            found.setdefault(query, {})[document] = verdict
-        return found
+            verdicts.setdefault(query, {})[document] = verdict
+        return verdicts
 
     @cached_property
     def gains(self) -> Mapping[str, int]:
         """Return grade -> gain of graded labels, as the README names them; empty for binary ones."""
-        return {str(grade): int(gain) for grade, gain in self._said.get("gains", {}).items()}
+        return {str(grade): int(gain) for grade, gain in self._readme_facts.get("gains", {}).items()}
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Return by what readings of doubt, or of grades, a query is scored."""
+        """Return the ways of scoring contested pairs, or graded labels."""
         if self.gains:
             return GRADED
         return (*READINGS, MEDIAN) if self.median_gains else READINGS
 
     @cached_property
     def median_gains(self) -> Mapping[str, Mapping[str, float]]:
-        """Return query -> document -> gain of the judges' lower median grade, and of labels that no grade explains.
+        """Return query -> document -> gain of the judges' lower median grade, or of the label for pairs without grades.
 
-        Empty for graded labels, which are such gains, where nothing is searched, and where grades or gains are unknown.
+        Empty for graded labels, which are such gains, without retrieval, and if grades or gains are unknown.
         """
         grades = self._grades() if self.scorer.searched and not self.gains else None
-        if grades is None or (scale := scale_of(self._said, grades)) is None:
+        if grades is None or (scale := scale_of(self._readme_facts, grades)) is None:
             return {}
         return gains_of_median_grades(grades, self.data["relevant_docs"], scale)
 
     @cached_property
     def undecided(self) -> int:
-        """Return how many judged queries are in no score, as they have no relevant document by the published labels.
+        """Return the number of judged queries that are not scored because no document is labelled relevant.
 
-        Those that the export left out for it are counted too.
+        Queries that the export excluded for this reason are included.
         """
         labels = self.data["relevant_docs"]
-        kept = sum(not any(gain > 0 for gain in labels.get(query, {}).values()) for query in self.verdicts)
-        return kept + self.lost["queries"]
+        n_exported = sum(not any(gain > 0 for gain in labels.get(query, {}).values()) for query in self.verdicts)
+        return n_exported + self.lost["queries"]
 
     @cached_property
     def lost(self) -> Mapping[str, int]:
-        """Return how many judged `queries` the export left out, by its manifest, their `pairs`, and those `contested`.
+        """Return the numbers of judged `queries` that the export excluded, of their `pairs`, and `contested` ones.
 
-        All 0 where no manifest stands beside the task.
+        From the manifest next to the task; all 0 without one.
         """
         path = self.folder.parent / manifest.NAME if self.folder else None
-        said = read_json(path).get("lost") if path and path.is_file() and self.verdicts else None
-        return {name: int((said or {}).get(name, 0)) for name in ("queries", "pairs", "contested")}
+        counts = read_json(path).get("lost") if path and path.is_file() and self.verdicts else None
+        return {name: int((counts or {}).get(name, 0)) for name in ("queries", "pairs", "contested")}
 
     @cached_property
     def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
-        """Return query -> document -> mean gain of the judges' grades, of pairs that have a graded label."""
+        """Return query -> document -> mean gain of the judges' grades, of pairs with a graded label."""
         grades = self._grades() if self.gains else None
         if grades is None:
             return {}
-        given = pl.element().struct.field("grade").replace_strict(self.gains, default=None, return_dtype=pl.Float64)
+        gain = pl.element().struct.field("grade").replace_strict(self.gains, default=None, return_dtype=pl.Float64)
         rows = grades.filter(pl.col("verdict").is_in(LABELLED)).select(
-            "query-id", "corpus-id", mean=pl.col("votes").list.eval(given).list.mean()
+            "query-id", "corpus-id", mean=pl.col("votes").list.eval(gain).list.mean()
         )
-        found: dict[str, dict[str, float]] = {}
+        gains_by_query: dict[str, dict[str, float]] = {}
         for query, document, mean in rows.drop_nulls("mean").iter_rows():
-            found.setdefault(query, {})[document] = mean
-        return found
+            gains_by_query.setdefault(query, {})[document] = mean
+        return gains_by_query
 
     @cached_property
     def parts(self) -> Mapping[str, frozenset[str]]:
-        """Return role -> names of those who had it, by the README and the votes."""
+        """Return role -> names of contributors, from the README and the votes."""
         voted = {"judge": self._voted}
-        return {role: frozenset(self._said.get(role, ())) | voted.get(role, frozenset()) for role in ROLES}
+        return {role: frozenset(self._readme_facts.get(role, ())) | voted.get(role, frozenset()) for role in ROLES}
 
     @property
     def circular(self) -> frozenset[str]:
-        """Return the names of those who had a part in making this task that makes their scores partly their own."""
+        """Return the names of contributors in roles that bias their scores on this task."""
         return frozenset(name for role in self.kind.circular for name in self.parts[role])
 
     @cached_property
-    def _said(self) -> Mapping[str, Any]:
-        """Return what the README says beside what mteb reads."""
-        found: Mapping[str, Any] = _front(self.folder).get("curate", {}) if self.folder else {}
-        return found
+    def _readme_facts(self) -> Mapping[str, Any]:
+        """Return the block `curate` of the README, which mteb ignores."""
+        block: Mapping[str, Any] = _front_matter(self.folder).get("curate", {}) if self.folder else {}
+        return block
 
     @property
     def _voted(self) -> frozenset[str]:
@@ -216,13 +218,13 @@ class EvaluationTask:
 
 
 def in_folder(folder: Path) -> list[EvaluationTask]:
-    """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError if none is there.
+    """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError without a task.
 
-    DataError if a file is missing or its content is not the one in its name, because it was edited.
+    DataError if a file is missing, or was edited, so that it does not match the hash in its name.
     """
-    for place in (folder, folder / "mteb", folder / "export" / "mteb"):
-        if found := [*([place] if _front(place) else ()), *mteb_tasks.task_folders(place)]:
-            return [_task(each, str(folder)) for each in found]
+    for root in (folder, folder / "mteb", folder / "export" / "mteb"):
+        if task_folders := [*([root] if _front_matter(root) else ()), *mteb_tasks.task_folders(root)]:
+            return [_task(task_folder, str(folder)) for task_folder in task_folders]
     raise UserError(
         f"{folder}: found no task; give a run folder that was exported as `mteb`, or a folder that holds "
         f"{', '.join(kind.name for kind in kinds())}, each with a README.md"
@@ -230,23 +232,23 @@ def in_folder(folder: Path) -> list[EvaluationTask]:
 
 
 def legacy(source: str) -> list[EvaluationTask]:
-    """Return the tasks of a folder, or the one that mteb knows by that name."""
+    """Return the tasks of a folder, or the mteb task of that name."""
     if Path(source).is_dir():
         return in_folder(Path(source))
     mteb = imported()
     try:
-        made = mteb.get_task(source)
+        mteb_task = mteb.get_task(source)
     except KeyError as error:
         raise UserError(f"--legacy {source}: neither a folder nor a task of mteb ({error.args[0]})") from None
-    kind = of_type(made.metadata.type)
+    kind = of_type(mteb_task.metadata.type)
     if kind is None:
-        raise UserError(f"--legacy {source}: a task of the type {made.metadata.type}; expected {_types()}")
-    content = digest([made.metadata.name, dict(made.metadata.dataset)])
-    return [EvaluationTask(made.metadata.name, kind, source, content, made)]
+        raise UserError(f"--legacy {source}: a task of the type {mteb_task.metadata.type}; expected {_types()}")
+    content = digest([mteb_task.metadata.name, dict(mteb_task.metadata.dataset)])
+    return [EvaluationTask(mteb_task.metadata.name, kind, source, content, mteb_task)]
 
 
 def imported() -> Foreign:
-    """Return mteb; MissingExtra says how to install it."""
+    """Return the module mteb; MissingExtra if it is not installed."""
     with needed("evaluate"):
         import mteb
     return mteb
@@ -254,13 +256,13 @@ def imported() -> Foreign:
 
 def _task(folder: Path, source: str) -> EvaluationTask:
     imported()
-    block = _front(folder)["mteb"]
-    named = next((kind for kind in kinds() if kind.name == folder.name), None)
-    kind = named or of_type(block["type"], str(block.get("main_score", "")))
+    block = _front_matter(folder)["mteb"]
+    by_name = next((kind for kind in kinds() if kind.name == folder.name), None)
+    kind = by_name or of_type(block["type"], str(block.get("main_score", "")))
     if kind is None or kind.mteb.type != block["type"]:
         raise DataError(f"{folder}: a task of the type {block['type']!r}; expected {_types()}")
-    made = load_task(folder)
-    return EvaluationTask(block["name"], kind, source, _content(folder), made, folder)
+    mteb_task = load_task(folder)
+    return EvaluationTask(block["name"], kind, source, _content(folder), mteb_task, folder)
 
 
 def _types() -> str:
@@ -268,13 +270,13 @@ def _types() -> str:
 
 
 def _content(folder: Path) -> str:
-    """Return the digest of the README and of every file that it names."""
-    named = mteb_tasks.data_files(_front(folder))
-    return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in named}])
+    """Return a digest of the README and of every file that it lists."""
+    file_names = mteb_tasks.data_files(_front_matter(folder))
+    return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in file_names}])
 
 
-def _front(folder: Path) -> dict[str, Any]:
-    """Return the YAML block of a task's README, empty if the folder is no task's."""
+def _front_matter(folder: Path) -> dict[str, Any]:
+    """Return the YAML block of a task's README, empty for any other folder."""
     try:
         return mteb_tasks.front_matter(folder)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a model is really given: the prompt in front of a text, the side that reads it, the length, and what is cut."""
+"""Actual inputs of a model: prompt, side of a Router, maximum length, and share of truncated texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,67 +9,67 @@ from curate.core.config import Json
 from curate.retrieval.vectors.precision import spread
 
 LOOKED = 4096
-"""Texts of a task that are cut into tokens, at most, to see how many are too long."""
+"""Maximum number of texts per task that are tokenized to measure truncation."""
 ENDLESS = 1 << 24
-"""Tokens from which on a length is none: tokenizers without one say 1e30, tables of token vectors infinity."""
+"""Tokens from which on a length means unlimited: tokenizers store 1e30, tables of token vectors infinity."""
 ANY = {"batch_size", "device", "show_progress_bar", "pool", "chunk_size", "convert_to_numpy", "convert_to_tensor"}
-"""Arguments of `encode` that change no vector."""
+"""Arguments of `encode` that do not affect vectors."""
 ROLES = {"query": "queries", "document": "documents", "": "sentences"}
 
 
 class _ProbeText(Exception):
-    """Ends a call before the model computes, with what it was called with."""
+    """Raised in place of the model's computation, with the arguments of the call."""
 
-    def __init__(self, text: str, named: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, arguments: Mapping[str, Any]) -> None:
         super().__init__(text)
-        self.text, self.named = text, named
+        self.text, self.named = text, arguments
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """How the texts of one role come to a model, as seen where sentence-transformers receives them."""
+    """Inputs of one role, as sentence-transformers receives them."""
 
     known: bool
-    """False for a model whose weights are no sentence-transformers model: nothing can be seen."""
+    """False if the weights are no sentence-transformers model, so that nothing can be observed."""
     prompt: str | None = None
-    """None where nothing is put in front."""
+    """Text before each input; None if there is none."""
     route: str | None = None
-    """Side of a model of several sides (Router) that reads these texts."""
+    """Side of a Router that encodes these texts."""
     encoder_side: str | None = None
-    """Encoder of two (`asymmetric`) that reads these texts; its model may have routes of its own."""
+    """Encoder of an `asymmetric` pair that encodes these texts; its model may be a Router too."""
     max_length: int | None = None
-    """In tokens; None without a limit, or where it is not known."""
+    """Maximum length in tokens; None if unlimited or unknown."""
     named: tuple[tuple[str, str], ...] = ()
-    """Further arguments that the model is called with."""
+    """Further arguments of the call, sorted, as (name, repr)."""
 
     @property
     def identity(self) -> Json:
-        """Return what of it changes a vector."""
+        """Return the parts that affect vectors."""
         return [self.prompt, self.route, self.max_length, *map(list, self.named)]
 
 
 @dataclass(frozen=True)
 class SeenTexts:
-    """The texts of one role of a task as a model reads them: one line of the page."""
+    """Inputs of one role of a task: one row of the page."""
 
     role: str
-    """queries, documents, or sentences, which have no role."""
+    """queries, documents, or sentences (no role)."""
     prompt: str | None
     max_length: int | None
     route: str | None
     known: bool
     texts: int
     looked: int
-    """Texts whose tokens were counted; 0 where nothing can be cut."""
+    """Number of texts that were tokenized; 0 without a maximum length."""
     cut: float | None
-    """Share of them that is longer than the model reads; None where that is not known."""
+    """Share of them that is truncated; None if unknown."""
 
     def shown(self) -> dict[str, Json]:
-        """Return it as plain values."""
+        """Return the fields as a dictionary."""
         return asdict(self)
 
     def with_more(self, other: "SeenTexts") -> "SeenTexts":
-        """Return both parts of a role's texts as one line: mteb gives large corpora, and both sentences, in parts."""
+        """Merge two parts of a role's texts: mteb passes large corpora, and both sentences of pairs, in parts."""
         looked = self.looked + other.looked
         both = None if self.cut is None or other.cut is None else self.cut * self.looked + other.cut * other.looked
         cut = None if both is None else round(both / looked, 6) if looked else both
@@ -77,18 +77,18 @@ class SeenTexts:
 
 
 def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> ModelInput:
-    """Return how a model of mteb's gives texts of a role to its weights: it is stopped before these compute."""
+    """Observe the arguments with which an mteb model calls its weights; the call is stopped before they compute."""
     weights = _weights(model)
     if weights is None:
         return ModelInput(known=False)
 
-    def seen(inputs: Sequence[str], **named: Any) -> None:  # noqa: ANN401 - a model's own arguments
-        raise _ProbeText(str(inputs[0]), named)
+    def seen(inputs: Sequence[str], **arguments: Any) -> None:  # noqa: ANN401 - a model's own arguments
+        raise _ProbeText(str(inputs[0]), arguments)
 
     weights.encode = seen
     try:
-        named = {"batch_size": 1, "show_progress_bar": False, "hf_split": "test", "hf_subset": "default"}
-        model.encode(_one_text(), task_metadata=task_metadata, prompt_type=prompt_type, **named)
+        arguments = {"batch_size": 1, "show_progress_bar": False, "hf_split": "test", "hf_subset": "default"}
+        model.encode(_one_text(), task_metadata=task_metadata, prompt_type=prompt_type, **arguments)
     except _ProbeText as found:
         return _input(weights, found.text, found.named)
     finally:
@@ -96,22 +96,31 @@ def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> Model
     return ModelInput(known=False)
 
 
-def seen_texts(model: Foreign, given: ModelInput, role: str, texts: Sequence[str]) -> SeenTexts:
-    """Return a role's texts as a model reads them, with the share that it cuts."""
+def seen_texts(model: Foreign, model_input: ModelInput, role: str, texts: Sequence[str]) -> SeenTexts:
+    """Return the row of a role's texts, with the share of truncated ones."""
     weights = _weights(model)
-    looked, cut = (0, None) if weights is None else _cut(_side(weights, given.route), given, texts)
-    route = given.encoder_side or given.route
-    return SeenTexts(ROLES.get(role, role), given.prompt, given.max_length, route, given.known, len(texts), looked, cut)
+    looked, cut = (0, None) if weights is None else _cut(_side(weights, model_input.route), model_input, texts)
+    route = model_input.encoder_side or model_input.route
+    return SeenTexts(
+        ROLES.get(role, role),
+        model_input.prompt,
+        model_input.max_length,
+        route,
+        model_input.known,
+        len(texts),
+        looked,
+        cut,
+    )
 
 
 def input_of(weights: Foreign, task: str | None, prompt: str | None) -> ModelInput:
-    """Return how a sentence-transformers model reads texts of a task (query, document or None) with this prompt."""
+    """Return the inputs of a sentence-transformers model for a task (query, document or None) with this prompt."""
     route = _route(weights, task)
     return ModelInput(True, prompt or None, route, max_length=_limit(_side(weights, route)))
 
 
 def sides(weights: Foreign) -> Iterator[Foreign]:
-    """Yield what reads the texts: the first module, or that of every side of a Router."""
+    """Yield the first module, or the first one of every side of a Router."""
     routes = getattr(weights[0], "sub_modules", None)
     if routes is None:
         yield weights[0]
@@ -134,21 +143,25 @@ def _one_text() -> Foreign:
     return DataLoader(Dataset.from_dict({"id": ["1"], "text": ["."], "body": ["."]}), batch_size=1)
 
 
-def _input(weights: Foreign, text: str, named: Mapping[str, Any]) -> ModelInput:
-    """Return what a call says: a prompt by name or as text, and what the model's own code put in front before."""
-    name, prompt = named.get("prompt_name"), named.get("prompt")
+def _input(weights: Foreign, text: str, arguments: Mapping[str, Any]) -> ModelInput:
+    """Return the inputs from a call: its prompt (by name or text) after text that the model's code has prepended."""
+    name, prompt = arguments.get("prompt_name"), arguments.get("prompt")
     if prompt is None:
         name = name or getattr(weights, "default_prompt_name", None)
         prompt = weights.prompts.get(name) if name else None
-    before = text.removesuffix(".")
-    route = _route(weights, named.get("task"))
-    rest = sorted((key, repr(value)) for key, value in named.items() if key not in ANY | {"prompt", "prompt_name"})
+    prepended = text.removesuffix(".")
+    route = _route(weights, arguments.get("task"))
+    other_arguments = sorted(
+        (key, repr(argument)) for key, argument in arguments.items() if key not in ANY | {"prompt", "prompt_name"}
+    )
     length = _limit(_side(weights, route))
-    return ModelInput(True, f"{prompt or ''}{before}" or None, route, max_length=length, named=tuple(rest))
+    return ModelInput(
+        True, f"{prompt or ''}{prepended}" or None, route, max_length=length, named=tuple(other_arguments)
+    )
 
 
 def _route(weights: Foreign, task: str | None) -> str | None:
-    """Return the side of a Router that reads texts of a task; None for any other model."""
+    """Return the side of a Router for a task; None for any other model."""
     router = weights[0]
     routes = getattr(router, "sub_modules", None)
     if routes is None:
@@ -168,12 +181,14 @@ def _limit(side: Foreign) -> int | None:
     return int(limit) if limit is not None and limit < ENDLESS else None
 
 
-def _cut(side: Foreign, given: ModelInput, texts: Sequence[str]) -> tuple[int, float | None]:
-    """Return how many texts were looked at, evenly over all, and which share of them is too long."""
-    if given.max_length is None:
+def _cut(side: Foreign, model_input: ModelInput, texts: Sequence[str]) -> tuple[int, float | None]:
+    """Return the number of tokenized texts, evenly over all, and the share of them that is too long."""
+    if model_input.max_length is None:
         return 0, 0.0
     if not callable(tokenizer := getattr(side, "tokenizer", None)):
         return 0, None
-    some = spread(texts, LOOKED)
-    pieces = tokenizer([f"{given.prompt or ''}{text}" for text in some], truncation=False, verbose=False)["input_ids"]
-    return len(some), round(sum(len(piece) > given.max_length for piece in pieces) / max(len(some), 1), 6)
+    sample = spread(texts, LOOKED)
+    pieces = tokenizer([f"{model_input.prompt or ''}{text}" for text in sample], truncation=False, verbose=False)[
+        "input_ids"
+    ]
+    return len(sample), round(sum(len(piece) > model_input.max_length for piece in pieces) / max(len(sample), 1), 6)

@@ -1,4 +1,4 @@
-"""Models that make vectors, behind mteb's interface: document vectors are kept, and what is put in is written down."""
+"""Models with vectors, behind mteb's interface: document vectors are cached, and inputs are recorded."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.vectors import CachedEncoder, default_folder, keys_of
 
 PART = 1024
-"""Texts without kept vectors that are encoded between two looks at the clock."""
+"""Texts per part between two updates of the progress."""
 
 
 @dataclass(frozen=True)
 class TextBatch:
-    """What mteb wants encoded: texts of one role of one task."""
+    """Texts of one role of one task, to be encoded."""
 
     inputs: Foreign
     task_metadata: Foreign
@@ -37,7 +37,7 @@ class TextBatch:
 
     @cached_property
     def role(self) -> str:
-        """Return query, document, or nothing for sentences that have no role."""
+        """Return query, document, or an empty string for sentences without a role."""
         return str(getattr(self.prompt_type, "value", self.prompt_type) or "")
 
     @cached_property
@@ -47,15 +47,15 @@ class TextBatch:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Return text -> where it stands."""
-        return {text: place for place, text in enumerate(self.texts)}
+        """Return text -> its (last) index."""
+        return {text: index for index, text in enumerate(self.texts)}
 
 
 class VectorModel(ABC):
-    """A model as mteb asks it. Documents come from the cache of embeddings; other texts are encoded each time.
+    """A model behind mteb's interface. Documents come from the cache of embeddings; other texts are always encoded.
 
-    So the speed of answering queries is always a measurement. `seen` says what was put in since it was emptied, and
-    `aside` counts seconds of queries that are no part of the model's work.
+    So the speed of encoding queries is always measured. `seen` records inputs since it was cleared, and `aside` counts
+    seconds spent on queries other than by the model.
     """
 
     def __init__(self, name: str, meta: Foreign, progress: Progress, sizes: BatchSizes) -> None:
@@ -63,13 +63,13 @@ class VectorModel(ABC):
         self.seen: dict[str, SeenTexts] = {}
         self.dim: int | None = None
         self.remembers = False
-        """Whether vectors of queries are held for widths that are cut out of them."""
+        """Whether query vectors are stored, for truncation to other widths."""
         self._aside = 0.0
         self._remembered: dict[str, Vectors] = {}
 
     @property
     def aside(self) -> float:
-        """Return seconds spent on queries for other things than encoding them."""
+        """Return seconds spent on queries other than for encoding."""
         return self._aside + sum(lost for role, lost in self.sizes.lost.items() if role != "document")
 
     @property
@@ -80,19 +80,19 @@ class VectorModel(ABC):
     def encode(
         self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **_named: Foreign
     ) -> Vectors:
-        """Return a row per text, as the model makes it."""
+        """Return a vector per text, not truncated or normalised."""
         batch = TextBatch(inputs, task_metadata, prompt_type)
-        given = self._noted(batch)
-        rows = self.kept_rows(batch, given) if batch.role == "document" else self._new(batch, given)
+        model_input = self._input_of(batch)
+        rows = self.kept_rows(batch, model_input) if batch.role == "document" else self._encode_new(batch, model_input)
         self.dim = int(rows.shape[1])
         return rows
 
     def kept(self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None) -> Vectors:
-        """Return the same rows out of what is kept or remembered; what is missing is encoded, and kept."""
+        """Return the same rows from memory or cache; missing ones are encoded and cached."""
         batch = TextBatch(inputs, task_metadata, prompt_type)
-        given = self._noted(batch)
-        known = self._remembered.get(_mark(batch, given))
-        return self.kept_rows(batch, given) if known is None else known
+        model_input = self._input_of(batch)
+        remembered = self._remembered.get(_batch_digest(batch, model_input))
+        return self.kept_rows(batch, model_input) if remembered is None else remembered
 
     @abstractmethod
     def similarity(self, one: Foreign, other: Foreign) -> Foreign:
@@ -104,48 +104,48 @@ class VectorModel(ABC):
 
     @abstractmethod
     def given(self, batch: TextBatch) -> ModelInput:
-        """Return how the model reads these texts."""
+        """Return the input settings of the model for these texts."""
 
     @abstractmethod
     def kept_rows(self, batch: TextBatch, given: ModelInput) -> Vectors:
-        """Return rows from the cache of embeddings, after all that is missing was encoded."""
+        """Return rows from the cache of embeddings; missing ones are encoded first."""
 
     @abstractmethod
     def fresh_rows(self, batch: TextBatch) -> Vectors:
-        """Return rows that are encoded now."""
+        """Encode the texts, without the cache."""
 
     def look(self, given: ModelInput, batch: TextBatch) -> SeenTexts:
-        """Return what is put in, to be written down."""
+        """Return the record of the inputs."""
         return seen_texts(self, given, batch.role, batch.texts)
 
-    def _noted(self, batch: TextBatch) -> ModelInput:
+    def _input_of(self, batch: TextBatch) -> ModelInput:
         start = monotonic()
-        given = self.given(batch)
-        found, before = self.look(given, batch), self.seen.get(batch.role)
-        self.seen[batch.role] = found if before is None else before.with_more(found)
+        model_input = self.given(batch)
+        record, earlier = self.look(model_input, batch), self.seen.get(batch.role)
+        self.seen[batch.role] = record if earlier is None else earlier.with_more(record)
         if batch.role != "document":
             self._aside += monotonic() - start
-        return given
+        return model_input
 
-    def _new(self, batch: TextBatch, given: ModelInput) -> Vectors:
+    def _encode_new(self, batch: TextBatch, model_input: ModelInput) -> Vectors:
         rows = self.fresh_rows(batch)
-        if bad := int((~np.isfinite(rows)).any(axis=1).sum()):
+        if n_not_finite := int((~np.isfinite(rows)).any(axis=1).sum()):
             raise RunFailed(
-                f"{batch.task_metadata.name}, {self.name}: {bad} of {len(rows)} vectors of {ROLES[batch.role]} hold "
-                "NaN or infinity; give --dtype float32, or bfloat16 where float16 overflows"
+                f"{batch.task_metadata.name}, {self.name}: {n_not_finite} of {len(rows)} vectors of "
+                f"{ROLES[batch.role]} hold NaN or infinity; give --dtype float32, or bfloat16 where float16 overflows"
             )
         if self.remembers:
-            self._remembered[_mark(batch, given)] = rows
+            self._remembered[_batch_digest(batch, model_input)] = rows
         return rows
 
 
 class StockModel(VectorModel):
-    """A model that mteb loaded, once or once per GPU; documents are encoded by all copies at once."""
+    """A model that mteb loads, with a copy per GPU; copies encode in parallel."""
 
     def __init__(
         self, name: str, revision: str, copies: Sequence[Foreign], progress: Progress, sizes: BatchSizes
     ) -> None:
-        """Take over the copies. `revision` is everything of the model that changes a vector, precision included."""
+        """Store the copies. `revision` identifies everything that affects vectors, precision included."""
         super().__init__(name, copies[0].mteb_model_meta, progress, sizes)
         self.revision, self.plain, self.lanes = revision, copies[0], len(copies)
         self.model = getattr(copies[0], "model", None)
@@ -163,16 +163,16 @@ class StockModel(VectorModel):
         return self.plain.similarity_pairwise(one, other)
 
     def given(self, batch: TextBatch) -> ModelInput:
-        """Return how the model reads these texts, by asking it."""
+        """Return the input settings of the model for these texts, by probing it."""
         return probe(self.plain, batch.task_metadata, batch.prompt_type)
 
     def kept_rows(self, batch: TextBatch, given: ModelInput) -> Vectors:
-        """Return rows from the cache; a model that cannot be looked into has them by task, as its prompt may be."""
-        where = given.identity if given.known else [str(batch.task_metadata.name), batch.role]
-        key = digest([self.revision, where])
+        """Return rows from the cache; by task if the inputs are unknown, as the prompt may depend on the task."""
+        input_identity = given.identity if given.known else [str(batch.task_metadata.name), batch.role]
+        key = digest([self.revision, input_identity])
         if key not in self._cached:
-            made = _KeptTexts(self, key)
-            self._cached[key] = made, CachedEncoder(made, default_folder(home()), self.progress)
+            kept_texts = _KeptTexts(self, key)
+            self._cached[key] = kept_texts, CachedEncoder(kept_texts, default_folder(home()), self.progress)
         texts, cached = self._cached[key]
         texts.batch = batch
         role: Role = "document" if batch.role == "document" else "query"
@@ -181,34 +181,34 @@ class StockModel(VectorModel):
         return cached.encode(batch.texts, role)
 
     def fresh_rows(self, batch: TextBatch) -> Vectors:
-        """Return rows that are encoded now, by all copies."""
+        """Encode the texts with all copies, without the cache."""
         self._prepare(batch)
         label, total = StepLabel(f"encoding {ROLES[batch.role]}, {self.name}", "texts"), len(batch.texts)
-        parts = [range(start, min(start + PART, total)) for start in range(0, total, PART)]
-        rows, done = [], 0
+        index_ranges = [range(start, min(start + PART, total)) for start in range(0, total, PART)]
+        rows, n_encoded = [], 0
         self.progress(label, total, 0)
         with ThreadPoolExecutor(self.lanes) as pool:
-            for part in pool.map(lambda places: self.encoded(batch, places), parts):
-                rows.append(part)
-                done += len(part)
-                self.progress(label, total, done)
+            for vectors in pool.map(lambda indices: self.encoded(batch, indices), index_ranges):
+                rows.append(vectors)
+                n_encoded += len(vectors)
+                self.progress(label, total, n_encoded)
         return np.concatenate(rows)
 
     def encoded(self, batch: TextBatch, places: Sequence[int]) -> Vectors:
-        """Return rows of some of the texts, in batches that fit."""
+        """Return rows of the texts at some indices, in batches that fit into memory."""
         return self.sizes.fitting(batch.role, lambda size: self._run(batch, places, size))
 
     def _prepare(self, batch: TextBatch) -> None:
         longest = np.argsort([len(text) for text in batch.texts], kind="stable")[::-1].tolist()
         self.sizes.prepare(batch.role, len(longest), lambda size: self._run(batch, longest[:size], size))
 
-    def _run(self, batch: TextBatch, places: Sequence[int], size: int) -> Vectors:
+    def _run(self, batch: TextBatch, indices: Sequence[int], size: int) -> Vectors:
         from torch.utils.data import DataLoader
 
-        rows = batch.inputs.dataset.select(list(places))
+        rows = batch.inputs.dataset.select(list(indices))
         copy = self._free.get()
         try:
-            found = copy.encode(
+            vectors = copy.encode(
                 DataLoader(rows, batch_size=size, collate_fn=batch.inputs.collate_fn),
                 task_metadata=batch.task_metadata,
                 hf_split="test",
@@ -219,11 +219,11 @@ class StockModel(VectorModel):
             )
         finally:
             self._free.put(copy)
-        return np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float32)
+        return np.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, dtype=np.float32)
 
 
 class _KeptTexts:
-    """A stock model with one prompt, as the cache of embeddings asks it: by text, and in threads."""
+    """Encoder interface of a model with one prompt, for the cache of embeddings."""
 
     def __init__(self, model: StockModel, revision: str) -> None:
         self.name, self.revision, self.lanes, self._model = model.name, revision, model.lanes, model
@@ -231,7 +231,7 @@ class _KeptTexts:
 
     @property
     def dim(self) -> int:
-        """Return the length of a vector, known once there is one."""
+        """Return the dimensions of a vector, 0 before the first one."""
         return self._model.dim or 0
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - the batch knows it
@@ -241,10 +241,10 @@ class _KeptTexts:
 
 
 class CutModel:
-    """The first coordinates of another model's vectors, made unit vectors: as Matryoshka models are used.
+    """A model with truncated vectors of another one, normalised again, as for Matryoshka models.
 
-    Stock `truncate_dim` cuts behind the model's own normalisation and leaves shorter vectors, which is wrong for inner
-    products.
+    `truncate_dim` of sentence-transformers truncates after the normalisation, so that vectors are shorter than 1, which
+    is wrong for inner products.
     """
 
     def __init__(self, whole: VectorModel, width: int) -> None:
@@ -253,12 +253,12 @@ class CutModel:
 
     @property
     def seen(self) -> dict[str, SeenTexts]:
-        """Return what was put into the whole model."""
+        """Return the recorded inputs of the full model."""
         return self.whole.seen
 
     @property
     def size(self) -> int | None:
-        """Return the largest batch of the whole model."""
+        """Return the largest batch of the full model."""
         return self.whole.size
 
     def encode(
@@ -277,10 +277,10 @@ class CutModel:
 
 
 def cut(rows: Vectors, width: int) -> Vectors:
-    """Return the first coordinates of vectors, each divided by its length."""
+    """Truncate vectors to `width` coordinates, and normalise them."""
     return unit(rows[:, :width])
 
 
-def _mark(batch: TextBatch, given: ModelInput) -> str:
-    said = sha256("\0".join(batch.texts).encode()).hexdigest()
-    return digest([given.identity, given.known or batch.task_metadata.name, batch.role, said])
+def _batch_digest(batch: TextBatch, model_input: ModelInput) -> str:
+    texts_digest = sha256("\0".join(batch.texts).encode()).hexdigest()
+    return digest([model_input.identity, model_input.known or batch.task_metadata.name, batch.role, texts_digest])

@@ -37,7 +37,7 @@ def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFr
     for kind in kinds() if guard.looker else ():
         while kind.table and kind.present(benchmark):
             kind_table = benchmark.tables[kind.table]
-            finds = _found(kind, benchmark, guard, context).filter(~pl.col("id").is_in(may.accept))
+            finds = _found_values(kind, benchmark, guard, context).filter(~pl.col("id").is_in(may.accept))
             clean_table = kind.without(kind_table, set(finds["id"])) if finds.height else kind_table
             tables.append(finds.with_columns(published=pl.lit(clean_table.height == kind_table.height)))
             if clean_table.height == kind_table.height:
@@ -45,7 +45,7 @@ def passed(benchmark: Benchmark, context: Context) -> tuple[Benchmark, pl.DataFr
                 break
             benchmark = replace(benchmark, tables={**benchmark.tables, kind.table: clean_table})
     if may.residual == "stop":
-        _stop(pl.concat(written).unique().sort("kind", "id", "field"), context)
+        _refuse_finds(pl.concat(written).unique().sort("kind", "id", "field"), context)
     table = pl.concat(tables).unique().sort("kind", "id", "field", "found")
     is_published = table.unique(["kind", "id", "field"])["published"]
     facts: dict[str, Json] = {
@@ -63,14 +63,14 @@ def notes(facts: Mapping[str, Json]) -> list[str]:
     return [f"{message}; see `curate show export/found`"] if out or published else []
 
 
-def _found(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData, context: Context) -> pl.DataFrame:
+def _found_values(kind: BenchmarkKind, benchmark: Benchmark, guard: PersonalData, context: Context) -> pl.DataFrame:
     """Return the PII in the texts of a task type, without values that occur in a source text."""
     rows = list(_texts(kind, benchmark))
     unseen = dict.fromkeys(text for *_, text in rows if text not in guard.seen)
-    guard.seen |= dict.fromkeys(_in_sources(context, list(unseen), whole=True), ())
+    guard.seen |= dict.fromkeys(_in_sources(context, list(unseen), exact=True), ())
     finds_by_text = zip(rows, guard.found(text for *_, text in rows), strict=True)
     finds = [(kind.name, name, field, *find) for (name, field, _), text_finds in finds_by_text for find in text_finds]
-    masked = _in_sources(context, list({text_value for *_, text_value in finds}), whole=False)
+    masked = _in_sources(context, list({text_value for *_, text_value in finds}), exact=False)
     columns = ("kind", "id", "field", "found")
     return frame(TABLE, [dict(zip(columns, find[:-1], strict=True)) for find in finds if find[-1] not in masked])
 
@@ -84,12 +84,12 @@ def _texts(kind: BenchmarkKind, benchmark: Benchmark) -> Iterator[tuple[str, str
                 yield from ((row, name, text) for row, text in rows.select(key, name).drop_nulls().iter_rows())
 
 
-def _in_sources(context: Context, values: Sequence[str], *, whole: bool) -> set[str]:
-    """Return the values that equal a text scanned by `mask`, or, if not `whole`, occur within one."""
+def _in_sources(context: Context, values: Sequence[str], *, exact: bool) -> set[str]:
+    """Return the values that equal a text scanned by `mask`, or, if not `exact`, occur within one."""
     in_sources = set[str]()
     for table, column in SOURCES if values else ():
         texts = pl.scan_parquet(context.folder("mask") / f"{table}.parquet").select(text=column)
-        if whole:
+        if exact:
             in_sources.update(texts.join(pl.LazyFrame({"text": values}), on="text", how="semi").collect()["text"])
         else:
             matches = texts.filter(pl.col("text").str.contains_any(list(values))).collect()["text"]
@@ -97,7 +97,7 @@ def _in_sources(context: Context, values: Sequence[str], *, whole: bool) -> set[
     return in_sources
 
 
-def _stop(finds: pl.DataFrame, context: Context) -> None:
+def _refuse_finds(finds: pl.DataFrame, context: Context) -> None:
     """Raise UserError if a text by a model or a rule contains PII."""
     lines = [f"- {kind} {name} ({field}): {what}" for kind, name, field, what, _ in finds.iter_rows()]
     commands = dict.fromkeys(

@@ -47,9 +47,9 @@ def problems(benchmark: Benchmark) -> list[str]:
         *_texts("corpus", documents, benchmark.duplicates),
         *sentence("queries", both, "ids are document ids too", "export with prefixed ids"),
         *_pairs("qrels", benchmark.qrels, ids_by_column, [1]),
-        *_against("qrels", benchmark.qrels, benchmark.verdicts),
+        *_contradictions("qrels", benchmark.qrels, benchmark.verdicts),
         *_pairs("candidates", benchmark.candidates, ids_by_column, [0, 1]),
-        *_against("candidates", benchmark.candidates, benchmark.verdicts),
+        *_contradictions("candidates", benchmark.candidates, benchmark.verdicts),
         *sentence(
             "queries", without_positive["query_id"].to_list(), "queries have no positive in the qrels", "leave them out"
         ),
@@ -108,7 +108,7 @@ def _pairs(
     yield from sentence(table, _names(invalid), f"scores are not {allowed}", "labels are binary; grades stand apart")
 
 
-def _against(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
+def _contradictions(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
     """Yield a sentence on the pairs whose score contradicts the verdict, counted by verdict."""
     decided = verdicts.select(*_KEYS, "verdict").unique(_KEYS, maintain_order=True)
     expected = pl.when(pl.col("score") > 0).then(pl.lit("relevant")).otherwise(pl.lit("not relevant"))

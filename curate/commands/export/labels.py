@@ -53,10 +53,11 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
         "holes": len(hole_pairs),
         **_counts(new),
         "systems": {
-            name: {"what": what, **_of_system(name, hole_pairs, judged)} for name, what in sorted(version.added.items())
+            name: {"what": what, **_system_counts(name, hole_pairs, judged)}
+            for name, what in sorted(version.added.items())
         },
         "queries_won": len(set(positives["query_id"]) - set(earlier_queries)),
-        "changed": _changed(old, judged),
+        "changed": _changed_verdicts(old, judged),
         "same_panel": parent.panel(context.run) == read_json(context.folder("judge") / "panel.json"),
         "decided_by": _decided(judged, new),
         "passages_per_prompt": _passages(context, new),
@@ -78,12 +79,12 @@ def _counts(verdicts: pl.DataFrame) -> dict[str, Json]:
     return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
 
 
-def _of_system(name: str, hole_pairs: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
+def _system_counts(name: str, hole_pairs: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
     own_holes = hole_pairs.filter(pl.col("systems").list.contains(name))
     return {"holes": len(own_holes), **_counts(judged.join(own_holes, on=PAIR, how="semi"))}
 
 
-def _changed(old: pl.DataFrame, judged: pl.DataFrame) -> int:
+def _changed_verdicts(old: pl.DataFrame, judged: pl.DataFrame) -> int:
     """Return the number of earlier pairs whose verdict has changed."""
     joined = old.join(judged, on=PAIR, suffix="_now")
     return int((joined["verdict"] != joined["verdict_now"]).sum())
@@ -135,21 +136,21 @@ def _warnings(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def write(folder: Path, context: Context, facts: Mapping[str, Any]) -> None:
     """Write CHANGES.md into the folder of one format: this version first, then the earlier ones."""
-    text = "\n".join(["# Changes", "", *_section(facts)])
+    text = "\n".join(["# Changes", "", *_labels_section(facts)])
     earlier = parent.earlier_changes(context.run) or "## Version 1\n\nThe first version.\n"
     write_text(folder / CHANGES, f"{text}\n\n{earlier}")
 
 
-def _section(facts: Mapping[str, Any]) -> Iterator[str]:
+def _labels_section(facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"## Version {facts['version']}"
     yield ""
     yield (
         f"{facts['holes']:,} documents joined the pool: those that the systems below rank within {facts['depth']} and "
-        f"that version {facts['version'] - 1} had not judged. {_words(facts)}."
+        f"that version {facts['version'] - 1} had not judged. {_verdict_words(facts)}."
     )
     yield ""
     for name, system in facts["systems"].items():
-        yield f"- {name} ({system['what']['kind']}): {system['holes']:,} documents; {_words(system)}"
+        yield f"- {name} ({system['what']['kind']}): {system['holes']:,} documents; {_verdict_words(system)}"
     yield f"- queries that have a relevant document since: {facts['queries_won']:,}"
     yield f"- labels of earlier pairs that changed: {facts['changed']:,}"
     yield f"- the same panel, rubric and prompt: {'yes' if facts['same_panel'] else 'no'}"
@@ -157,7 +158,7 @@ def _section(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"- not judged alike: {warning}"
 
 
-def _words(counts: Mapping[str, Any]) -> str:
+def _verdict_words(counts: Mapping[str, Any]) -> str:
     return ", ".join(f"{counts[name]:,} {name}" for name in VERDICTS if counts[name]) or "none is judged"
 
 
@@ -175,14 +176,14 @@ def made_from(
     return {
         **made_by_panel(context, benchmark, judged, ids),
         "experts": experts,
-        **_beyond(context, benchmark),
+        **_other_decisions(context, benchmark),
         "overridden": ids.of(context.read("resolve", "overrides")).join(benchmark.verdicts, on=PAIR, how="semi").height,
         **({} if config.gain is None else {"graded": {"labels": config.labels, **config.gain.model_dump()}}),
         "rerank": config.rerank.model_dump(),
     }
 
 
-def _beyond(context: Context, benchmark: Benchmark) -> dict[str, Json]:
+def _other_decisions(context: Context, benchmark: Benchmark) -> dict[str, Json]:
     """Return the decisions besides the policy: a threshold on grade sums (`accept`), a tie-breaker (`settle`)."""
     resolved: Mapping[str, Any] = context.done("resolve").facts
     decisions: dict[str, Json] = {}

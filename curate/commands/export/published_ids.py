@@ -22,7 +22,7 @@ def published(config: Config, context: Context) -> PublishedIds:
     folder, path = context.folder("diversify"), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
     telling = any(column_ids.str.replace(OWN, "").str.contains(TELLING).any() for column_ids in ids.values())
-    if config.ids == "keep" or (config.ids == "auto" and (_harmless(context) or not telling)):
+    if config.ids == "keep" or (config.ids == "auto" and (_are_public(context) or not telling)):
         return PublishedIds()
     schema = dict.fromkeys(COLUMNS, pl.String)
     known_key = pl.read_csv(path, separator="\t", schema=schema) if path.is_file() else pl.DataFrame(schema=schema)
@@ -38,7 +38,7 @@ def notes(ids: PublishedIds, context: Context) -> list[str]:
     return [] if ids.key is None else [message]
 
 
-def _harmless(context: Context) -> bool:
+def _are_public(context: Context) -> bool:
     """Whether the source is a named public data set, or the settings keep its ids (`mask.ids: keep`)."""
     sections = (context.settings.get(name) or {} for name in ("ingest", "mask"))
     ingest, mask = (section if isinstance(section, dict) else {} for section in sections)

@@ -21,16 +21,16 @@ _BATCH = 20_000
 
 def holding(folder: Path, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (file, name) for each file below a folder that contains the value; cells of Parquet tables included."""
-    forms_by_name = {name: _forms(secret) for name, secret in values.items() if len(secret) >= SHORTEST}
+    # A secret may be in a file as it is, or escaped as in JSON.
+    forms_by_name = {
+        name: sorted({secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]})
+        for name, secret in values.items()
+        if len(secret) >= SHORTEST
+    }
     for path in sorted(path for path in folder.rglob("*") if path.is_file()) if forms_by_name else ():
         for name, forms in forms_by_name.items():
             if _in_bytes(path, forms) or (path.suffix == ".parquet" and _in_cells(path, forms)):
                 yield path.relative_to(folder).as_posix(), name
-
-
-def _forms(secret: str) -> list[str]:
-    """Return the forms of a value in a file: plain, and escaped as in JSON."""
-    return sorted({secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]})
 
 
 def _in_bytes(path: Path, forms: Sequence[str]) -> bool:

@@ -33,7 +33,11 @@ Tables = Mapping[str, pl.DataFrame]
 
 def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[dict[str, Json], list[str]]:
     """Return shortcut scores by task type, and notes; DataError for a share above the limit if `strict`."""
-    tables = {kind.name: (kind, _tables(kind, benchmark)) for kind in kinds() if _scored(kind, benchmark)}
+    tables = {
+        kind.name: (kind, _tables(kind, benchmark))
+        for kind in kinds()
+        if kind.table and kind.mteb.type in COLUMNS and kind.present(benchmark)
+    }
     if not tables:
         return {}, []
     encoders = _encoders(config, context)
@@ -43,9 +47,11 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
             raise DataError(message)
         return {}, [message]
     models = {encoder.name: _encode(encoder) for encoder in encoders}
+    columns = {column for names, _ in COLUMNS.values() for column in names}
     facts, notes, warnings = dict[str, Json](), list[str](), list[str]()
     for name, (kind, splits) in tables.items():
-        if len(texts := _texts(splits)) > config.texts:
+        texts = {text for rows in splits.values() for column in columns & set(rows.columns) for text in rows[column]}
+        if len(texts) > config.texts:
             notes.append(f"shortcuts: {name} not checked, for it has {len(texts):,} texts; see export.shortcuts.texts")
             continue
         if lacking := sorted({TEST, *((TRAIN,) if kind.mteb.type == "Classification" else ())} - splits.keys()):
@@ -60,19 +66,10 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
     return facts, [*notes, *(f"WARNING: {sentence}" for sentence in warnings)]
 
 
-def _scored(kind: BenchmarkKind, benchmark: Benchmark) -> bool:
-    return bool(kind.table) and kind.mteb.type in COLUMNS and kind.present(benchmark)
-
-
 def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:
     """Return split -> rows to be written, as mteb reads them."""
     written = kind.content(benchmark).tables
     return {table.split: pl.concat(table.frames) for table in written if table.config == kind.default}
-
-
-def _texts(splits: Tables) -> set[str]:
-    columns = {column for texts, _ in COLUMNS.values() for column in texts}
-    return {text for rows in splits.values() for name in columns & set(rows.columns) for text in rows[name]}
 
 
 def _scores(kind: BenchmarkKind, splits: Tables, models: Mapping[str, Encode]) -> ShortcutScores:
@@ -92,7 +89,8 @@ def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
     if config.models:
         return [build.encoder(context, name) for name in config.models]
     names = build.encoder_names(context)
-    for name in _pooled(context):
+    retrievers = core.check(PoolConfig, context.settings.get("pool") or {}, "pool").retrievers
+    for name in sorted(retrievers, key=lambda name: name not in FAST):
         settings = context.definitions.get("retrievers", {}).get(name, {})
         encoder_name = str(settings.get("encoder") or settings.get("kind", name))
         if encoder_name in names and not isinstance((encoder := build.encoder(context, encoder_name)).encoder, Guarded):
@@ -105,12 +103,6 @@ def refuse_sending(config: Shortcuts, context: Context) -> None:
     for name in config.models:
         if isinstance(build.encoder(context, name).encoder, Guarded):
             raise ConfigError(f"export.shortcuts.models: {name} sends texts away; name encoders that send nothing")
-
-
-def _pooled(context: Context) -> list[str]:
-    """Return the run's retrievers, USE first."""
-    names = core.check(PoolConfig, context.settings.get("pool") or {}, "pool").retrievers
-    return sorted(names, key=lambda name: name not in FAST)
 
 
 def _encode(encoder: Encoder) -> Encode:

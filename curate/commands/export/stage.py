@@ -45,9 +45,9 @@ def run(config: Config, context: Context) -> Report:
     if graded is not None:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
-    lost = _lost(verdicts, queries)
+    lost = _unexported_counts(verdicts, queries)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
-    tables = _of_kinds(context, removed)
+    tables = _kind_tables(context, removed)
     suspicious = _suspicious(context, [queries, *tables.values()], removed)
     ids = published_ids.published(config, context)
     chosen, short = reranking.drawn(config, context, verdicts, ids)
@@ -63,7 +63,7 @@ def run(config: Config, context: Context) -> Report:
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts,
-        facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen(config, mix)},
+        facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen_settings(config, mix)},
         duplicates=context.duplicates,
         tables=tables,
         scale=context.scale,
@@ -74,10 +74,10 @@ def run(config: Config, context: Context) -> Report:
     reranking.need_retrieval(benchmark, config, short)
     benchmark, finds, gated = gate.passed(benchmark, context)
     benchmark, ids, renamed = published(benchmark, ids)
-    integrity.check(_counted(benchmark, context, "checking the corpus"))
+    integrity.check(_with_progress(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
-    provenance = partial(_made, config, context, judged, {"lost": lost, "dependence": common}, ids)
+    provenance = partial(_provenance, config, context, judged, {"lost": lost, "dependence": common}, ids)
     _write(config, context, benchmark, renamed, provenance, grown)
     write_table(context.out, gate.TABLE, finds)
     write_table(context.out, "dropped", left_out := _left_out(context, queries, short, ids))
@@ -88,7 +88,7 @@ def run(config: Config, context: Context) -> Report:
         "formats": list(config.formats),
         "residual": suspicious,
         "gate": gated,
-        **_resolved(context),
+        **_resolution(context),
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
@@ -96,7 +96,7 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
-def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
+def _kind_tables(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
     """Return name -> table of the task types whose stage has run, without items that are removed documents."""
     tables = {
         kind.table: context.read(kind.stage, kind.table, kind.columns)
@@ -158,21 +158,21 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
     }
 
 
-def _resolved(context: Context) -> dict[str, Json]:
+def _resolution(context: Context) -> dict[str, Json]:
     """Return the number of pairs that people overrode, and the decisions besides the policy."""
     facts = context.done("resolve").facts
     beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
     return {"overridden": facts["overridden"], "beyond": beyond}
 
 
-def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
+def _unexported_counts(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
     """Return the numbers of judged queries without a positive, which are not exported, and of their pairs."""
     gone = verdicts.join(queries, on="query_id", how="anti")
     contested = gone.filter(pl.col("verdict") == "contested")
     return {"queries": gone["query_id"].n_unique(), "pairs": len(gone), "contested": len(contested)}
 
 
-def _made(
+def _provenance(
     config: Config,
     context: Context,
     judged: pl.DataFrame,
@@ -199,8 +199,8 @@ def _write(
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
-        held = _held(benchmark, name)
-        EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
+        held = _part_for(benchmark, name)
+        EXPORTERS.load(name)(_with_progress(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
         body = {**manifest.described(held, name), **provenance(held)}
@@ -212,14 +212,14 @@ def _write(
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
 
-def _held(benchmark: Benchmark, name: str) -> Benchmark:
+def _part_for(benchmark: Benchmark, name: str) -> Benchmark:
     """Return the part of a benchmark that a format contains."""
     if name in OF_CANDIDATES:
         return alone(benchmark)
     return benchmark if name in FOLDERS else benchmark.of_retrieval()
 
 
-def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
+def _with_progress(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
     """Return the benchmark with a corpus that reports its progress."""
     return replace(benchmark, corpus=CountedCorpus(benchmark.corpus, context.progress, StepLabel(label, "documents")))
 
@@ -264,7 +264,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     }
 
 
-def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
+def _chosen_settings(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     """Return the settings of this stage for the card."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},

@@ -92,7 +92,7 @@ def propose(
     order, personal = shuffled(sorted(queries), context.seed, "gradient", EDIT), PersonalData.of(context)
     for query_id in counting(order, context.progress, StepLabel("editing", "queries"), len(order)):
         text = queries[query_id]
-        pair, reason = _proposed(query_id, text, config, context, lexer, written, counts, personal)
+        pair, reason = _proposal(query_id, text, config, context, lexer, written, counts, personal)
         reason = "its text is that of another query" if text in seen else reason
         reason = "beyond gradient.edit" if not reason and len(edit_pairs) >= config.edit else reason
         seen.add(text)
@@ -104,7 +104,7 @@ def propose(
     return edit_pairs, dropped
 
 
-def _proposed(
+def _proposal(
     query_id: str,
     text: str,
     config: Config,

@@ -24,21 +24,19 @@ class Fates:
     """Table of these ids."""
 
 
-def documents(context: Context, wanted: set[str]) -> dict[str, Document]:
-    """Return id -> document of the corpus, for the wanted ids that exist."""
+def documents(context: Context, ids: set[str]) -> dict[str, Document]:
+    """Return id -> document of the corpus, for the `ids` that exist."""
     corpus = TableCorpus(context.folder("diversify"))
-    return {
-        document.doc_id: document for document in chain.from_iterable(corpus.batches()) if document.doc_id in wanted
-    }
+    return {document.doc_id: document for document in chain.from_iterable(corpus.batches()) if document.doc_id in ids}
 
 
 def pairs(config: Config, context: Context, queries: Mapping[str, str]) -> tuple[dict[str, MixPair], Fates]:
     """Return pair_id -> pair, and the dropped ones: short or equal texts, texts of another pair, beyond the limit."""
     fates = Fates(table="corpus" if config.pairs == "titles" else "queries")
-    candidates = _titles(context) if config.pairs == "titles" else _answers(context, queries, fates)
+    candidates = _title_pairs(context) if config.pairs == "titles" else _answers(context, queries, fates)
     usable, seen = dict[str, MixPair](), set[str]()
     for name, pair in candidates:
-        if reason := _refused(pair, seen, config.shortest):
+        if reason := _refusal(pair, seen, config.shortest):
             fates.dropped[name] = reason
         else:
             seen |= {pair.source, pair.destination}
@@ -51,7 +49,7 @@ def pairs(config: Config, context: Context, queries: Mapping[str, str]) -> tuple
     return {f"mix-{name}": pair for name, pair in usable.items() if name in chosen}, fates
 
 
-def _refused(pair: MixPair, seen: set[str], shortest: int) -> str:
+def _refusal(pair: MixPair, seen: set[str], shortest: int) -> str:
     if len(pair.source) < shortest or not pair.destination:
         return "its source is shorter than gradient.shortest, or its destination empty"
     if pair.source == pair.destination:
@@ -59,7 +57,7 @@ def _refused(pair: MixPair, seen: set[str], shortest: int) -> str:
     return "one of its texts is that of another pair" if {pair.source, pair.destination} & seen else ""
 
 
-def _titles(context: Context) -> Iterator[tuple[str, MixPair]]:
+def _title_pairs(context: Context) -> Iterator[tuple[str, MixPair]]:
     """Yield (doc_id, pair): the body of every titled document as source, its title as destination."""
     for document in chain.from_iterable(TableCorpus(context.folder("diversify")).batches()):
         if document.title:

@@ -47,7 +47,7 @@ def of_levels(rows: Rows, seed: int) -> dict[str, Json]:
     levels, group = _levels(rows), _groups(rows)
     texts = [(str(row["source"]), str(row["destination"])) for row in rows]
     correlations: dict[str, Json] = {
-        name: _shown(gradient_figures(np.array([measure(*pair) for pair in texts]), levels, group, seed))
+        name: _figure_values(gradient_figures(np.array([measure(*pair) for pair in texts]), levels, group, seed))
         for name, measure in MEASURES.items()
     }
     return {**correlations, "ceiling": _rounded(ceiling(levels.tolist()))}
@@ -65,7 +65,7 @@ def of_mixes(rows: Rows, seed: int) -> dict[str, Json]:
     return {
         **of_levels(rows, seed),
         "without_zero": _rounded(pooled(scores[mixed], levels[mixed])),
-        "foreign": _shown(gradient_figures(np.array(foreign_scores), levels, group, seed)),
+        "foreign": _figure_values(gradient_figures(np.array(foreign_scores), levels, group, seed)),
         "means": {str(share): _rounded(float(scores[levels == share].mean())) for share in LEVELS if len(rows)},
     }
 
@@ -92,10 +92,10 @@ def agreement(edit_pairs: Sequence[EditPair], panel: Sequence[str], seed: int) -
         "counterparts": [(pair.same, "yes") for pair in edit_pairs],
         "edits": [(pair.changed, CHANGED) for pair in edit_pairs],
     }
-    return {name: _agreed(kind_votes, panel, seed) for name, kind_votes in votes.items()}
+    return {name: _agreement_of_votes(kind_votes, panel, seed) for name, kind_votes in votes.items()}
 
 
-def _agreed(votes: Sequence[tuple[Mapping[str, str], str]], panel: Sequence[str], seed: int) -> Json:
+def _agreement_of_votes(votes: Sequence[tuple[Mapping[str, str], str]], panel: Sequence[str], seed: int) -> Json:
     complete = [
         (answer_by_judge, confirming) for answer_by_judge, confirming in votes if set(panel) <= set(answer_by_judge)
     ]
@@ -116,7 +116,7 @@ def _groups(rows: Rows) -> Ints:
     )
 
 
-def _shown(result: GradientFigures) -> dict[str, Json]:
+def _figure_values(result: GradientFigures) -> dict[str, Json]:
     figures = {"pooled": result.pooled, "within": result.within, "strict": result.strict}
     return {**{name: figure.shown() for name, figure in figures.items()}, "undefined": result.undefined}
 
@@ -159,7 +159,9 @@ def run(config: Config, context: Context) -> Report:
         "generator": config.generator if EDIT in config.kind else None,
         "panel": list(config.panel),
         "models": models,
-        "prompts": _prompts(config, context),
+        "prompts": [f"{question.name} ({question.digest[:12]})" for question in questions(context).values()]
+        if config.panel and EDIT in config.kind
+        else [],
         **_facts(rows, dropped, context.seed),
         "edited": _edited(edited.pairs),
         "agreement": agreement(edited.pairs, config.panel, context.seed),
@@ -288,13 +290,6 @@ def _edited(pairs: Sequence[EditPair]) -> dict[str, Json]:
 def _panel(config: Config, context: Context) -> list[AskedModel]:
     names = config.panel if EDIT in config.kind else ()
     return [AskedModel.named(context, name, "gradient.panel", PURPOSE) for name in names]
-
-
-def _prompts(config: Config, context: Context) -> list[Json]:
-    """Return name and short digest of every question for the panel."""
-    if not config.panel or EDIT not in config.kind:
-        return []
-    return [f"{question.name} ({question.digest[:12]})" for question in questions(context).values()]
 
 
 def _notes(config: Config, context: Context, rows: Mapping[str, Sequence[Mapping[str, object]]]) -> list[str]:

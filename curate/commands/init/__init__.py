@@ -1,10 +1,10 @@
-"""A first pipeline file from a user's data: what is there, what has to be asked, what judging costs.
+"""Draft a pipeline file from a user's data, with questions on unclear columns and the price of judging.
 
-request    options -> settings, and the command to copy
-place      a source that is one file, or lacks a table: what to type
-looking    sources, columns, languages
-doubts     what is asked instead of decided
-judges, price    who can be asked, and for how much
-writing, edit    the commented file, checked
-screen     the lines that say all this
+request    options -> settings and command line
+looking    sources, columns, languages, and what to type if a table is missing
+pairing    columns of questions and answers, by their cells
+doubts     questions on unclear columns
+judges     available language models
+writing    commented pipeline file, checked, and its price
+screen     lines of output
 """

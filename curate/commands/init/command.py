@@ -52,35 +52,35 @@ def init(
     from curate.runs.running import announce_presets
     from curate.view.progress import bars
 
-    more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
-    request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)
+    repeated = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
+    request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **repeated)
     typed = request
     if not request.said("ingest", "source") and not all(request.said("ingest", key) for key in ("queries", "corpus")):
-        request = _asked(request)
+        request = _with_sources(request)
     need_free(request)
     announce_presets()
     while True:
         with bars() as (progress, _):
-            found = look(request, progress)
-        unsure = doubt(found)
+            user_data = look(request, progress)
+        unsure = doubt(user_data)
         if unsure is None:
             break
-        request = _settled(found, unsure)
-    made = draft(found)
-    shown = [*lines(found, made)]
-    write(made)
-    typer.echo("\n".join(shown))
+        request = _with_choice(user_data, unsure)
+    pipeline_draft = draft(user_data)
+    output = [*lines(user_data, pipeline_draft)]
+    write(pipeline_draft)
+    typer.echo("\n".join(output))
     if request is not typed:
         typer.echo(f"the same without questions: {request.command()}")
 
 
 def _terminal() -> bool:
-    """Say whether somebody can be asked."""
+    """Return whether a user can be prompted."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _asked(request: "InitRequest") -> "InitRequest":
-    """Ask for what the options left open; ConfigError with the command where nobody can be asked."""
+def _with_sources(request: "InitRequest") -> "InitRequest":
+    """Prompt for missing sources; ConfigError with commands to type if not at a terminal."""
     if not _terminal():
         from curate.core.errors import ConfigError
 
@@ -89,36 +89,36 @@ def _asked(request: "InitRequest") -> "InitRequest":
             "curate init --queries FILE --corpus FILE"
         )
     if request.queries is None and request.corpus is None:
-        place = _prompt("Folder with queries and corpus (empty: two files)", default="")
-        if place:
-            return replace(request, source=place)
+        folder = _prompt("Folder with queries and corpus (empty: two files)", default="")
+        if folder:
+            return replace(request, source=folder)
     queries = request.queries or _prompt("File of the queries")
     return replace(request, queries=queries, corpus=request.corpus or _prompt("File of the documents"))
 
 
-def _settled(found: "DataSources", unsure: "Doubt") -> "InitRequest":
-    """Return the request with what was chosen; ConfigError with the commands to copy where nothing was."""
+def _with_choice(user_data: "DataSources", unsure: "Doubt") -> "InitRequest":
+    """Return the request with the user's choice; ConfigError with commands to copy if none was made."""
     from curate.core.errors import ConfigError
 
     if not _terminal():
-        raise ConfigError(unsure.remedy(found.request))
+        raise ConfigError(unsure.remedy(user_data.request))
     typer.echo(unsure.sentence, err=True)
     for number, choice in enumerate(unsure.choices, start=1):
-        shown = " ".join(word for option in choice.options for word in option)
-        typer.echo(f"  {number}  {choice.said}   ({shown})", err=True)
+        words = " ".join(word for option in choice.options for word in option)
+        typer.echo(f"  {number}  {choice.said}   ({words})", err=True)
     stop = len(unsure.choices) + 1
     typer.echo(f"  {stop}  stop, and write nothing", err=True)
     while True:
         answer = _prompt("Your choice", default=str(stop)).strip()
         if answer == str(stop):
-            raise ConfigError(f"nothing was written; {unsure.remedy(found.request)}")
+            raise ConfigError(f"nothing was written; {unsure.remedy(user_data.request)}")
         if answer.isdecimal() and 0 < int(answer) < stop:
-            return found.request.also(unsure.choices[int(answer) - 1].options)
+            return user_data.request.also(unsure.choices[int(answer) - 1].options)
         typer.echo(f"  expected a number from 1 to {stop}", err=True)
 
 
 def _prompt(text: str, default: str | None = None) -> str:
-    """Return what a person types; KeyboardInterrupt for Ctrl-C, ConfigError where the input ends."""
+    """Return the user's input; KeyboardInterrupt on Ctrl-C, ConfigError at the end of the input."""
     interrupts.interrupt_reading()
     try:
         return str(typer.prompt(text, default=default, show_default=bool(default), err=True))

@@ -1,4 +1,4 @@
-"""Doubts about columns: what `curate init` asks instead of deciding, and the options that settle each."""
+"""Doubts about columns: questions of `curate init`, and the options that answer them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ from curate.tables.readers.items import LINE, as_id, plain
 from curate.tables.readers.look import IdColumn, TableLook
 
 SAMPLE = 40
-"""Letters of a sample value, once it is masked."""
+"""Most characters of a masked sample."""
 OFFERED = 4
-"""Columns that are offered, at most."""
+"""Most columns to choose from."""
 _MASKED = 400
-"""Letters of a value that are masked for a sample: recognisers look at what stands around a name."""
+"""Characters masked before a sample is cut: recognisers need the context of a name."""
 _ALIKE = 0.5
-"""A column whose texts are at least so long, as a share of the longest, may as well be the text."""
+"""Mean length, relative to the guessed text column, from which another column may be the text."""
 _STANDS: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 
 @dataclass(frozen=True)
 class DoubtChoice:
-    """One way to settle a doubt."""
+    """One answer to a doubt."""
 
     options: tuple[tuple[str, str], ...]
-    """The options that say so, each with its value."""
+    """(Option, value) pairs to add to the command."""
     said: str
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """What cannot be decided from the data, and the ways to settle it."""
+    """A question that the data leave open, with possible answers."""
 
     sentence: str
     choices: Sequence[DoubtChoice]
@@ -49,41 +49,41 @@ class Doubt:
         return "\n".join([f"{self.sentence}; type one of these", *lines])
 
 
-def doubt(found: DataSources) -> Doubt | None:
-    """Return the first thing that has to be asked; None if all is plain.
+def doubt(user_data: DataSources) -> Doubt | None:
+    """Return the first doubt about a table's columns; None if there is none.
 
-    DataError, with a command that names a column, if a table has none for a field and no choice would help.
+    DataError, with a command that names a column, if a field has no column and no choice would help.
     """
-    for table, look in found.tables.items():
-        paths = _paths(found, look) if look.headless else None
-        if paths is not None and found.request.said("ingest", table, "header") is None:
+    for table, look in user_data.tables.items():
+        paths = _paths(user_data, look) if look.headless else None
+        if paths is not None and user_data.request.said("ingest", table, "header") is None:
             return _which_row(look, paths)
-        if look.guess is None and table != "qrels" and _lacks_id(found, look):
-            return _no_id(found, look)
-        columns = chosen(found, table)
-        if table == "queries" and (pair := _which_pair(found)):
+        if look.guess is None and table != "qrels" and _lacks_id(user_data, look):
+            return _no_id(user_data, look)
+        columns = chosen(user_data, table)
+        if table == "queries" and (pair := _which_pair(user_data)):
             return pair
-        plain_text = "text" not in columns or table in found.by_cells or "text" in named(found.input, table)
-        if not plain_text and (rivals := _rivals(found, look, columns)):
+        plain_text = "text" not in columns or table in user_data.by_cells or "text" in named(user_data.input, table)
+        if not plain_text and (rivals := _rivals(user_data, look, columns)):
             return _which_text(look, rivals)
         bad = look.id.repeated + look.id.missing if look.id else 0
-        if look.id and bad and found.input.on_error == "stop":
-            return _which_id(found, look, look.id)
+        if look.id and bad and user_data.input.on_error == "stop":
+            return _which_id(user_data, look, look.id)
     return None
 
 
-def _paths(found: DataSources, look: TableLook) -> tuple[tuple[str, str], ...] | None:
-    """Return the options that name a table's files, as its other settings need; None where they cannot be named."""
-    files = [source.path for source in found.sources.tables[look.table] if isinstance(source, File)]
-    if getattr(found.input, look.table) is not None:
+def _paths(user_data: DataSources, look: TableLook) -> tuple[tuple[str, str], ...] | None:
+    """Return the options that name a table's file, which its `header` needs; None if it has several files."""
+    files = [source.path for source in user_data.sources.tables[look.table] if isinstance(source, File)]
+    if getattr(user_data.input, look.table) is not None:
         return ()
     return (("--set", f"ingest.{look.table}.path={flow(str(files[0]))}"),) if len(files) == 1 else None
 
 
 def _which_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> Doubt:
     names = DoubtChoice((*paths, ("--set", f"ingest.{look.table}.header=true")), "take it for names all the same")
-    said = f"{look.place}: the first row looks like data, where names of columns are expected"
-    return Doubt(said, [_first_row(look, paths), names])
+    problem = f"{look.place}: the first row looks like data, where names of columns are expected"
+    return Doubt(problem, [_first_row(look, paths), names])
 
 
 def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> DoubtChoice:
@@ -91,34 +91,34 @@ def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> DoubtChoi
     return DoubtChoice((*paths, header), "read the first row as data too; the columns are column_1, column_2, ...")
 
 
-def _lacks_id(found: DataSources, look: TableLook) -> bool:
-    """Say whether a table lacks nothing but a column of ids."""
+def _lacks_id(user_data: DataSources, look: TableLook) -> bool:
+    """Return whether only the id column is missing."""
     try:
-        guess(found.sources.tables[look.table][0], look.table, {**named(found.input, look.table), "id": LINE})
+        guess(user_data.sources.tables[look.table][0], look.table, {**named(user_data.input, look.table), "id": LINE})
     except DataError:
         return False
-    return "id" not in named(found.input, look.table)
+    return "id" not in named(user_data.input, look.table)
 
 
-def _no_id(found: DataSources, look: TableLook) -> Doubt:
-    choices = [*_others(found, look.table, LINE)] or _like_ids(found, look.table)
-    choices.append(_lines(found, look.table))
-    paths = _paths(found, look)
+def _no_id(user_data: DataSources, look: TableLook) -> Doubt:
+    choices = [*_unique_columns(user_data, look.table, LINE)] or _like_ids(user_data, look.table)
+    choices.append(_line_numbers(user_data, look.table))
+    paths = _paths(user_data, look)
     if look.format in TABULAR and look.header and paths is not None and not has_known_name(look.columns, look.table):
         choices.append(_first_row(look, paths))
     return Doubt(look.trouble, choices)
 
 
-def _others(found: DataSources, table: Table, but: str) -> list[DoubtChoice]:
+def _unique_columns(user_data: DataSources, table: Table, excluded: str) -> list[DoubtChoice]:
     return [
         DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, which differs in every row")
-        for name in _unique(found, table, but)
+        for name in _unique(user_data, table, excluded)
     ]
 
 
-def _like_ids(found: DataSources, table: Table) -> list[DoubtChoice]:
-    """Return the columns that look like ids in the first rows though some rows repeat one or have none; short first."""
-    columns = pairing.text_columns(found.sources.tables[table][0])
+def _like_ids(user_data: DataSources, table: Table) -> list[DoubtChoice]:
+    """Return the columns that look like ids in the first rows, despite repeated or missing values; shortest first."""
+    columns = pairing.text_columns(user_data.sources.tables[table][0])
     length = {name: sum(map(len, values)) / len(values) for name, values in columns.items()}
     text = max(length, key=lambda name: length[name], default="")
     fitting = [
@@ -126,7 +126,7 @@ def _like_ids(found: DataSources, table: Table) -> list[DoubtChoice]:
         for name, values in columns.items()
         if name != text
         and 2 * len(set(values)) > len(values)
-        and sum(map(bool, map(_name, values))) > 0.9 * len(values)
+        and sum(map(bool, map(_as_short_id, values))) > 0.9 * len(values)
     ]
     return [
         DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, though rows repeat one or lack it")
@@ -134,12 +134,12 @@ def _like_ids(found: DataSources, table: Table) -> list[DoubtChoice]:
     ]
 
 
-def _lines(found: DataSources, table: Table) -> DoubtChoice:
-    unmatched = "; the qrels will not match them" if "qrels" in found.tables else ""
+def _line_numbers(user_data: DataSources, table: Table) -> DoubtChoice:
+    unmatched = "; the qrels will not match them" if "qrels" in user_data.tables else ""
     return DoubtChoice((("--column", f"{table}.id={LINE}"),), f"take line numbers for ids{unmatched}")
 
 
-def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
+def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt:
     faults = []
     if about.repeated:
         example = f" ({about.example})" if about.example else ""
@@ -148,67 +148,66 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
         faults.append(f"{about.missing:,} of {look.rows:,} rows have none without white space")
     likely = "was named as" if about.by == "user" else "looks like"
     what = "line numbers are the ids" if about.column == LINE else f"{about.column} {likely} the id"
-    choices = _others(found, look.table, about.column)
+    choices = _unique_columns(user_data, look.table, about.column)
     if about.column != LINE:
-        choices.append(_lines(found, look.table))
-    kept = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
-    choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{kept}: of equal ids the first stays"))
+        choices.append(_line_numbers(user_data, look.table))
+    action = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
+    choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{action}: of equal ids the first stays"))
     return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
 
 
-def _which_pair(found: DataSources) -> Doubt | None:
-    """Return what to ask where one column of a file would be queries and documents alike, though it has others."""
-    columns = pairing.sentences(found.sources.tables["queries"][0]) if found.sources.one_table else {}
-    if len(columns) < len(_STANDS) or any(found.tables[table].guess is None for table in _STANDS):
+def _which_pair(user_data: DataSources) -> Doubt | None:
+    """Return the doubt if one column of a file would be both queries and documents though it has others."""
+    columns = pairing.sentences(user_data.sources.tables["queries"][0]) if user_data.sources.one_table else {}
+    if len(columns) < len(_STANDS) or any(user_data.tables[table].guess is None for table in _STANDS):
         return None
-    said = {table: named(found.input, table).get("text") for table in _STANDS}
-    text = chosen(found, "corpus")["text"]
-    if chosen(found, "queries")["text"] != text or all(said.values()):
+    given_columns = {table: named(user_data.input, table).get("text") for table in _STANDS}
+    text = chosen(user_data, "corpus")["text"]
+    if chosen(user_data, "queries")["text"] != text or all(given_columns.values()):
         return None
     length = {name: sum(map(len, column)) / len(column) for name, column in columns.items()}
     sides = sorted(permutations(columns, 2), key=lambda pair: length[pair[0]] - length[pair[1]])  # questions are short
     fitting = [
-        pair for pair in sides if all(each in (None, name) for each, name in zip(said.values(), pair, strict=True))
+        pair
+        for pair in sides
+        if all(given_column in (None, name) for given_column, name in zip(given_columns.values(), pair, strict=True))
     ]
-    choices = [
-        DoubtChoice((("--column", f"queries.text={one}"), ("--column", f"corpus.text={other}")), words)
-        for one, other in [*fitting[:OFFERED], (text, text)]
-        for words in [
-            f"take {one} for queries, such as {_sample(columns.get(one, [one]))!r}, and {other} for documents"
-        ]
-    ]
+    choices = []
+    for query_column, document_column in [*fitting[:OFFERED], (text, text)]:
+        options = ("--column", f"queries.text={query_column}"), ("--column", f"corpus.text={document_column}")
+        sample = _sample(columns.get(query_column, [query_column]))
+        action = f"take {query_column} for queries, such as {sample!r}, and {document_column} for documents"
+        choices.append(DoubtChoice(options, action))
     names = " or ".join(columns)
     return Doubt(
-        f"{found.tables['queries'].place}: cannot tell which of {names} holds queries and which documents", choices
+        f"{user_data.tables['queries'].place}: cannot tell which of {names} holds queries and which documents", choices
     )
 
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
     names = list(rivals)[:OFFERED]
-    choices = [_as_text(look.table, name, rivals[name]) for name in names]
+    choices = []
+    for name in names:
+        mean = round(sum(map(len, rivals[name])) / len(rivals[name]))
+        action = f"take {name}, {mean:,} characters on average, such as {_sample(rivals[name])!r}"
+        choices.append(DoubtChoice((("--column", f"{look.table}.text={name}"),), action))
     which = f"{', '.join(names[:-1])} and {names[-1]}"
     return Doubt(f"{look.place}: {which} may each hold the text of a {_STANDS[look.table]}", choices)
 
 
-def _as_text(table: Table, name: str, texts: Sequence[str]) -> DoubtChoice:
-    mean = round(sum(map(len, texts)) / len(texts))
-    said = f"take {name}, {mean:,} characters on average, such as {_sample(texts)!r}"
-    return DoubtChoice((("--column", f"{table}.text={name}"),), said)
+def _rivals(user_data: DataSources, look: TableLook, columns_by_field: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Return column -> values of columns that may hold the text, the likeliest first; empty if there is no doubt.
 
-
-def _rivals(found: DataSources, look: TableLook, taken: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """Return the columns that may as well hold the text, with their values, the likeliest first; empty if it is plain.
-
-    A usual name is plain. Beside another known name it is every column with one, beside none every column with texts
-    that differ and are about as long.
+    A usual name leaves no doubt. If the guessed column has another known name, rivals are columns with such a name;
+    otherwise, columns of mostly distinct texts of similar length.
     """
-    text = taken["text"]
+    text = columns_by_field["text"]
     if look.guess is None or "text" in look.guess.usual:
         return {}
-    others = {column for field, column in taken.items() if field != "text"}
+    others = {column for field, column in columns_by_field.items() if field != "text"}
     columns = {
         name: texts
-        for name, texts in pairing.text_columns(found.sources.tables[look.table][0]).items()
+        for name, texts in pairing.text_columns(user_data.sources.tables[look.table][0]).items()
         if name not in others
     }
     if _names_text(text, look.table):
@@ -222,40 +221,40 @@ def _rivals(found: DataSources, look: TableLook, taken: Mapping[str, str]) -> di
 
 
 def _names_text(column: str, table: Table) -> bool:
-    """Say whether a column is named like a text, and not like a title, which is one only where nothing else is."""
+    """Return whether a column is named like a text but not like a title, which is text only as a last resort."""
     return has_known_name([column], table, ["text"]) and not has_known_name([column], "corpus", ["title"])
 
 
-def _unique(found: DataSources, table: Table, but: str) -> list[str]:
-    """Return the columns that could be ids: short and without white space, and different in every row."""
+def _unique(user_data: DataSources, table: Table, excluded: str) -> list[str]:
+    """Return the columns that are valid ids without white space and different in every row."""
     seen: dict[str, set[str]] = {}
-    lost: set[str] = {but}
-    for number, row in enumerate(rows(found.sources.tables[table])):
-        values = {name: _name(value) for name, value in _flat(row.values) if name not in lost}
-        for name in values if number == 0 else seen.keys() - lost:
-            value, before = values.get(name), seen.setdefault(name, set())
-            if not value or value in before:
-                lost.add(name)
+    rejected: set[str] = {excluded}
+    for number, row in enumerate(rows(user_data.sources.tables[table])):
+        values = {name: _as_short_id(cell) for name, cell in _flat(row.values) if name not in rejected}
+        for name in values if number == 0 else seen.keys() - rejected:
+            identifier, earlier = values.get(name), seen.setdefault(name, set())
+            if not identifier or identifier in earlier:
+                rejected.add(name)
             else:
-                before.add(value)
-    return [name for name in seen if name not in lost][:OFFERED]
+                earlier.add(identifier)
+    return [name for name in seen if name not in rejected][:OFFERED]
 
 
-def _name(value: object) -> str:
-    """Return a value as an id; empty if it can be none, or is likelier a text."""
-    name = as_id(value)
+def _as_short_id(cell: object) -> str:
+    """Return a cell as an id; empty if it is invalid or contains white space."""
+    name = as_id(cell)
     return name if plain(name) and not any(map(str.isspace, name)) else ""
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
-    for name, value in values.items():
-        found += _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(f"{prefix}{name}", value)]
-    return found
+    columns: list[tuple[str, object]] = []
+    for name, cell in values.items():
+        columns += _flat(cell, f"{prefix}{name}.") if isinstance(cell, Mapping) else [(f"{prefix}{name}", cell)]
+    return columns
 
 
 def _sample(texts: Sequence[str]) -> str:
-    """Return the beginning of a text on one line, personal data masked."""
+    """Return the beginning of the first text on one line, personal data masked."""
     text = masker(Masking(), "en", b"").mask(texts[0][:_MASKED]).text
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return line if len(line) <= SAMPLE else f"{line[: SAMPLE - 1]}…"

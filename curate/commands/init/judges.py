@@ -1,4 +1,4 @@
-"""Language models that can be asked from here: those of ./models.yaml, and those whose keys are in the environment."""
+"""Available language models: those of ./models.yaml, and those whose keys are in the environment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,59 +9,59 @@ from curate.llm.providers import key_variable
 from curate.llm.providers.presets import OVERRIDES, LanguageModel, own_names, presets
 
 PANEL = 3
-"""Judges of a panel: the least of which two can outvote one."""
+"""Judges of a panel: the fewest with which two can outvote one."""
 
 
 @dataclass(frozen=True)
 class FoundJudge:
-    """A language model that is proposed, or would be if its key were there."""
+    """A language model that is proposed, or only lacks its key."""
 
     name: str
     key: str | None
-    """The variable of its key; None where none is sent."""
+    """Environment variable of its key; None if it needs none."""
     own: bool
     """Whether ./models.yaml defines or changes it."""
     family: str | None
 
     @property
     def reason(self) -> str:
-        """Return why it is proposed, as a clause."""
+        """Return the reason for its proposal, as a clause."""
         key = f"{self.key} is set" if self.key else "no key needed"
         return f"{OVERRIDES}, {key}" if self.own else key
 
 
 def askable(environment: Mapping[str, str]) -> list[FoundJudge]:
-    """Return the models that can be asked, those of ./models.yaml first, else in the order of the table.
+    """Return the models that can be asked, those of ./models.yaml first, then in packaged order.
 
-    A packaged model that needs no key runs on a server of the user's own, of which only ./models.yaml tells.
+    A packaged model without a key runs on the user's own server, so it counts only if ./models.yaml names it.
     """
-    return [each for each in _all() if (environment.get(each.key) if each.key else each.own)]
+    return [judge for judge in _known_judges() if (environment.get(judge.key) if judge.key else judge.own)]
 
 
 def keyless(environment: Mapping[str, str]) -> list[FoundJudge]:
-    """Return the models of ./models.yaml whose keys are not in the environment."""
-    return [each for each in _all() if each.own and each.key and not environment.get(each.key)]
+    """Return the models of ./models.yaml whose keys are missing from the environment."""
+    return [judge for judge in _known_judges() if judge.own and judge.key and not environment.get(judge.key)]
 
 
-def panel(there: Iterable[FoundJudge]) -> list[FoundJudge]:
-    """Return up to `PANEL` models, in their order, one of each family first: models of one family err alike."""
-    known = list(there)
-    firsts = list({each.family or each.name: each for each in reversed(known)}.values())
-    ordered = [each for each in known if each in firsts]
-    return [*ordered, *(each for each in known if each not in firsts)][:PANEL]
+def panel(judges: Iterable[FoundJudge]) -> list[FoundJudge]:
+    """Return up to `PANEL` models in order, one per family first, as models of one family make similar errors."""
+    candidates = list(judges)
+    firsts = list({judge.family or judge.name: judge for judge in reversed(candidates)}.values())
+    ordered = [judge for judge in candidates if judge in firsts]
+    return [*ordered, *(judge for judge in candidates if judge not in firsts)][:PANEL]
 
 
 def variables() -> str:
-    """Return the first of the variables that keys are read from, for a sentence."""
+    """Return the first few environment variables of keys, for a message."""
     names = sorted({str(preset["key_env"]) for preset in presets().values() if "key_env" in preset})
     return ", ".join(names[:PANEL])
 
 
-def _all() -> list[FoundJudge]:
-    table, own = presets(), own_names()
-    found = []
-    for name in [*own, *(each for each in table if each not in own)]:
-        model = check(LanguageModel, {key: value for key, value in table[name].items() if key != "preset"}, name)
-        kin = family(model.model, model.family)
-        found.append(FoundJudge(name, key_variable(model), name in own, kin))
-    return found
+def _known_judges() -> list[FoundJudge]:
+    table, user_names = presets(), own_names()
+    judges = []
+    for name in [*user_names, *(packaged for packaged in table if packaged not in user_names)]:
+        model = check(LanguageModel, {key: setting for key, setting in table[name].items() if key != "preset"}, name)
+        model_family = family(model.model, model.family)
+        judges.append(FoundJudge(name, key_variable(model), name in user_names, model_family))
+    return judges

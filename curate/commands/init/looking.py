@@ -1,4 +1,4 @@
-"""What to type where a user pointed at one file, or at a folder that lacks a table."""
+"""Inspect a user's data: sources, columns, languages, and what to type if a table is missing."""
 
 import json
 import re
@@ -37,72 +37,71 @@ _WORDS = {
         re.IGNORECASE,
     ),
 }
-"""Words in the name of a file that holds a table, in the languages of its users."""
+"""Words in file and column names that suggest a table, in several languages."""
 _LISTED = 8
 
 
 def need_two_tables(request: InitRequest, config: Input) -> None:
-    """Raise ConfigError if the source is one file, or a folder without queries or corpus, saying what to type."""
+    """Raise ConfigError with commands to type if the source is one file or a folder without queries or corpus."""
     if config.source is None or config.source in DEMOS:
         return
-    place = Path(config.source).expanduser()
-    if place.is_file():
-        raise ConfigError(_one_file(place, request))
+    source = Path(config.source).expanduser()
+    if source.is_file():
+        raise ConfigError(_one_file(source, request))
     needed: list[Table] = [table for table in ("queries", "corpus") if getattr(config, table) is None]
-    if not place.is_dir():
+    if not source.is_dir():
         return
-    parts = find(place, config.split)
-    absent = [table for table in needed if not parts.of(table)]
+    files = find(source, config.split)
+    absent = [table for table in needed if not files.of(table)]
     if absent:
-        raise ConfigError(_lacking(place, absent, request))
+        raise ConfigError(_missing_tables(source, absent, request))
 
 
-def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
-    """Return what a folder holds, what it lacks, and the command that names its files."""
-    files = readable(place)
+def _missing_tables(folder: Path, absent: Sequence[Table], request: InitRequest) -> str:
+    """Return a message on a folder's files, its missing tables, and the commands that name them."""
+    files = readable(folder)
     names = [path.name for path in files]
-    held = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
-    rest = replace(request, source=None) if len(absent) > 1 else request
+    listed = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
+    remaining = replace(request, source=None) if len(absent) > 1 else request
     commands = [
-        rest.command(*(word for table, file in zip(absent, chosen, strict=True) for word in (f"--{table}", file)))
+        remaining.command(*(word for table, file in zip(absent, chosen, strict=True) for word in (f"--{table}", file)))
         for chosen in _assigned(files, absent)
     ]
     return (
-        f"{place}: found {held}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
+        f"{folder}: found {listed}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
         f"folder {absent[0]}); name the files: {', or '.join(commands)}"
     )
 
 
 def _assigned(files: Sequence[Path], absent: Sequence[Table]) -> list[tuple[str, ...]]:
-    """Return which files may be the tables that are lacking: by their names, else of as many files in every order."""
-    likely = tuple(_likely(files, table) for table in absent)
+    """Assign files to missing tables by name ("FILE" if unclear); all orders if there are as many files."""
+    candidates = [[path for path in files if _WORDS[table].search(path.stem)] for table in absent]
+    likely = tuple(str(paths[0]) if len(paths) == 1 else "FILE" for paths in candidates)
     if "FILE" in likely and len(files) == len(absent):
         return [tuple(map(str, order)) for order in permutations(files)]
     return [likely]
 
 
-def _likely(files: Sequence[Path], table: Table) -> str:
-    """Return the one file whose name speaks for a table; FILE if there is none, or several."""
-    likely = [path for path in files if _WORDS[table].search(path.stem)]
-    return str(likely[0]) if len(likely) == 1 else "FILE"
-
-
 def _one_file(path: Path, request: InitRequest) -> str:
-    """Return what a single file seems to hold, and the commands that take it for that."""
-    asked, told = (_named_column(path, table) for table in TABLES[:2])
+    """Return a message on what a single file seems to contain, with commands for each reading."""
+    query_column, document_column = (_named_column(path, table) for table in TABLES[:2])
     as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
     as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
     both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
     if len(sheets := _sheets(path)) > 1:
         return f"{path}: found a workbook with the sheets {' and '.join(sheets)}; name it as both tables: {both}"
-    if asked and told and asked != told:
+    if query_column and document_column and query_column != document_column:
         return (
-            f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected two tables; "
-            f"{both} reads it as both, and takes the document of each row for a known positive of its query"
+            f"{path}: found one file with queries ({query_column}) and documents ({document_column}) side by side, "
+            f"expected two tables; {both} reads it as both, and takes the document of each row for a known positive of "
+            "its query"
         )
-    if bool(asked) != bool(told):
-        what, other, command = ("queries", "documents", as_queries) if asked else ("documents", "queries", as_corpus)
-        return f"{path}: found one file, of {what} ({asked or told}), expected {other} as well; name both: {command}"
+    if bool(query_column) != bool(document_column):
+        what, absent, command = (
+            ("queries", "documents", as_queries) if query_column else ("documents", "queries", as_corpus)
+        )
+        column = query_column or document_column
+        return f"{path}: found one file, of {what} ({column}), expected {absent} as well; name both: {command}"
     return (
         f"{path}: found a file, expected a folder or two files; if it holds queries: {as_queries}; if it holds "
         f"documents: {as_corpus}"
@@ -110,150 +109,151 @@ def _one_file(path: Path, request: InitRequest) -> str:
 
 
 def _sheets(path: Path) -> list[str]:
-    """Return the sheets of a workbook that are named like queries and corpus; none of any other file."""
+    """Return the sheets of a workbook that are named like queries or corpus; empty for other files."""
     if path.suffix.lower() != ".xlsx":
         return []
     try:
-        found = [source for group in _both(path).tables.values() for source in group]
-        return list(dict.fromkeys(each.workbook.name for each in found if isinstance(each, File)))
+        sources = [source for group in _as_both_tables(path).tables.values() for source in group]
+        return list(dict.fromkeys(source.workbook.name for source in sources if isinstance(source, File)))
     except CurateError:  # which sheets are meant is asked once the file is named
         return []
 
 
 def _named_column(path: Path, table: Table) -> str | None:
-    """Return the column of a file that is named like the text of one table, or that the file's own name speaks for."""
-    words = next((each for each, pattern in _WORDS.items() if pattern.search(path.stem)), None)
+    """Return a file's text column if its name, its cells or the file name suggest the table; else None."""
+    words = next((table_name for table_name, pattern in _WORDS.items() if pattern.search(path.stem)), None)
     try:
-        source = _both(path).tables[table][0]
+        source = _as_both_tables(path).tables[table][0]
         if cells := pairing.by_cells(pairing.sentences(source)):
             return cells[table]
-        found = guess(source, table)
+        guessed = guess(source, table)
     except (CurateError, OSError):  # that it cannot be read is said once it is named
         return None
-    column = {**found.usual, **found.columns}["text"]
+    column = {**guessed.usual, **guessed.columns}["text"]
     return column if _WORDS[table].search(column) or words == table else None
 
 
-def _both(path: Path) -> Sources:
+def _as_both_tables(path: Path) -> Sources:
     """Return a file as queries and as corpus."""
     return sources(Input.model_validate({table: {"path": [str(path)]} for table in ("queries", "corpus")}))
 
 
-# Data as `curate init` finds them: sources, columns and why, languages, and whether anything is to be asked.
+# Inspection of the data: sources, columns with reasons, and languages.
 
 _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
-"""Settings by which a reader asks to be told; what they mean is in its sentence."""
+"""Settings that a reader's error message asks for."""
 
 
 @dataclass(frozen=True)
 class DataSources:
-    """What lies where a user pointed."""
+    """Sources, tables and languages of the user's data."""
 
     request: InitRequest
     input: Config
     sources: Sources
     tables: Mapping[Table, TableLook]
-    """Every table that there is."""
+    """Looks of the tables that exist."""
     by_cells: Mapping[Table, str] = field(default_factory=dict)
-    """Of one file that is both tables, the columns of questions and answers, where what stands in them told."""
+    """Text columns of one file with both tables, if recognised by questions and answers in their cells."""
 
     @property
     def pairs(self) -> bool:
-        """Say whether each row is a query and its answer: two columns of one file, no qrels, no column of grades."""
+        """Return whether each row is a query with its answer: two columns of one file, without qrels or grades."""
         texts = {chosen(self, table).get("text") for table in self.tables}
         graded = any(has_known_name([name], "qrels", ["score"]) for name in self.tables["queries"].columns)
         return self.sources.one_table and len(texts) == len(self.tables) == 2 and not graded
 
     @cached_property
     def samples(self) -> SampleTexts:
-        """Return the texts of the first rows, as a judge is shown them; DataError if a table lacks a column."""
-        return SampleTexts([*_first(self, "queries")], [*_first(self, "corpus")])
+        """Return the first rows' texts as shown to a judge; DataError if a table lacks a column."""
+        return SampleTexts([*_first_texts(self, "queries")], [*_first_texts(self, "corpus")])
 
     @cached_property
     def spoken(self) -> Spoken:
-        """Return the language of the texts of the first rows, and that of queries and documents alone."""
+        """Return the detected language of the first rows, overall and per table."""
         texts = {"queries": self.samples.queries, "corpus": self.samples.documents}
-        whole = language(text for each in texts.values() for text in each)
-        return Spoken(whole, {table: language(text) for table, text in texts.items()})
+        overall = language(text for table_texts in texts.values() for text in table_texts)
+        return Spoken(overall, {table: language(text) for table, text in texts.items()})
 
     def shares(self) -> dict[str, tuple[int, int]]:
-        """Return table -> texts of the first rows that are of the detected language alone, and texts in all."""
+        """Return table -> (texts of the first rows in the detected language, all texts of them)."""
         texts = {"queries": self.samples.queries, "documents": self.samples.documents}
-        counts = {name: Counter(language([text]) for text in each) for name, each in texts.items()}
+        counts = {name: Counter(language([text]) for text in table_texts) for name, table_texts in texts.items()}
         return {name: (count[self.spoken.language], count.total()) for name, count in counts.items()}
 
 
 def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
-    """Look at the data, in one pass, and return what they are.
+    """Inspect the data in one pass.
 
-    ConfigError or DataError, saying what to type, if something is missing or no column can hold what is needed.
+    ConfigError or DataError, with commands to type, if a table or column is missing.
     """
     config = check(Config, request.said("ingest") or {}, "ingest")
     need_two_tables(request, config)
     try:
-        found = sources(config)
-        cells, texts = _sides(config, found)
+        located = sources(config)
+        cells, texts = _text_columns(config, located)
         looks: dict[Table, TableLook] = {}
-        for table in (table for table in TABLES if found.tables[table]):
-            known = {**named(config, table), **({"text": texts[table]} if table in texts else {})}
-            other = [column for side, column in texts.items() if table not in (side, "qrels")]
-            looks[table] = table_look(found.tables[table], table, known, progress, other)
+        for table in (table for table in TABLES if located.tables[table]):
+            known_columns = {**named(config, table), **({"text": texts[table]} if table in texts else {})}
+            taken_columns = [column for side, column in texts.items() if table not in (side, "qrels")]
+            looks[table] = table_look(located.tables[table], table, known_columns, progress, taken_columns)
     except UserError as error:
-        if remedies := _settings(error, request):
+        if remedies := _setting_commands(error, request):
             raise type(error)("\n".join([str(error), *(f"here: {remedy}" for remedy in remedies)])) from error
         raise
-    return DataSources(request, config, found, looks, cells)
+    return DataSources(request, config, located, looks, cells)
 
 
-def _sides(config: Config, found: Sources) -> tuple[Mapping[Table, str], Mapping[Table, str]]:
-    """Return the text columns of queries and corpus in one file: those that cells told, and all that are known."""
-    if not found.one_table:
+def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str], Mapping[Table, str]]:
+    """Return text columns of queries and corpus in one file: those recognised by cells, and all known ones."""
+    if not located.one_table:
         return {}, {}
-    said = {table: column for table in TABLES if (column := named(config, table).get("text"))}
-    cells = pairing.by_cells(pairing.sentences(found.tables["queries"][0]))
-    return (cells, cells) if cells and {**cells, **said} == cells else ({}, said)
+    given_columns = {table: column for table in TABLES if (column := named(config, table).get("text"))}
+    cells = pairing.by_cells(pairing.sentences(located.tables["queries"][0]))
+    return (cells, cells) if cells and {**cells, **given_columns} == cells else ({}, given_columns)
 
 
-def _settings(error: UserError, request: InitRequest) -> list[str]:
-    """Return the commands that give the setting which an error asks for, one per choice; none if it asks for none."""
-    said = str(error)
-    asked = _ASKED.search(said)
-    if asked is None:
+def _setting_commands(error: UserError, request: InitRequest) -> list[str]:
+    """Return commands with the setting that an error asks for, one per choice; empty if it asks for none."""
+    message = str(error)
+    match = _ASKED.search(message)
+    if match is None:
         return []
     choices = error.choices if isinstance(error, ConfigError) else ()
-    table = next((each for each in TABLES if each == asked["table"]), None)
+    table = next((name for name in TABLES if name == match["table"]), None)
     alone = table is not None and request.said("ingest", table, "path") is None
-    path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
+    path = message.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
     values = [json.dumps(choice, ensure_ascii=False) for choice in choices] or ["VALUE"]
-    return [request.command(*files, "--set", f"{asked[0]}={value}") for value in values]
+    return [request.command(*files, "--set", f"{match[0]}={setting}") for setting in values]
 
 
 def named(config: Config, table: Table) -> dict[str, str]:
-    """Return field -> column, of those that the user named."""
-    own: dict[str, str] = getattr(config.columns, table).model_dump(exclude_none=True)
+    """Return field -> column, as given by the user."""
+    from_columns: dict[str, str] = getattr(config.columns, table).model_dump(exclude_none=True)
     section = getattr(config, table)
-    return own | (section.columns.model_dump(exclude_none=True) if section else {})
+    return from_columns | (section.columns.model_dump(exclude_none=True) if section else {})
 
 
 def rows(group: Sequence[Source]) -> Iterator[Row]:
-    """Yield the rows of sources that can be read."""
+    """Yield the readable rows of sources."""
     return (row for source in group for row in source.rows() if isinstance(row, Row))
 
 
-def chosen(found: DataSources, table: Table) -> dict[str, str]:
+def chosen(user_data: DataSources, table: Table) -> dict[str, str]:
     """Return field -> column; DataError, with a command that names a column, if a field has none."""
-    look = found.tables[table]
+    look = user_data.tables[table]
     if look.guess is None:
         field = "doc_id" if table == "qrels" else "text"
-        remedy = found.request.command("--column", f"{table}.{field}=NAME")
+        remedy = user_data.request.command("--column", f"{table}.{field}=NAME")
         raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
     return {**look.guess.usual, **look.guess.columns}
 
 
-def _first(found: DataSources, table: Table) -> Iterator[str]:
-    names = {each: (column,) for each, column in {**chosen(found, table), "id": LINE}.items()}  # whatever its id is
-    for row in islice(rows(found.sources.tables[table]), LOOKED):
-        read = item(row, names)
+def _first_texts(user_data: DataSources, table: Table) -> Iterator[str]:
+    by_field = {**chosen(user_data, table), "id": LINE}  # whatever its id is
+    columns = {field_name: (column,) for field_name, column in by_field.items()}
+    for row in islice(rows(user_data.sources.tables[table]), LOOKED):
+        read = item(row, columns)
         if isinstance(read, Item) and not read.empty():
             yield records.shown(read.title, read.text)

@@ -1,4 +1,4 @@
-"""Questions beside their answers in one table: which column is which, by what stands in the cells."""
+"""Recognise columns of questions and answers in one table by their cells."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from curate.tables.readers.guess import first_columns
 from curate.tables.readers.items import plain
 
 _ASKING, _TELLING = 0.5, 0.2
-"""Least share of questions among the cells of a column of questions, and highest among those of answers."""
+"""Least share of questions in a column of questions; highest share in a column of answers."""
 _MARK = re.compile(r"[?？؟][\s\"'”’」』)）]*$")
 _ENDED = re.compile(r"[.。!！;；]\s*$")
 _ASKS = re.compile(
@@ -16,19 +16,19 @@ _ASKS = re.compile(
     r"怎|如何|为何|為何|多少|多久|多长|多大|哪|几[个天次点]|是否|能否|可否|([能会要可])不\1",
     re.IGNORECASE,
 )
-"""How a question is worded that has no mark; a text that ends as a sentence is none."""
+"""Wording of a question without question mark, unless it ends like a sentence."""
 
 
 def text_columns(source: Source) -> dict[str, list[str]]:
-    """Return column -> its texts in the first rows, of columns that hold nothing but texts."""
+    """Return column -> non-empty texts of the first rows, for columns of strings."""
     columns, _ = first_columns(source)
-    plain_ones = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
-    texts = {name: [str(each) for each in values if each and str(each).strip()] for name, values in plain_ones.items()}
+    all_text = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
+    texts = {name: [str(cell) for cell in values if cell and str(cell).strip()] for name, values in all_text.items()}
     return {name: values for name, values in texts.items() if values}
 
 
 def sentences(source: Source) -> dict[str, list[str]]:
-    """Return those of a source's columns of texts that are no ids and differ in most rows."""
+    """Return the text columns that are not ids and mostly distinct."""
 
     def fits(texts: Sequence[str]) -> bool:
         return 2 * len(set(texts)) > len(texts) and not all(plain(text) and len(text.split()) == 1 for text in texts)
@@ -37,18 +37,18 @@ def sentences(source: Source) -> dict[str, list[str]]:
 
 
 def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
-    """Return the column of questions as `queries` and that of answers as `corpus`; nothing where it is not plain.
+    """Return the columns of questions (`queries`) and answers (`corpus`); empty if ambiguous.
 
-    One column asks, and one other tells; of several that tell the one whose texts are as long on average as the
-    questions.
+    There must be one column of questions and one of answers; of several, only those at least as long on average as the
+    questions count.
     """
     asking = {name: sum(map(_asks, texts)) / len(texts) for name, texts in columns.items()}
     length = {name: sum(map(len, texts)) / len(texts) for name, texts in columns.items()}
-    asked = [name for name, share in asking.items() if share >= _ASKING]
-    told = [name for name, share in asking.items() if share <= _TELLING]
-    if asked and len(told) > 1:
-        told = [name for name in told if length[name] >= length[asked[0]]]
-    return {"queries": asked[0], "corpus": told[0]} if len(asked) == len(told) == 1 else {}
+    questions = [name for name, share in asking.items() if share >= _ASKING]
+    answers = [name for name, share in asking.items() if share <= _TELLING]
+    if questions and len(answers) > 1:
+        answers = [name for name in answers if length[name] >= length[questions[0]]]
+    return {"queries": questions[0], "corpus": answers[0]} if len(questions) == len(answers) == 1 else {}
 
 
 def _asks(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Price of a panel before anything is retrieved: from the size of pools and the texts of the first rows."""
+"""Write a commented pipeline file, and estimate a panel's price from pool sizes and the first rows' texts."""
 
 import os
 import re
@@ -30,18 +30,18 @@ from curate.tables.readers.settings import OTHER
 
 @dataclass(frozen=True)
 class PlanPrice:
-    """What a panel would be asked for so many queries, and what that costs, by estimate."""
+    """Estimated calls and cost of a panel for some number of queries."""
 
     queries: int
     judges: Sequence[JudgeForecast]
     total: CostEstimate | None
-    """Of all judges; its cost is None where a price or a rate is unknown. None without a language model."""
+    """Sum over judges, its cost None if a price or rate is unknown; None without a language model."""
     least: float | None = None
-    """What the total comes to if a cascade spares all that it may; None where the total is unknown."""
+    """Total cost if a cascade skips as many calls as possible; None if the total is unknown."""
 
 
 def plan_price(pipeline: Pipeline, texts: SampleTexts, queries: int, documents: int) -> PlanPrice:
-    """Return what the language models of a pipeline would be asked for the pools of so many queries."""
+    """Estimate calls and cost of a pipeline's language models for the pools of `queries` queries."""
     pool, judging = pipeline.sections["pool"], pipeline.sections["judge"]
     assert isinstance(pool, PoolConfig)
     assert isinstance(judging, JudgeConfig)
@@ -50,58 +50,58 @@ def plan_price(pipeline: Pipeline, texts: SampleTexts, queries: int, documents: 
     context = Context(
         Path(), Path(), Path(), language=head.language, definitions=cast("dict[str, dict[str, Settings]]", definitions)
     )
-    found = forecast(judging, context, texts, PoolSize.most(pool, queries, documents))
-    if not found:
+    forecasts = forecast(judging, context, texts, PoolSize.most(pool, queries, documents))
+    if not forecasts:
         return PlanPrice(queries, [], None)
-    known = Rates(head.rates).over(rates())
-    total = known.total([(each.estimate.cost, each.estimate.currency) for each in found], head.currency)
-    least = known.total([(each.cost_least, each.estimate.currency) for each in found], head.currency)
-    return PlanPrice(queries, found, together([each.estimate for each in found], total), least.amount)
+    exchange_rates = Rates(head.rates).over(rates())
+    total = exchange_rates.total([(judge.estimate.cost, judge.estimate.currency) for judge in forecasts], head.currency)
+    least = exchange_rates.total([(judge.cost_least, judge.estimate.currency) for judge in forecasts], head.currency)
+    return PlanPrice(queries, forecasts, together([judge.estimate for judge in forecasts], total), least.amount)
 
 
-# A commented pipeline file, written from what was found, checked before it is there.
+# Commented pipeline file from a template, checked before it is written.
 
 TRIAL = 50
-"""Queries of a first trial, where there are more than twice as many."""
+"""Queries of a first trial, if there are more than twice as many."""
 DEPTH = 100
-"""Documents that every retriever gives a query, and size of a pool; the paper used 500."""
+"""Documents per retriever and query, and pool size; the paper used 500."""
 _SHOWN_COLUMNS = 5
 _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class PipelineDraft:
-    """A pipeline file that is not written yet, and what to expect of it."""
+    """A pipeline file before it is written, with judges and prices."""
 
     request: InitRequest
     text: str
     pipeline: Pipeline
     judges: Sequence[FoundJudge]
-    """Language models that were proposed; empty where the user named the panel, or none can be asked."""
+    """Proposed language models; empty if the user named the panel or none is available."""
     named: bool
     """Whether the user named the panel."""
     keyless: Sequence[FoundJudge]
     """Models of ./models.yaml whose keys are not set."""
     trial: PlanPrice | None
-    """For the sample; None where all queries are taken."""
+    """Price of the sample; None if all queries are used."""
     whole: PlanPrice
-    """For all queries."""
+    """Price of all queries."""
 
     @property
     def path(self) -> Path:
-        """Return where it is to be written."""
+        """Return the path of the file."""
         return self.request.path
 
     @property
     def ingest(self) -> IngestConfig:
-        """Return what is read."""
+        """Return the section `ingest`."""
         section = self.pipeline.sections["ingest"]
         assert isinstance(section, IngestConfig)
         return section
 
     @property
     def pool(self) -> PoolConfig:
-        """Return how deep pools are."""
+        """Return the section `pool`."""
         section = self.pipeline.sections["pool"]
         assert isinstance(section, PoolConfig)
         return section
@@ -115,7 +115,7 @@ class PipelineDraft:
 
 
 def need_free(request: InitRequest) -> None:
-    """Raise ConfigError if the pipeline file is there already, or its folder is not, or its name cannot be one."""
+    """Raise ConfigError if the name is invalid, the pipeline file exists, or its folder does not."""
     check(Head, {"version": 1, "name": request.called, "language": request.language or OTHER}, "init")
     path = request.path
     if path.exists() or path.is_symlink():
@@ -124,65 +124,69 @@ def need_free(request: InitRequest) -> None:
         raise ConfigError(f"{path.parent}: no such folder; make it, or give another place with --file")
 
 
-def draft(found: DataSources) -> PipelineDraft:
-    """Return a commented pipeline file for the data, and what it will lead to.
+def draft(user_data: DataSources) -> PipelineDraft:
+    """Return a checked, commented pipeline file for the data, with prices.
 
-    ConfigError if the name, the language, a setting or a model is none. Without names of models the panel is up to
-    three that can be asked, else the offline heuristics.
+    ConfigError for an invalid name, language, setting or model. Without given models the panel is up to `PANEL`
+    available ones, else the offline heuristics.
     """
-    request = found.request
-    named = request.models.split(",") if request.models else request.said("judge", "models")
-    proposed = [] if named else panel(askable(os.environ))
-    models = [*map(str, named)] if isinstance(named, list) else [each.name for each in proposed]
-    text = _text(found, models)
+    request = user_data.request
+    given_models = request.models.split(",") if request.models else request.said("judge", "models")
+    proposed = [] if given_models else panel(askable(os.environ))
+    models = [*map(str, given_models)] if isinstance(given_models, list) else [judge.name for judge in proposed]
+    text = _text(user_data, models)
     pipeline = Pipeline.check(parse_yaml(text), "init")
-    queries, documents = (found.tables[table].rows - found.tables[table].empty for table in ("queries", "corpus"))
+    queries, documents = (
+        user_data.tables[table].rows - user_data.tables[table].empty for table in ("queries", "corpus")
+    )
     section = pipeline.sections["ingest"]
     assert isinstance(section, IngestConfig)
     sample = min(section.sample or queries, queries)
-    whole = plan_price(pipeline, found.samples, queries, documents)
-    trial = plan_price(pipeline, found.samples, sample, documents) if sample < queries else None
-    return PipelineDraft(request, text, pipeline, proposed, bool(named), keyless(os.environ), trial, whole)
+    full_price = plan_price(pipeline, user_data.samples, queries, documents)
+    trial_price = plan_price(pipeline, user_data.samples, sample, documents) if sample < queries else None
+    return PipelineDraft(
+        request, text, pipeline, proposed, bool(given_models), keyless(os.environ), trial_price, full_price
+    )
 
 
-def write(made: PipelineDraft) -> None:
-    """Write the file; ConfigError if one is there, or came to be there meanwhile."""
-    need_free(made.request)
+def write(draft: PipelineDraft) -> None:
+    """Write the file; ConfigError if it exists, even if created meanwhile."""
+    need_free(draft.request)
     try:
-        with made.path.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(made.text)
+        with draft.path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(draft.text)
     except FileExistsError:
-        need_free(made.request)
+        need_free(draft.request)
         raise
 
 
-def _text(found: DataSources, models: Sequence[str]) -> str:
-    """Return the text of the file: the template's, with what `--set` says."""
-    text = _rendered(**_values(found, models, found.tables["queries"].rows))
-    for keys, value in found.request.assignments:
+def _text(user_data: DataSources, models: Sequence[str]) -> str:
+    """Render the template and apply the `--set` options."""
+    text = _rendered(**_template_values(user_data, models, user_data.tables["queries"].rows))
+    for keys, setting in user_data.request.assignments:
         if keys[:2] != ("ingest", "columns"):  # which stand there by the guess
-            text = assigned(text, keys, value)
+            text = assigned(text, keys, setting)
     return text
 
 
-def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str, object]:
-    request, documents = found.request, found.tables["corpus"].rows
+def _template_values(user_data: DataSources, models: Sequence[str], queries: int) -> dict[str, object]:
+    request, documents = user_data.request, user_data.tables["corpus"].rows
     return {
         "path": quoted(str(request.path)),
         "name": request.called,
-        "language": request.language or found.spoken.language,
-        "source": found.input.source,
-        "pairs": found.pairs and request.said("ingest", "pairs") is None,
-        "tables": [_table(found, table) for table in found.tables],
+        "language": request.language or user_data.spoken.language,
+        "source": user_data.input.source,
+        "pairs": user_data.pairs and request.said("ingest", "pairs") is None,
+        "tables": [_table_values(user_data, table) for table in user_data.tables],
         "queries": queries,
-        "html": sum(table.html for table in found.tables.values())
-        if found.request.said("ingest", "html") is None
+        "html": sum(table.html for table in user_data.tables.values())
+        if user_data.request.said("ingest", "html") is None
         else 0,
         "documents": documents,
         "sample": TRIAL if queries > 2 * TRIAL else None,
         "depth": max(min(DEPTH, documents), 1),
         "models": models,
-        "rubric": newest_rubric(request.language or found.spoken.language),
+        "rubric": newest_rubric(request.language or user_data.spoken.language),
         "keys": variables(),
     }
 
@@ -200,17 +204,17 @@ def _rendered(**values: object) -> str:
 
 
 def _word(name: str) -> str:
-    """Return a name as an item of a list, without quotes where YAML reads it as it is typed."""
+    """Return a name as a YAML list entry, quoted only if YAML would read it differently."""
     return name if _PLAIN.fullmatch(name) and parse_yaml(name) == name else flow(name)
 
 
 def _comment(text: str) -> str:
-    """Return a text as it may stand in a comment: on one line, without signs that YAML refuses."""
+    """Return a text for a YAML comment: one line, without unprintable characters."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
-def _table(found: DataSources, table: Table) -> Mapping[str, Json]:
-    section, guessed = getattr(found.input, table), found.tables[table].guess
+def _table_values(user_data: DataSources, table: Table) -> Mapping[str, Json]:
+    section, guessed = getattr(user_data.input, table), user_data.tables[table].guess
     assert guessed is not None
     paths = section.path if section else []
     return {

@@ -28,7 +28,7 @@ def template(context: Context) -> Question:
     return question(read_yaml(path), str(path))
 
 
-def of_classes(asked: Question, classes: Sequence[str], meanings: Mapping[str, str]) -> Question:
+def of_classes(base: Question, classes: Sequence[str], meanings: Mapping[str, str]) -> Question:
     """Return the question with the classes as labels, before the labels that it already has.
 
     ConfigError for classes that cannot be distinguished in an answer, and for definitions of unknown classes.
@@ -37,11 +37,11 @@ def of_classes(asked: Question, classes: Sequence[str], meanings: Mapping[str, s
         raise ConfigError(
             f"label.classes: found {unknown[0]!r}, which no text that is left has; the classes are {', '.join(classes)}"
         )
-    name_by_form = {plain(name): name for name in (*asked.labels, *NONE)}
+    name_by_form = {plain(name): name for name in (*base.labels, *NONE)}
     for name in classes:
-        if (same_form := name_by_form.setdefault(plain(name), name)) != name or name in (*asked.labels, *NONE):
+        if (same_form := name_by_form.setdefault(plain(name), name)) != name or name in (*base.labels, *NONE):
             raise ConfigError(
                 f"label: the class {name!r} reads like the answer {same_form!r}; give it another name in the labels"
             )
     labels = {name: meanings.get(name, "").strip() or name for name in classes}
-    return question({**asked.model_dump(mode="json"), "labels": {**labels, **asked.labels}}, asked.name)
+    return question({**base.model_dump(mode="json"), "labels": {**labels, **base.labels}}, base.name)

@@ -28,25 +28,29 @@ RUNS = {"queries": QUERY_RUN, "corpus": DOCUMENT_RUN}
 def grouped(rows: pl.DataFrame, near: float) -> pl.DataFrame:
     """Return the rows with `group`, the first item of the group, and without `own`."""
     ids = rows["item_id"].to_list()
-    pairs = [*_named(rows["own"].to_list()), *_alike(rows, near)]
-    roots = _joined(len(ids), pairs)
+    pairs = [*_group_pairs(rows["own"].to_list()), *_similar_pairs(rows, near)]
+    roots = _components(len(ids), pairs)
     return rows.with_columns(group=pl.Series([ids[root] for root in roots], dtype=pl.String)).drop("own")
 
 
-def _named(groups: Sequence[str | None]) -> list[tuple[int, int]]:
+def _group_pairs(groups: Sequence[str | None]) -> list[tuple[int, int]]:
     first_index: dict[str, int] = {}
     return [(first_index.setdefault(group, index), index) for index, group in enumerate(groups) if group is not None]
 
 
-def _alike(rows: pl.DataFrame, near: float) -> list[tuple[int, int]]:
+def _similar_pairs(rows: pl.DataFrame, near: float) -> list[tuple[int, int]]:
     """Return index pairs of texts that share at least `near` of their character runs."""
     forms = [form(text) for text in rows["text"]]
     run = max(RUNS[side] for side in rows["side"].unique()) if forms else QUERY_RUN
     first, second, _ = overlapping(forms, forms, near, run)
-    return [(left, right) for left, right in zip(first.tolist(), second.tolist(), strict=True) if left < right]
+    return [
+        (first_index, second_index)
+        for first_index, second_index in zip(first.tolist(), second.tolist(), strict=True)
+        if first_index < second_index
+    ]
 
 
-def _joined(size: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+def _components(size: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     """Return for each index the smallest index of its connected component."""
     roots = list(range(size))
 
@@ -69,14 +73,10 @@ def draw(rows: pl.DataFrame, share: float, seed: int, purpose: str) -> frozenset
     remaining = {label: ceil(share * count) for label, count in Counter(rows["label"]).items()}
     groups: list[str] = []
     for group in shuffled(sorted(labels_by_group), seed, "label", purpose):
-        if _fits(labels_by_group[group], remaining):
+        if all(count <= remaining[label] for label, count in labels_by_group[group].items()):
             groups.append(group)
             remaining = {label: count_left - labels_by_group[group][label] for label, count_left in remaining.items()}
     return frozenset(groups)
-
-
-def _fits(group: Mapping[str, int], remaining: Mapping[str, int]) -> bool:
-    return all(count <= remaining[label] for label, count in group.items())
 
 
 # Words that reveal a class: its name, and its best keyword on the training split, if it is informative.
@@ -98,14 +98,14 @@ class LeakWords:
 
     def any(self, text: str) -> bool:
         """Whether a text contains a word of any class."""
-        return bool(self._all.search(text))
+        return bool(self._any_keyword.search(text))
 
     def masked(self, text: str) -> str:
         """Return a text with the words of all classes masked, so that the mask does not reveal the class."""
-        return self._all.sub(MASKED, text)
+        return self._any_keyword.sub(MASKED, text)
 
     @cached_property
-    def _all(self) -> re.Pattern[str]:
+    def _any_keyword(self) -> re.Pattern[str]:
         return _pattern([word for words in self.words.values() for word in words])
 
 
@@ -125,22 +125,20 @@ def learned(rows: pl.DataFrame) -> LeakWords:
     train = rows.filter(pl.col("split") == "train")
     names = sorted(rows["label"].unique())
     codes = [names.index(label) for label in train["label"]]
-    text_grams = [_lettered(gram) for gram in grams(train["text"].to_list())]
+    text_grams = [  # without punctuation: masking it would hide nothing of a class
+        frozenset(gram for gram in text if any(sign.isalnum() for sign in gram))
+        for text in grams(train["text"].to_list())
+    ]
     rule = keyword_rule(text_grams, codes, commonest(codes))
-    best = {names[code]: word for word, code in rule.keywords if _tells(word, code, text_grams, codes)}
+    best = {names[code]: word for word, code in rule.keywords if _improves_f1(word, code, text_grams, codes)}
     return LeakWords({name: tuple(dict.fromkeys([name, *([best[name]] if name in best else [])])) for name in names})
 
 
-def _tells(word: str, code: int, text_grams: Sequence[frozenset[str]], codes: Sequence[int]) -> bool:
+def _improves_f1(word: str, code: int, text_grams: Sequence[frozenset[str]], codes: Sequence[int]) -> bool:
     """Whether the F1 of a word for a class exceeds that of assigning the class to every text."""
     n_class = codes.count(code)
     codes_with_word = [label for label, words in zip(codes, text_grams, strict=True) if word in words]
     return 2 * codes_with_word.count(code) / (len(codes_with_word) + n_class) > 2 * n_class / (len(codes) + n_class)
-
-
-def _lettered(text_grams: frozenset[str]) -> frozenset[str]:
-    """Return the n-grams with a letter or digit: masking punctuation would hide nothing of a class."""
-    return frozenset(gram for gram in text_grams if any(sign.isalnum() for sign in gram))
 
 
 def figures(rows: pl.DataFrame, words: LeakWords) -> dict[str, Json]:
@@ -191,10 +189,10 @@ class LabelledTexts:
     left_out: dict[str, dict[str, Json]] = field(default_factory=dict)
     """Excluded class -> reason: `told` in English; `rule` and its numbers for other languages."""
 
-    def keep(self, kept: pl.Expr, reason: str) -> None:
+    def keep(self, condition: pl.Expr, reason: str) -> None:
         """Keep the rows of an expression; record the reason for the others."""
-        self.dropped |= dict.fromkeys(self.rows.filter(~kept)["item_id"], reason)
-        self.rows = self.rows.filter(kept)
+        self.dropped |= dict.fromkeys(self.rows.filter(~condition)["item_id"], reason)
+        self.rows = self.rows.filter(condition)
 
     def unequal(self) -> None:
         """Drop short texts, all equal texts with different labels, and all but the first of other equal texts."""
@@ -370,10 +368,10 @@ def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, dict[str
     raise DataError(
         f"label: {len(remaining)} of {n_classes:,} classes left, expected two or more ({reasons or alone}); {mask}give "
         "more texts per class, join classes in the file of labels, or lower label.min_texts and label.min_groups"
-        + _lost(texts)
+        + _dropped_words(texts)
     )
 
 
-def _lost(texts: LabelledTexts) -> str:
+def _dropped_words(texts: LabelledTexts) -> str:
     reasons = [f"{count:,} x {reason}" for reason, count in texts.reasons.items()]
     return f"\ntexts that are not there: {', '.join(reasons)}" if reasons else ""

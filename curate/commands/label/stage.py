@@ -30,7 +30,7 @@ Votes = Mapping[str, Mapping[str, str]]
 
 def run(config: Config, context: Context) -> Report:
     """Build the set, plan, ask for permission, have it confirmed, and write the tables."""
-    label_set, question, panel = _made(config, context)
+    label_set, question, panel = _prepared(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         if panel:
             dry = QuestionClient(ledger, context, dry=True)
@@ -65,14 +65,14 @@ def run(config: Config, context: Context) -> Report:
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now, at most."""
-    label_set, question, panel = _made(config, context)
+    label_set, question, panel = _prepared(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         client = QuestionClient(ledger, context, dry=True)
         _ask(label_set, question, panel, client)
         return client.rows()
 
 
-def _made(config: Config, context: Context) -> tuple[LabelSet, Question, list[AskedModel]]:
+def _prepared(config: Config, context: Context) -> tuple[LabelSet, Question, list[AskedModel]]:
     with waiting(context.progress, StepLabel("grouping and splitting labelled texts")):
         label_set = build(building.read(context, config.leak), config, context.seed)
     question = asking.of_classes(asking.template(context), label_set.classes, config.classes)

@@ -51,7 +51,7 @@ def notes(
 
     order = evaluating.NotesRequest(
         table,
-        [name for each in models or [] for name in each.split(",") if name],
+        [name for names in models or [] for name in names.split(",") if name],
         NotesLayout(named(column or []), delimiter, sheet),
         floors=floors,
         folds=folds,
@@ -69,22 +69,22 @@ def notes(
         answer({"plan": rows}, [as_table(rows) if rows else "nothing is to be encoded"], as_json=as_json)
         return
     with bars() as (progress, _):
-        found = evaluating.evaluate(order, progress)
-    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+        summary = evaluating.evaluate(order, progress)
+    answer(summary, _text(summary), as_json=as_json, warnings=summary["notes"])
 
 
-def _text(found: Mapping[str, Any]) -> Iterator[str]:
+def _text(summary: Mapping[str, Any]) -> Iterator[str]:
     from curate.commands.notes import figures
 
-    yield figures.head(found)
-    if found["figures"]:
+    yield figures.head(summary)
+    if summary["figures"]:
         yield "\nRecall, AUROC and silhouettes, with 95 % intervals over groups; floors with ties by chance"
-        yield as_table(figures.overview(found))
-    if found["differences"]:
-        yield "\nDifferences between models\n" + as_table(figures.apart(found))
+        yield as_table(figures.overview(summary))
+    if summary["differences"]:
+        yield "\nDifferences between models\n" + as_table(figures.apart(summary))
     yield ""
-    yield from figures.undefined(found)
-    yield from found["notes"]
-    yield from figures.exported(found)
-    if found["folder"]:
-        yield f"all figures: {found['folder']}/README.md"
+    yield from figures.undefined(summary)
+    yield from summary["notes"]
+    yield from figures.exported(summary)
+    if summary["folder"]:
+        yield f"all figures: {summary['folder']}/README.md"

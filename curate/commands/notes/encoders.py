@@ -1,8 +1,9 @@
-"""What turns notes into vectors: encoders by name or folder, and the floors that know nothing of meaning."""
+"""Encoders of notes by name or folder, and baselines ("floors") without semantics: length, n-grams, random."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
 
 import numpy as np
 
@@ -21,35 +22,35 @@ from curate.system.extras import needed
 FLOORS = ("length", "overlap", "random")
 ROLE: Role = "document"
 RANDOM, GRAMS = 256, 4096
-"""Length of a random vector, and of one of n-grams: of more texts than `CELLS` allow it is shorter."""
+"""Dimensions of a random vector, and at most of an n-gram vector; fewer if the matrix would exceed `CELLS`."""
 CELLS = 1 << 28
-"""Numbers that the n-grams of all texts may be: 1 GB."""
+"""Largest n-gram matrix, in float32 values: 1 GB."""
 
 
 @dataclass(frozen=True)
 class NoteEncoder:
-    """A contestant or a floor."""
+    """An encoder under evaluation or a floor."""
 
     name: str
     revision: str
     encode: Callable[[Sequence[str]], Vectors]
-    """Returns a row of unit length per text."""
+    """Texts -> float32 of shape (texts, dimensions), rows of unit length."""
     cached: CachedEncoder | None = None
-    """The cache of its vectors; None for a floor, which is made anew."""
+    """Encoder with a cache of vectors; None for a floor, which is recomputed."""
 
     @property
     def is_floor(self) -> bool:
-        """Return whether it is there to be beaten."""
+        """Return whether this is a baseline."""
         return self.cached is None
 
 
 def named(
     names: Sequence[str], max_length: int | None = None, device: str | None = None, progress: Progress = quiet
 ) -> list[NoteEncoder]:
-    """Return the encoders of these names, each once; ConfigError for an unknown one.
+    """Return one encoder per distinct name; ConfigError for an unknown one.
 
-    A name is one of `OFFLINE` or `PACKAGED`, a folder of sentence-transformers, or a model of the hub. `max_length`
-    cuts the texts of the latter three, in tokens.
+    A name is one of `OFFLINE` or `PACKAGED`, a folder of sentence-transformers, or a model of the hub. `max_length`,
+    in tokens, truncates the input of all but those in `OFFLINE`.
     """
     if max_length is not None and all(name in OFFLINE for name in names):
         raise ConfigError("--max-length: found no model that takes it: those offline have a length of their own")
@@ -59,7 +60,8 @@ def named(
 def _cached(name: str, max_length: int | None, device: str | None, progress: Progress) -> NoteEncoder:
     if name in OFFLINE:
         make = ENCODERS.load(name)
-        encoder = make(name, _config(make)())
+        module = import_module(str(getattr(make, "__module__", "")))
+        encoder = make(name, module.Config())
     else:
         model = model_folder(name)
         encoder = DenseEncoder(name, DenseConfig(model=model, max_length=max_length, device=device))
@@ -67,27 +69,20 @@ def _cached(name: str, max_length: int | None, device: str | None, progress: Pro
     return NoteEncoder(name, encoder.revision, lambda texts: cached.encode(texts, ROLE), cached)
 
 
-def _config(make: object) -> Callable[[], object]:
-    from importlib import import_module
-
-    found: Callable[[], object] = import_module(str(getattr(make, "__module__", ""))).Config
-    return found
-
-
 def floors() -> list[NoteEncoder]:
-    """Return what a model has to beat: the length of a text, the signs that it shares with another, and chance."""
+    """Return the baselines: text length, shared character n-grams, and random vectors."""
     return [NoteEncoder(name, "1", make) for name, make in zip(FLOORS, (_lengths, _overlap, _random), strict=True)]
 
 
 def _lengths(texts: Sequence[str]) -> Vectors:
-    """Return a point of a quarter circle per text, by the logarithm of its length: the closer, the more similar."""
+    """Map log text length to an angle in [0, pi/2], so that cosine similarity falls with the ratio of lengths."""
     length = np.log([len(text) + 1 for text in texts])
     angle = np.pi / 2 * (length - length.min()) / (np.ptp(length) or 1.0)
     return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
 
 
 def _overlap(texts: Sequence[str]) -> Vectors:
-    """Return tf-idf of the most frequent 1- to 3-grams of characters within words."""
+    """Return tf-idf vectors of the most frequent character 1- to 3-grams within words."""
     with needed("the floor of overlap"):
         from sklearn.feature_extraction.text import TfidfVectorizer
     size = max(min(GRAMS, CELLS // len(texts)), RANDOM)
@@ -96,9 +91,9 @@ def _overlap(texts: Sequence[str]) -> Vectors:
 
 
 def _random(texts: Sequence[str]) -> Vectors:
-    """Return a random direction per text, the same for the same text, whatever stands beside it."""
-    found = np.empty((len(texts), RANDOM), dtype=np.float32)
+    """Return normal random directions, seeded by a hash of the text, so equal texts get equal vectors."""
+    vectors = np.empty((len(texts), RANDOM), dtype=np.float32)
     for row, text in enumerate(texts):
         seed = int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest())
-        found[row] = np.random.default_rng(seed).standard_normal(RANDOM, dtype=np.float32)
-    return unit(found)
+        vectors[row] = np.random.default_rng(seed).standard_normal(RANDOM, dtype=np.float32)
+    return unit(vectors)

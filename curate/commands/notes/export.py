@@ -1,7 +1,7 @@
 """Two tasks that stock mteb scores offline: retrieval of the same group's texts, and classification of the label.
 
-Texts are masked first. Ids are numbers, so that no id of a patient or a visit leaves the table. The groups of the
-classification lie on one side of its split each.
+Texts are masked first. Ids are numbered anew, so that no id of a patient or a visit is exported. No group has texts in
+both splits of the classification.
 """
 
 from collections import Counter
@@ -26,26 +26,24 @@ from curate.tables.exporters.mteb import mteb_language
 from curate.tables.readers.settings import language
 
 SHORTEST = 5
-"""Characters of a text that can be classified."""
+"""Fewest characters of a text in the classification."""
 PART = 5
-"""One of so many parts is the test split, where labels have as many groups."""
+"""The test split is 1 / `PART` of the texts; more if the rarest label has fewer groups."""
 MOST = 20_000_000
-"""Relevant pairs that are written; groups of thousands of texts make more."""
+"""Most relevant pairs written; groups of thousands of texts exceed it (n * (n - 1) pairs)."""
 SAMPLE = 200
 Frames = dict[tuple[str, str], pl.DataFrame]
 """(Configuration, split) -> rows."""
 
 
 def need_free(folder: Path) -> None:
-    """Raise ConfigError if a folder is there and holds anything but an export of this kind."""
+    """Raise ConfigError if the folder exists, is not empty, and is not an earlier export (no tasks.py)."""
     if folder.exists() and not (folder / "tasks.py").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"--export {folder}: found something else there, expected a new folder; name another one")
 
 
-def write(
-    table: NotesTable, asked: MeasurePlan, folder: Path, spoken: str | None, progress: Progress
-) -> dict[str, Any]:
-    """Write the tasks that the table allows, and return what was masked, written and left out."""
+def write(table: NotesTable, plan: MeasurePlan, folder: Path, spoken: str | None, progress: Progress) -> dict[str, Any]:
+    """Write the tasks that the table allows; return counts masked and written, and notes on what was left out."""
     spoken = spoken or language(table.texts[:SAMPLE])
     code = mteb_language(spoken)
     texts, masked, residual = _masked(table.texts, progress)
@@ -54,20 +52,20 @@ def write(
     remove(new)
     new.mkdir(parents=True)
     head: dict[str, Any] = {"language": spoken, "code": code, "masked": masked, "residual": residual}
-    if "group" in asked.undefined:
-        notes.append(f"no retrieval task: {asked.undefined['group']}")
+    if "group" in plan.undefined:
+        notes.append(f"no retrieval task: {plan.undefined['group']}")
     else:
         frames = _retrieval(table, texts)
         counts = {config: frame.height for (config, _), frame in frames.items()}
         tasks.append(_write(new, folder.name, RETRIEVAL, frames, {**head, "counts": counts}))
-    if asked.probe is None:
-        notes.append(f"no classification task: {asked.undefined['auroc_disjoint']}")
+    if plan.probe is None:
+        notes.append(f"no classification task: {plan.undefined['auroc_disjoint']}")
     else:
-        frames, dropped = _classification(asked.probe, texts)
+        frames, dropped = _classification(plan.probe, texts)
         notes += [f"classification: {count:,} texts left out: {why}" for why, count in dropped.most_common()]
-        counts = {split: frame.height for (_, split), frame in frames.items()} | {"labels": len(asked.probe.names)}
-        made = _write(new, folder.name, CLASSIFICATION, frames, {**head, "counts": counts})
-        tasks.append({**made, "labels": list(asked.probe.names)})
+        counts = {split: frame.height for (_, split), frame in frames.items()} | {"labels": len(plan.probe.names)}
+        task = _write(new, folder.name, CLASSIFICATION, frames, {**head, "counts": counts})
+        tasks.append({**task, "labels": list(plan.probe.names)})
     if not tasks:
         remove(new)
         raise DataError(f"{table.place}: no task can be made: {'; '.join(notes)}")
@@ -97,17 +95,17 @@ CLASSIFICATION: Mapping[str, Any] = {
 
 
 def _masked(texts: Sequence[str], progress: Progress) -> tuple[list[str], Mapping[str, int], int]:
-    """Return the texts, kind of personal data -> how often it was masked, and places that still look like it."""
-    found, kinds, residual = list[str](), Counter[str](), 0
+    """Return masked texts, kind of personal data -> masked spans, and the number of suspicious spans left."""
+    masked_texts, kinds, residual = list[str](), Counter[str](), 0
     for masked_text in mask_texts(texts, Masking(), b"", progress=progress):
-        found.append(masked_text.masked.text)
+        masked_texts.append(masked_text.masked.text)
         kinds.update(span.kind for span in masked_text.masked.spans)
         residual += len(masked_text.left)
-    return found, dict(sorted(kinds.items())), residual
+    return masked_texts, dict(sorted(kinds.items())), residual
 
 
 def _retrieval(table: NotesTable, texts: Sequence[str]) -> Frames:
-    """Return corpus, queries (texts whose group has others) and qrels."""
+    """Return corpus, queries (texts whose group has other texts) and qrels; DataError above `MOST` pairs."""
     chains = table.chains
     sizes = np.bincount(chains.group)
     if (pairs := int((sizes * (sizes - 1)).sum())) > MOST:
@@ -115,39 +113,43 @@ def _retrieval(table: NotesTable, texts: Sequence[str]) -> Frames:
             f"{table.place}: found groups so large that {pairs:,} pairs are relevant, expected {MOST:,} at most; "
             "name a finer column with --column group=NAME, or leave out --export"
         )
-    ids, starts = [f"t{at}" for at in range(len(texts))], np.cumsum(sizes) - sizes
-    asked = [int(at) for at in chains.member]
-    mates = [(at, range(starts[chains.group[at]], starts[chains.group[at]] + sizes[chains.group[at]])) for at in asked]
-    both = [(ids[at], ids[other]) for at, others in mates for other in others if other != at]
+    ids, starts = [f"t{row}" for row in range(len(texts))], np.cumsum(sizes) - sizes
+    members = [int(row) for row in chains.member]
+    mates_by_member = [
+        (row, range(starts[chains.group[row]], starts[chains.group[row]] + sizes[chains.group[row]])) for row in members
+    ]
+    pairs_of_ids = [(ids[row], ids[mate]) for row, mates in mates_by_member for mate in mates if mate != row]
     return {
         ("corpus", "test"): pl.DataFrame({"id": ids, "text": list(texts)}),
-        ("queries", "test"): pl.DataFrame({"id": [ids[at] for at in asked], "text": [texts[at] for at in asked]}),
-        ("qrels", "test"): pl.DataFrame(both, schema=["query-id", "corpus-id"], orient="row").with_columns(
+        ("queries", "test"): pl.DataFrame(
+            {"id": [ids[row] for row in members], "text": [texts[row] for row in members]}
+        ),
+        ("qrels", "test"): pl.DataFrame(pairs_of_ids, schema=["query-id", "corpus-id"], orient="row").with_columns(
             score=pl.lit(1, pl.Int64)
         ),
     }
 
 
 def _classification(probe: ProbeSet, texts: Sequence[str]) -> tuple[Frames, Counter[str]]:
-    """Return the two splits, and reason -> texts that are in none."""
+    """Return the train and test frames, and reason -> texts excluded from both."""
     train, test = halves(probe, PART)
     labels: dict[str, set[int]] = {}
-    for at, label in zip(probe.texts, probe.labels, strict=True):
-        labels.setdefault(texts[at], set()).add(int(label))
-    dropped, taken, frames = Counter[str](), set[str](), Frames()
+    for position, label in zip(probe.texts, probe.labels, strict=True):
+        labels.setdefault(texts[position], set()).add(int(label))
+    dropped, seen, frames = Counter[str](), set[str](), Frames()
     for split, rows in (("train", train), ("test", test)):
-        kept = []
+        examples = []
         for text, label in ((texts[probe.texts[row]], int(probe.labels[row])) for row in rows):
             if len(text.strip()) < SHORTEST:
                 dropped[f"under {SHORTEST} characters"] += 1
             elif len(labels[text]) > 1:
                 dropped["the same text has two labels"] += 1
-            elif text in taken:
+            elif text in seen:
                 dropped["the same text is there already"] += 1
             else:
-                taken.add(text)
-                kept.append((text, label))
-        frames["default", split] = pl.DataFrame(kept, schema={"text": pl.String, "label": pl.Int64}, orient="row")
+                seen.add(text)
+                examples.append((text, label))
+        frames["default", split] = pl.DataFrame(examples, schema={"text": pl.String, "label": pl.Int64}, orient="row")
     for (_, split), frame in frames.items():
         if frame["label"].n_unique() < len(probe.names):
             raise DataError(
@@ -158,16 +160,16 @@ def _classification(probe: ProbeSet, texts: Sequence[str]) -> tuple[Frames, Coun
 
 
 def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head: Mapping[str, Any]) -> dict[str, Json]:
-    """Write one task's Parquet files, named by their content, and its README."""
+    """Write one task's Parquet files, with a hash of their content in the name, and its README."""
     folder = above / kind["type"].lower()
     name = f"{name}-{folder.name}"
     folder.mkdir()
     files: dict[str, list[dict[str, str]]] = {}
     for (config, split), frame in frames.items():
-        beside = folder / ".new.parquet"
-        frame.write_parquet(beside, compression="zstd", statistics=False)
+        temporary = folder / ".new.parquet"
+        frame.write_parquet(temporary, compression="zstd", statistics=False)
         stem = config if split == "test" else f"{config}-{split}"
-        path = beside.rename(folder / f"{stem}-{sha256(beside)[:16]}.parquet")
+        path = temporary.rename(folder / f"{stem}-{sha256(temporary)[:16]}.parquet")
         files.setdefault(config, []).append({"split": split, "path": path.name})
     front = {
         "pretty_name": name,
@@ -187,8 +189,10 @@ def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head
         },
         "abstask": kind["abstask"],
     }
-    masked = ", ".join(f"{each} {count:,}" for each, count in head["masked"].items()) or "nothing was found"
-    given = {**head, "masked": masked, "name": name, "main_score": kind["main_score"]}
+    masked = (
+        ", ".join(f"{kind_of_data} {count:,}" for kind_of_data, count in head["masked"].items()) or "nothing was found"
+    )
+    fields = {**head, "masked": masked, "name": name, "main_score": kind["main_score"]}
     page = environment().get_template("commands/notes/task.md.j2")
-    write_text(folder / "README.md", page.render(front=front_matter(front), description=kind["description"], **given))
+    write_text(folder / "README.md", page.render(front=front_matter(front), description=kind["description"], **fields))
     return {"task": name, "rows": ", ".join(f"{count:,} {what}" for what, count in head["counts"].items())}

@@ -1,4 +1,4 @@
-"""Figures of notes for people: a row per measure, a column per encoder, in the terminal and in Markdown."""
+"""Tables of figures of notes, one row per measure, one column per encoder, for the terminal and Markdown."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -29,112 +29,117 @@ NAMES = {
 
 
 def shown_name(row: Figures) -> str:
-    """Return a measure as people read it."""
+    """Return a measure's name for people, with the depth of a recall."""
     name = NAMES[row["figure"]]
     return name if row["at"] is None else f"{name} @{row['at']}"
 
 
-def overview(found: Figures) -> list[dict[str, object]]:
-    """Return one row per measure: every model's figure with its interval, the floors', and the ceiling of card.
+def overview(summary: Figures) -> list[dict[str, object]]:
+    """Return one row per measure: models' figures with intervals, floors' figures, and the ceiling of card.
 
-    Of floors, whose vectors often tie, recalls are those by chance.
+    Recalls of floors order ties by chance, as their vectors often tie.
     """
-    names = {each["model"]: each["model"] + (" (floor)" if each["floor"] else "") for each in found["models"]}
-    floors = {each["model"] for each in found["models"] if each["floor"]}
+    names = {model["model"]: model["model"] + (" (floor)" if model["floor"] else "") for model in summary["models"]}
+    floors = {model["model"] for model in summary["models"] if model["floor"]}
     rows: dict[str, dict[str, object]] = {}
-    for each in found["figures"]:
-        row = rows.setdefault(shown_name(each), {"measure": shown_name(each)})
-        row[names[each["model"]]] = _floor(each) if each["model"] in floors else _ranged(each)
-    tops = {shown_name(each): each["ceiling"] for each in found["figures"] if each["ceiling"] not in (None, 1)}
-    if not tops:
+    for figure in summary["figures"]:
+        row = rows.setdefault(shown_name(figure), {"measure": shown_name(figure)})
+        row[names[figure["model"]]] = _floor_text(figure) if figure["model"] in floors else _with_interval(figure)
+    ceilings = {
+        shown_name(figure): figure["ceiling"] for figure in summary["figures"] if figure["ceiling"] not in (None, 1)
+    }
+    if not ceilings:
         return list(rows.values())
-    return [{**row, "at most": f"{tops[name]:.3f}" if name in tops else None} for name, row in rows.items()]
+    return [{**row, "at most": f"{ceilings[name]:.3f}" if name in ceilings else None} for name, row in rows.items()]
 
 
-def _floor(row: Figures) -> str | None:
-    value = row["value"] if row["by_chance"] is None else row["by_chance"]
-    return None if value is None else f"{value:.3f}"
+def _floor_text(row: Figures) -> str | None:
+    mean = row["value"] if row["by_chance"] is None else row["by_chance"]
+    return None if mean is None else f"{mean:.3f}"
 
 
-def apart(found: Figures) -> list[dict[str, object]]:
-    """Return one row per measure and pair of models."""
+def apart(summary: Figures) -> list[dict[str, object]]:
+    """Return one row per measure and pair of models: the difference, and whether its interval is above 0."""
     return [
         {
-            "measure": shown_name(each),
-            "models": f"{each['one']} less {each['other']}",
-            "difference": _ranged(each),
-            "shown": "yes" if each["low"] is not None and each["low"] > 0 else "no",
+            "measure": shown_name(gap),
+            "models": f"{gap['one']} less {gap['other']}",
+            "difference": _with_interval(gap),
+            "shown": "yes" if gap["low"] is not None and gap["low"] > 0 else "no",
         }
-        for each in found["differences"]
+        for gap in summary["differences"]
     ]
 
 
-def head(found: Figures) -> str:
-    """Return what was read in one sentence."""
-    columns = ", ".join(f"{name} in {column}" for name, column in found["columns"].items())
-    counts = f"{found['texts']:,} texts of {found['groups']:,} groups, {found['pairs']:,} pairs in {found['chains']:,}"
-    return f"{found['table']}: {counts} chains; {columns}"
+def head(summary: Figures) -> str:
+    """Return a sentence on the table: texts, groups, pairs, chains and columns."""
+    columns = ", ".join(f"{name} in {column}" for name, column in summary["columns"].items())
+    counts = (
+        f"{summary['texts']:,} texts of {summary['groups']:,} groups, {summary['pairs']:,} pairs in "
+        f"{summary['chains']:,}"
+    )
+    return f"{summary['table']}: {counts} chains; {columns}"
 
 
-def undefined(found: Figures) -> Iterator[str]:
-    """Yield why measures are not defined, a sentence per reason."""
+def undefined(summary: Figures) -> Iterator[str]:
+    """Yield a sentence per reason why measures are not defined."""
     reasons: dict[str, list[str]] = {}
-    for name, why in found["undefined"].items():
+    for name, why in summary["undefined"].items():
         reasons.setdefault(why, []).append(NAMES[name])
     yield from (f"not defined: {', '.join(names)}: {why}" for why, names in reasons.items())
 
 
-def readme(found: Figures) -> str:
-    """Return the page that lies beside the figures."""
-    parts = ["# Embeddings of notes", head(found)]
-    if found["figures"]:
-        parts += [table(overview(found)), _method(found)]
-    if found["differences"]:
-        parts += ["## Differences between models", table(apart(found))]
-    lines = [*undefined(found), *found["notes"], *exported(found)]
-    parts += ["## To be known", "\n".join(f"- {line}" for line in lines)] if lines else []
-    return "\n\n".join(parts) + "\n"
+def readme(summary: Figures) -> str:
+    """Return README.md as Markdown."""
+    sections = ["# Embeddings of notes", head(summary)]
+    if summary["figures"]:
+        sections += [table(overview(summary)), _method(summary)]
+    if summary["differences"]:
+        sections += ["## Differences between models", table(apart(summary))]
+    lines = [*undefined(summary), *summary["notes"], *exported(summary)]
+    sections += ["## To be known", "\n".join(f"- {line}" for line in lines)] if lines else []
+    return "\n\n".join(sections) + "\n"
 
 
-def exported(found: Figures) -> Sequence[str]:
-    """Return what was exported, a sentence per task, and what was masked before; nothing without an export."""
-    made = found["export"]
-    if made is None:
+def exported(summary: Figures) -> Sequence[str]:
+    """Return lines on masked data, tasks and notes of the export; empty without one."""
+    export = summary["export"]
+    if export is None:
         return []
-    masked = ", ".join(f"{kind} {count:,}" for kind, count in made["masked"].items()) or "nothing"
-    tasks = [f"{each['task']}: {each['rows']}" for each in made["tasks"]]
-    left = [f"{made['residual']:,} places still look like personal data: read them before it leaves the house"]
-    return [f"masked before the export: {masked}", *(left if made["residual"] else []), *tasks, *made["notes"]]
+    masked = ", ".join(f"{kind} {count:,}" for kind, count in export["masked"].items()) or "nothing"
+    tasks = [f"{task['task']}: {task['rows']}" for task in export["tasks"]]
+    warning = [f"{export['residual']:,} places still look like personal data: read them before it leaves the house"]
+    return [f"masked before the export: {masked}", *(warning if export["residual"] else []), *tasks, *export["notes"]]
 
 
-def _method(found: Figures) -> str:
+def _method(summary: Figures) -> str:
     return (
         "Recall at a depth, with 95 % intervals that resample groups, 1,000 times. A rank is 1 + the number of "
         "candidates that are strictly more similar. *card*: the next texts of all pairs are the candidates, the "
         "query's own text among them. *next*: its group is left out but for the true next. *group*: all texts but its "
         "own, and any of the group counts. AUROC: macro mean over labels of logistic regression, "
-        f"{found['folds']} folds, {found['seeds']} seeds. Silhouettes by cosine distance; a text's own is kept in "
+        f"{summary['folds']} folds, {summary['seeds']} seeds. Silhouettes by cosine distance; a text's own is kept in "
         "every resample. Differences, and the recalls of floors, count ties by chance."
     )
 
 
-def _ranged(row: Figures) -> str | None:
+def _with_interval(row: Figures) -> str | None:
     if row["value"] is None:
         return None
-    shown = f"{row['value']:.3f}"
-    return shown if row["low"] is None else f"{shown} ({row['low']:.3f} to {row['high']:.3f})"
+    mean = f"{row['value']:.3f}"
+    return mean if row["low"] is None else f"{mean} ({row['low']:.3f} to {row['high']:.3f})"
 
 
-# Figures of all encoders with intervals that resample groups, paired differences, and floors that were not beaten.
+# Figures of all encoders: group bootstrap intervals, paired differences, and comparisons with the best floor.
 
 REPLICATES = 1_000
 EDGES = (0.025, 0.975)
 CELLS = 1 << 23
-"""Weights of texts that are held at once: 64 MB."""
+"""Most resample weights in memory at once: 64 MB."""
 
 
 class Drawn(NamedTuple):
-    """A figure and what it is in resamples of the groups."""
+    """A figure and its values under resampled groups."""
 
     value: float
     draws: Floats
@@ -145,44 +150,56 @@ Board = Mapping[str, Mapping[Measure, Drawn]]
 """Encoder -> measure -> figure."""
 
 
-def drawn(asked: MeasurePlan, results: Mapping[str, EncoderResult], seed: int) -> tuple[Board, Board]:
-    """Return every figure of every encoder, all from the same resamples: strict ones, and those by chance."""
-    once = _both(asked, results, np.ones((1, asked.table.groups)))
-    parts = [_both(asked, results, weights) for weights in _weights(asked, seed)]
+def drawn(plan: MeasurePlan, results: Mapping[str, EncoderResult], seed: int) -> tuple[Board, Board]:
+    """Return all figures of all encoders under the same resamples, with strict ranks and with ties by chance."""
+    points = _means(plan, results, np.ones((1, plan.table.groups)))
+    blocks = [_means(plan, results, weights) for weights in _weights(plan, seed)]
     strict, chance = (
         {
             name: {
-                measure: Drawn(float(found[measure][0]), np.concatenate([part[side][name][measure] for part in parts]))
-                for measure in asked.measures
+                measure: Drawn(
+                    float(point[measure][0]), np.concatenate([block[side][name][measure] for block in blocks])
+                )
+                for measure in plan.measures
             }
-            for name, found in once[side].items()
+            for name, point in points[side].items()
         }
         for side in (0, 1)
     )
     return strict, chance
 
 
-def _weights(asked: MeasurePlan, seed: int) -> Iterator[Floats]:
-    """Yield blocks of how often every group is drawn; one of NaN, which defines nothing, if there is but one group."""
-    if asked.table.groups < 2:
-        yield np.full((1, asked.table.groups), np.nan)
+def _weights(plan: MeasurePlan, seed: int) -> Iterator[Floats]:
+    """Yield blocks of shape (resamples, groups): how often a group is drawn; one row of NaN for a single group."""
+    if plan.table.groups < 2:
+        yield np.full((1, plan.table.groups), np.nan)
         return
-    size = max(CELLS // len(asked.table.texts), 1)
-    for block in resamples(asked.table.groups, REPLICATES, seed):
+    size = max(CELLS // len(plan.table.texts), 1)
+    for block in resamples(plan.table.groups, REPLICATES, seed):
         yield from (block[start : start + size] for start in range(0, len(block), size))
 
 
-def _both(asked: MeasurePlan, results: Mapping[str, EncoderResult], weights: Floats) -> tuple[_Values, _Values]:
+def _means(plan: MeasurePlan, results: Mapping[str, EncoderResult], weights: Floats) -> tuple[_Values, _Values]:
     sides: tuple[_Values, _Values] = {}, {}
     for name, result in results.items():
-        of_texts = weights[:, asked.table.chains.group] if result.probes else weights
-        probed = {
-            Measure(f"auroc_{folding}"): measuring.areas(seeds, of_texts) for folding, seeds in result.probes.items()
+        text_weights = weights[:, plan.table.chains.group] if result.probes else weights
+        aurocs = {
+            Measure(f"auroc_{folding}"): measuring.areas(seeds, text_weights)
+            for folding, seeds in result.probes.items()
         }
         for side, sums in zip(sides, (result.strict, result.chance), strict=True):
-            mine = {each: divided(weights @ sums[each].above, weights @ sums[each].below) for each in sums} | probed
-            gaps = {gap: (one, other) for gap, (one, other) in _GAPS.items() if one in mine and other in mine}
-            side[name] = {**mine, **{gap: mine[one] - mine[other] for gap, (one, other) in gaps.items()}}
+            means = {
+                measure: divided(weights @ sums[measure].above, weights @ sums[measure].below) for measure in sums
+            } | aurocs
+            gaps = {
+                gap: (minuend, subtrahend)
+                for gap, (minuend, subtrahend) in _GAPS.items()
+                if minuend in means and subtrahend in means
+            }
+            side[name] = {
+                **means,
+                **{gap: means[minuend] - means[subtrahend] for gap, (minuend, subtrahend) in gaps.items()},
+            }
     return sides
 
 
@@ -192,65 +209,80 @@ _GAPS = {
 }
 
 
-def rows(asked: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Json]]:
-    """Return a row per measure and encoder: the value with its interval, and what it is if chance orders ties."""
+def rows(plan: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Json]]:
+    """Return a row per measure and encoder: the value, its interval, and the value with ties by chance."""
     return [
         {
-            **_named(measure),
+            **_measure_fields(measure),
             "model": name,
-            **_figure(strict[name][measure]),
+            **_interval_fields(strict[name][measure]),
             "by_chance": _rounded(chance[name][measure].value) if measure.at is not None else None,
-            "ceiling": _rounded(asked.table.chains.ceiling(measure.at))
+            "ceiling": _rounded(plan.table.chains.ceiling(measure.at))
             if measure.name == "card" and measure.at
             else None,
         }
-        for measure in asked.measures
+        for measure in plan.measures
         for name in strict
     ]
 
 
-def differences(asked: MeasurePlan, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
-    """Return how far two models are apart on every measure, the better one first."""
-    found = []
-    for measure in asked.measures:
-        for one, other in combinations(models, 2):
-            better, worse = (one, other) if board[one][measure].value >= board[other][measure].value else (other, one)
-            found.append(
-                {**_named(measure), "one": better, "other": worse, **_figure(_less(board, measure, better, worse))}
+def differences(plan: MeasurePlan, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
+    """Return paired differences of models by measure, the better one minus the worse."""
+    differences = []
+    for measure in plan.measures:
+        for first, second in combinations(models, 2):
+            better, worse = (
+                (first, second) if board[first][measure].value >= board[second][measure].value else (second, first)
             )
-    return found
+            differences.append(
+                {
+                    **_measure_fields(measure),
+                    "one": better,
+                    "other": worse,
+                    **_interval_fields(_difference(board, measure, better, worse)),
+                }
+            )
+    return differences
 
 
 def against_floors(
-    asked: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]
+    plan: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]
 ) -> list[dict[str, Json]]:
-    """Return how far every model is above the best floor of each measure of quality, and whether that is shown."""
-    found = []
-    for each in (measure for measure in asked.measures if measure.is_quality):
+    """Return each model minus the best floor by measure of quality; `beaten` if the interval is above 0."""
+    comparisons = []
+    for measure in (measure for measure in plan.measures if measure.is_quality):
         for name in models if floors else ():
-            floor = max(floors, key=lambda floor: board[floor][each].value)
-            row = _figure(_less(board, each, name, floor))
+            floor = max(floors, key=lambda floor: board[floor][measure].value)
+            row = _interval_fields(_difference(board, measure, name, floor))
             low: Any = row["low"]
-            found.append({**_named(each), "model": name, "floor": floor, **row, "beaten": low is not None and low > 0})
-    return found
+            comparisons.append(
+                {
+                    **_measure_fields(measure),
+                    "model": name,
+                    "floor": floor,
+                    **row,
+                    "beaten": low is not None and low > 0,
+                }
+            )
+    return comparisons
 
 
-def _less(board: Board, each: Measure, one: str, other: str) -> Drawn:
-    first, second = board[one][each], board[other][each]
-    return Drawn(first.value - second.value, first.draws - second.draws)
+def _difference(board: Board, measure: Measure, model: str, baseline: str) -> Drawn:
+    minuend, subtrahend = board[model][measure], board[baseline][measure]
+    return Drawn(minuend.value - subtrahend.value, minuend.draws - subtrahend.draws)
 
 
-def _named(each: Measure) -> dict[str, Json]:
-    return {"figure": each.name, "at": each.at}
+def _measure_fields(measure: Measure) -> dict[str, Json]:
+    return {"figure": measure.name, "at": measure.at}
 
 
-def _figure(found: Drawn) -> dict[str, Json]:
-    defined = found.draws[~np.isnan(found.draws)]
-    if np.isnan(found.value) or len(defined) < 2:
-        return {"value": _rounded(found.value), "low": None, "high": None}
+def _interval_fields(drawn_figure: Drawn) -> dict[str, Json]:
+    defined = drawn_figure.draws[~np.isnan(drawn_figure.draws)]
+    if np.isnan(drawn_figure.value) or len(defined) < 2:
+        return {"value": _rounded(drawn_figure.value), "low": None, "high": None}
     low, high = np.quantile(defined, EDGES)
-    return {"value": _rounded(found.value), "low": _rounded(low), "high": _rounded(high)}
+    return {"value": _rounded(drawn_figure.value), "low": _rounded(low), "high": _rounded(high)}
 
 
-def _rounded(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), DIGITS)
+def _rounded(number: float) -> float | None:
+    return None if np.isnan(number) else round(float(number), DIGITS)

@@ -1,4 +1,4 @@
-"""Labelled texts of any everyday table: which columns hold what, and what of their rows can be used."""
+"""Read labelled texts from a table: find the columns of the fields, check rows, sort groups into chains."""
 
 import re
 from collections import Counter
@@ -26,29 +26,29 @@ Place = tuple[float, ...]
 
 @dataclass(frozen=True)
 class NotesLayout:
-    """Where in a file the fields of a text stand."""
+    """Columns, delimiter and sheet of a file of texts."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Field -> column that is named for it; the others are found by their usual names."""
+    """Field -> column given by the user; other fields are found by their usual names."""
     delimiter: str | None = None
     sheet: str | None = None
 
 
 @dataclass(frozen=True)
 class NotesTable:
-    """Texts, group by group, those of a group in their order."""
+    """Texts sorted by group, then by order within the group."""
 
     place: str
     columns: Mapping[str, str]
-    """Field -> column, of the fields that were found."""
+    """Field -> column, for fields that have one."""
     ids: Sequence[str]
     texts: Sequence[str]
     """Title, newline, text."""
     chains: Chains
     labels: Mapping[str, Sequence[str]]
-    """`label` and `style`, as far as they have columns: one per text, empty for none."""
+    """`label` and `style`, if they have columns -> one string per text, empty for none."""
     dropped: Mapping[str, int]
-    """Reason -> rows that are left out."""
+    """Reason -> number of rows left out."""
     notes: Sequence[str]
 
     @property
@@ -57,10 +57,10 @@ class NotesTable:
         return int(self.chains.group[-1]) + 1
 
     def codes(self, name: str) -> tuple[list[str], Ints]:
-        """Return the values of a labelling in their order, and the number of each text's; -1 for none."""
-        values = sorted({value for value in self.labels[name] if value})
-        number = {value: at for at, value in enumerate(values)} | {"": -1}
-        return values, np.array([number[value] for value in self.labels[name]], dtype=np.int64)
+        """Return the sorted values of a labelling, and each text's index into them, -1 for none."""
+        values = sorted({label for label in self.labels[name] if label})
+        number = {label: code for code, label in enumerate(values)} | {"": -1}
+        return values, np.array([number[label] for label in self.labels[name]], dtype=np.int64)
 
 
 @dataclass
@@ -70,109 +70,106 @@ class _Rows:
 
 
 def named(assignments: Sequence[str]) -> dict[str, str]:
-    """Return field -> column of what was typed as FIELD=NAME; ConfigError for another field."""
-    found: dict[str, str] = {}
+    """Parse FIELD=NAME arguments into field -> column; ConfigError for an unknown or repeated field."""
+    columns: dict[str, str] = {}
     for assignment in assignments:
-        name, sign, value = assignment.partition("=")
-        if not sign or not value:
+        name, sign, column_name = assignment.partition("=")
+        if not sign or not column_name:
             raise ConfigError(f"--column: found {assignment!r}, expected FIELD=NAME, such as group=patient_id")
         if name not in FIELDS:
             raise ConfigError(f"--column: found the field {name!r}, expected another; {suggestion(name, FIELDS)}")
-        if name in found:
+        if name in columns:
             raise ConfigError(f"--column: found {name} twice, expected one column for it; leave one out")
-        found[name] = value
-    return found
+        columns[name] = column_name
+    return columns
 
 
 def read(path: Path, layout: NotesLayout) -> NotesTable:
-    """Return the texts of a file; DataError names the line, what was found there and what was expected."""
+    """Read the texts of a file; DataError with the line for repeated ids and unreadable orders."""
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected a table of texts; check the path")
     source = opened(path, layout.delimiter, layout.sheet)
     columns = _columns(str(path), header(source), layout.columns)
-    found, seen = _Rows(), dict[str, int]()
+    kept_rows, seen = _Rows(), dict[str, int]()
     for line, row in texts(source, set(columns.values())):
-        cells = {name: row[at] for name, at in columns.items()}
+        cells = {name: row[position] for name, position in columns.items()}
         if not cells["text"]:
-            found.dropped["without a text"] += 1
+            kept_rows.dropped["without a text"] += 1
             continue
         if "id" in cells and (first := seen.setdefault(cells["id"], line)) != line:
             raise DataError(
                 f"{path}:{line}: found the id of line {first} again, expected one per row; correct the ids, or give "
                 "--column id=NAME with another column"
             )
-        found.rows.append((line, cells))
-    if len(found.rows) < 2:
-        raise DataError(f"{path}: found {len(found.rows)} rows with a text, expected two at least; check the file")
-    return _table(str(path), columns, found)
+        kept_rows.rows.append((line, cells))
+    if len(kept_rows.rows) < 2:
+        raise DataError(f"{path}: found {len(kept_rows.rows)} rows with a text, expected two at least; check the file")
+    return _table(str(path), columns, kept_rows)
 
 
-def _columns(place: str, names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return field -> column; DataError names the columns that are there if none holds texts."""
-    found = {each: column(place, names, name) for each, name in given.items()}
-    known = {plain(name): name for name in reversed(names)}
-    for each, choices in _usual().items():
-        free = (known[plain(name)] for name in choices if plain(name) in known)
-        usual = next((name for name in free if name not in found.values()), None)
-        if each not in found and usual is not None:
-            found[each] = usual
-    if "text" not in found:
+def _columns(source: str, names: Sequence[str], named_columns: Mapping[str, str]) -> dict[str, str]:
+    """Return field -> column, from the user or by usual names; DataError if no column holds texts."""
+    columns = {field_name: column(source, names, name) for field_name, name in named_columns.items()}
+    by_plain_name = {plain(name): name for name in reversed(names)}
+    for field_name, choices in _usual_names().items():
+        free = (by_plain_name[plain(name)] for name in choices if plain(name) in by_plain_name)
+        usual = next((name for name in free if name not in columns.values()), None)
+        if field_name not in columns and usual is not None:
+            columns[field_name] = usual
+    if "text" not in columns:
         raise DataError(
-            f"{place}: found the columns {shown(names) or 'none'}, none of which is called a text; name the one that "
+            f"{source}: found the columns {shown(names) or 'none'}, none of which is called a text; name the one that "
             "holds it with --column text=NAME"
         )
-    return {each: found[each] for each in FIELDS if each in found}
+    return {field_name: columns[field_name] for field_name in FIELDS if field_name in columns}
 
 
-def _table(place: str, columns: Mapping[str, str], found: _Rows) -> NotesTable:
-    rows, notes = found.rows, list[str]()
-    alone = sum(not cells.get("group", "") for _, cells in rows)
-    if "group" in columns and alone:
-        notes.append(f"{alone:,} texts have no {columns['group']}: each is a group of its own")
+def _table(source: str, columns: Mapping[str, str], table_rows: _Rows) -> NotesTable:
+    rows, notes = table_rows.rows, list[str]()
+    ungrouped = sum(not cells.get("group", "") for _, cells in rows)
+    if "group" in columns and ungrouped:
+        notes.append(f"{ungrouped:,} texts have no {columns['group']}: each is a group of its own")
     groups: dict[object, int] = {}
     keys = [cells.get("group") or line for line, cells in rows]
     group = [groups.setdefault(key, len(groups)) for key in keys]
-    places = _places(place, [(line, cells.get("order", "")) for line, cells in rows])
-    notes += [*_alone(columns, group), *_equal([_shown(cells) for _, cells in rows])]
+    positions = _positions(source, [(line, cells.get("order", "")) for line, cells in rows])
+    singles = sum(count == 1 for count in Counter(group).values())
+    if "group" in columns and singles:
+        notes.append(
+            f"{singles:,} groups have one text alone: nothing is to be found for it, so it is a candidate and no query"
+        )
+    copies = sum(count for count in Counter(_full_text(cells) for _, cells in rows).values() if count > 1)
+    if copies:
+        notes.append(f"{copies:,} texts are equal to another: all stay, and each finds its copy first")
     if "order" in columns:
-        notes += _odd_places(columns["order"], group, places)
-    order = sorted(range(len(rows)), key=lambda at: (group[at], places[at] is None, places[at] or (), at))
-    chosen = [rows[at] for at in order]
+        notes += _position_notes(columns["order"], group, positions)
+    order = sorted(range(len(rows)), key=lambda row: (group[row], positions[row] is None, positions[row] or (), row))
+    chosen = [rows[row] for row in order]
     return NotesTable(
-        place,
+        source,
         columns,
         [cells.get("id") or str(line) for line, cells in chosen],
-        [_shown(cells) for _, cells in chosen],
-        Chains(np.array([group[at] for at in order]), np.array([places[at] is not None for at in order])),
+        [_full_text(cells) for _, cells in chosen],
+        Chains(np.array([group[row] for row in order]), np.array([positions[row] is not None for row in order])),
         {name: [cells[name] for _, cells in chosen] for name in ("label", "style") if name in columns},
-        dict(found.dropped),
+        dict(table_rows.dropped),
         notes,
     )
 
 
-def _shown(cells: Mapping[str, str]) -> str:
+def _full_text(cells: Mapping[str, str]) -> str:
     return "\n".join(filter(None, (cells.get("title"), cells["text"])))
 
 
-def _alone(columns: Mapping[str, str], group: Sequence[int]) -> list[str]:
-    """Return how many groups of a table with groups have one text, which has nothing to be found."""
-    lone = sum(count == 1 for count in Counter(group).values())
-    if "group" not in columns or not lone:
-        return []
-    return [f"{lone:,} groups have one text alone: nothing is to be found for it, so it is a candidate and no query"]
-
-
-def _equal(shown_texts: Sequence[str]) -> list[str]:
-    """Return how many texts stand there several times: copies find one another, whatever they mean."""
-    copies = sum(count for count in Counter(shown_texts).values() if count > 1)
-    told = f"{copies:,} texts are equal to another: all stay, and each finds its copy first"
-    return [told] if copies else []
-
-
-def _odd_places(name: str, group: Sequence[int], places: Sequence[Place | None]) -> list[str]:
-    """Return what must be said of texts without a place in their group, or with that of another one."""
-    times = Counter((each, place) for each, place in zip(group, places, strict=True) if place is not None)
-    without, shared = sum(place is None for place in places), sum(count for count in times.values() if count > 1)
+def _position_notes(name: str, group: Sequence[int], positions: Sequence[Place | None]) -> list[str]:
+    """Return notes on texts without an order and on texts that share one within their group."""
+    times = Counter(
+        (group_id, position) for group_id, position in zip(group, positions, strict=True) if position is not None
+    )
+    without, shared = (
+        sum(position is None for position in positions),
+        sum(count for count in times.values() if count > 1),
+    )
     notes = [f"{without:,} texts have no {name}: they are in no chain"] if without else []
     return notes + (
         [f"{shared:,} texts share their {name} with another of their group: they stay in the file's order"]
@@ -181,24 +178,24 @@ def _odd_places(name: str, group: Sequence[int], places: Sequence[Place | None])
     )
 
 
-def _places(place: str, cells: Sequence[tuple[int, str]]) -> list[Place | None]:
-    """Return numbers or dates as what sorts; DataError names the first cell that is neither, or not like the others."""
-    found: list[Place | None] = []
+def _positions(source: str, cells: Sequence[tuple[int, str]]) -> list[Place | None]:
+    """Parse orders as numbers or dates into sortable tuples; DataError at the first cell of neither or another kind."""
+    positions: list[Place | None] = []
     dates: bool | None = None
     for line, text in cells:
-        value = _place(text)
-        if text and (value is None or (dates is not None and dates != (len(value) > 1))):
+        position = _position(text)
+        if text and (position is None or (dates is not None and dates != (len(position) > 1))):
             expected = {None: "a number or a date such as 2024-03-01", True: "a date", False: "a number"}[dates]
             raise DataError(
-                f"{place}:{line}: found an order that is not like that of the rows before it, expected {expected}; "
+                f"{source}:{line}: found an order that is not like that of the rows before it, expected {expected}; "
                 "correct the cell, or give --column order=NAME with another column"
             )
-        dates = dates if value is None else len(value) > 1
-        found.append(value)
-    return found
+        dates = dates if position is None else len(position) > 1
+        positions.append(position)
+    return positions
 
 
-def _place(text: str) -> Place | None:
+def _position(text: str) -> Place | None:
     if date := _DATE.fullmatch(text):
         return tuple(float(group or 0) for group in date.groups())
     try:
@@ -209,6 +206,6 @@ def _place(text: str) -> Place | None:
 
 
 @cache
-def _usual() -> Mapping[str, list[str]]:
-    known: Mapping[str, list[str]] = parse_yaml(data_file("commands/notes/columns.yaml").read_text(encoding="utf-8"))
-    return known
+def _usual_names() -> Mapping[str, list[str]]:
+    names: Mapping[str, list[str]] = parse_yaml(data_file("commands/notes/columns.yaml").read_text(encoding="utf-8"))
+    return names

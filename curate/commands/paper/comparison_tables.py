@@ -24,7 +24,7 @@ def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     texts, with_bands = words["tables"]["difficulty"], graded(tasks)
     if not with_bands:
         return None
-    rows = [row for task in with_bands for row in _banded(task, words)]
+    rows = [row for task in with_bands for row in _band_rows(task, words)]
     descriptions = words["listed"].join(counted(task, words) for task in with_bands)
     heads = [*texts["heads"], *(words["ranks"][name] for name in NAMES)]
     caption = words["joint"].join([texts["caption"].format(tasks=descriptions), *circular(with_bands, words)])
@@ -37,7 +37,7 @@ def counted(task: Figures, words: Words) -> str:
     return str(words["tables"]["difficulty"]["task"].format(**named(task, words), bands=bands))
 
 
-def _banded(task: Figures, words: Words) -> Iterator[list[Shown]]:
+def _band_rows(task: Figures, words: Words) -> Iterator[list[Shown]]:
     bands = {band["best_rank"]: band for band in task["difficulty"]}
     shares = [Cell(bands[name]["share"] if name in bands else None, digits=1, factor=POINTS) for name in NAMES]
     yield [task["name"], words["tables"]["difficulty"]["share"], *shares]

@@ -67,14 +67,14 @@ class PaperEvidence:
     @cached_property
     def audit(self) -> Figures | None:
         """Return the audit of the original labels; None if there was none."""
-        return self._written("audit", "audit.json")
+        return self._written_figures("audit", "audit.json")
 
     @cached_property
     def tasks(self) -> list[ExportedTask]:
         """Return the tasks of the export; none if it is missing, out of date or without mteb's format."""
         folder = self.context.folder("export") / "mteb"
         return (
-            [_task(task_folder) for task_folder in mteb_tasks.task_folders(folder)]
+            [_exported_task(task_folder) for task_folder in mteb_tasks.task_folders(folder)]
             if self.exported and folder.is_dir()
             else []
         )
@@ -82,7 +82,7 @@ class PaperEvidence:
     @cached_property
     def evaluation(self) -> Figures | None:
         """Return the last evaluation; None if there was none."""
-        return self._written("evaluation", "evaluation.json")
+        return self._written_figures("evaluation", "evaluation.json")
 
     @cached_property
     def scored(self) -> list[Figures]:
@@ -90,7 +90,7 @@ class PaperEvidence:
         card_digests = {task.name: sha256(task.folder / "README.md") for task in self.tasks}
         return [
             task_figures
-            for task_figures in self._evaluated
+            for task_figures in self._scored_tasks
             if task_figures.get("card") == card_digests.get(task_figures["name"], "")
         ]
 
@@ -98,18 +98,18 @@ class PaperEvidence:
     def outdated(self) -> list[str]:
         """Return the tasks whose scores are of another export."""
         current = {task["name"] for task in self.scored}
-        return [task["name"] for task in self._evaluated if task["name"] not in current]
+        return [task["name"] for task in self._scored_tasks if task["name"] not in current]
 
     @property
-    def _evaluated(self) -> list[Figures]:
+    def _scored_tasks(self) -> list[Figures]:
         return [task for task in self.evaluation["tasks"] if task["scores"]] if self.evaluation else []
 
-    def _written(self, *names: str) -> Figures | None:
+    def _written_figures(self, *names: str) -> Figures | None:
         path = self.context.run.joinpath(*names)
         return read_json(path) if path.is_file() else None
 
 
-def _task(folder: Path) -> ExportedTask:
+def _exported_task(folder: Path) -> ExportedTask:
     """Return an exported task; DataError if a file of it was edited or is missing."""
     front = mteb_tasks.front_matter(folder)
     try:

@@ -26,7 +26,7 @@ DOCUMENTS = (QUERIES, CORPUS, QRELS, CANDIDATES, "grades", "contested")
 def statistics(tasks: Sequence[ExportedTask], words: dict[str, Any], name: str) -> PaperTable | None:
     """Return a row per task and split; None without tasks."""
     texts = words["tables"]["statistics"]
-    rows = [_counted(task, split) for task in tasks for split in _splits(task)]
+    rows = [_counted(task, split) for task in tasks for split in dict.fromkeys(split for _, split in task.files)]
     caption = texts["caption"].format(tasks=len(tasks), name=name)
     return PaperTable("statistics", caption, texts["heads"], rows, keys=2) if rows else None
 
@@ -37,10 +37,6 @@ def lengths(tasks: Sequence[ExportedTask], words: dict[str, Any]) -> PaperTable 
     rows = [row for task in tasks for row in _lengths(task)]
     caption = texts["caption"].format(sample=f"{SAMPLE:,}")
     return PaperTable("lengths", caption, texts["heads"], rows, keys=3) if rows else None
-
-
-def _splits(task: ExportedTask) -> list[str]:
-    return list(dict.fromkeys(split for _, split in task.files))
 
 
 def _counted(task: ExportedTask, split: str) -> list[Shown]:

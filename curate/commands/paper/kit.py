@@ -79,7 +79,7 @@ def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
     figures, undrawn = _figures(evidence, out / "figures", texts)
     sentences = [
         texts["next"].format(why=absent.found, command=absent.next) if absent.next else absent.found
-        for absent in _absent(evidence, table_by_name, undrawn, texts)
+        for absent in _missing_parts(evidence, table_by_name, undrawn, texts)
     ]
     text = document([table.name for table in tables], figures, language, (texts["absent"], sentences))
     write_text(out / DOCUMENT, text)
@@ -89,12 +89,12 @@ def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
         "document": str(out / DOCUMENT),
         "tables": [{"name": table.name, "caption": table.caption, "rows": len(table.rows)} for table in tables],
         "figures": [{"name": name, "caption": caption} for name, caption in figures],
-        "not_done": [asdict(absent) for absent in _absent(evidence, table_by_name, undrawn, words("en"))],
+        "not_done": [asdict(absent) for absent in _missing_parts(evidence, table_by_name, undrawn, words("en"))],
     }
     return {**contents, "files": files(contents)}
 
 
-def _absent(
+def _missing_parts(
     evidence: PaperEvidence,
     table_by_name: Mapping[str, PaperTable | None],
     undrawn: Mapping[str, str],

@@ -57,18 +57,20 @@ class PaperTable:
 
     def csv(self) -> str:
         """Return the table as CSV, with separate columns for the bounds of intervals; undefined cells are empty."""
-        has_bounds = [any(_bounded(row[column]) for row in self.rows) for column in self._places]
+        has_bounds = [any(_bounded(row[column]) for row in self.rows) for column in self._columns]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([name for column in self._places for name in _names(self.heads[column], has_bounds[column])])
+        writer.writerow(
+            [name for column in self._columns for name in _column_heads(self.heads[column], has_bounds[column])]
+        )
         writer.writerows(
-            [field for column in self._places for field in _values(row[column], has_bounds[column])]
+            [field for column in self._columns for field in _values(row[column], has_bounds[column])]
             for row in self.rows
         )
         return out.getvalue()
 
     @property
-    def _places(self) -> range:
+    def _columns(self) -> range:
         return range(len(self.heads))
 
 
@@ -76,7 +78,7 @@ def _bounded(cell: Shown) -> bool:
     return isinstance(cell, Cell) and cell.low is not None
 
 
-def _names(head: str, wide: bool) -> Iterator[str]:
+def _column_heads(head: str, wide: bool) -> Iterator[str]:
     yield head
     if wide:
         yield from (f"{head}, low", f"{head}, high")
@@ -182,7 +184,9 @@ def fragment(table: PaperTable, language: str) -> str:
 
 
 def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
-    kinds = "".join("l" if _is_text(table, column) else "r" for column in columns)
+    # The first column and columns of texts are aligned left.
+    is_left = {column: column == 0 or all(isinstance(row[column], str) for row in table.rows) for column in columns}
+    kinds = "".join("l" if is_left[column] else "r" for column in columns)
     rows = [" & ".join(_cell(row[column], language) for column in columns) + r" \\" for row in table.rows]
     head = " & ".join(escaped(table.heads[column], language) for column in columns) + r" \\"
     lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
@@ -261,11 +265,6 @@ def _cell(cell: Shown, language: str) -> str:
     if cell is None:
         return "--"
     return escaped(f"{cell:,}" if isinstance(cell, int) else cell, language)
-
-
-def _is_text(table: PaperTable, column: int) -> bool:
-    """Whether a column has texts only, and is aligned left; the first column always is."""
-    return column == 0 or all(isinstance(row[column], str) for row in table.rows)
 
 
 def _widths(table: PaperTable) -> list[int]:

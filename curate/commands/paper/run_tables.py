@@ -50,7 +50,9 @@ def verdicts(evidence: PaperEvidence, words: Words) -> PaperTable:
     heads = [*texts["heads"], *([texts["also"]] if differs else [])]
     return PaperTable(
         "verdicts",
-        words["joint"].join([caption, *([texts["published"]] if differs else []), *_weak(evidence, words)]),
+        words["joint"].join(
+            [caption, *([texts["published"]] if differs else []), *_heuristics_warning(evidence, words)]
+        ),
         heads,
         rows,
     )
@@ -66,28 +68,30 @@ def agreement(evidence: PaperEvidence, words: Words) -> PaperTable | None:
     sets = {"all": agreed, "top_50": agreed.get("top_50"), "rerank": rerank}
     figures_by_set = {name: figures for name, figures in sets.items() if figures and figures.get("all_grades")}
     cut = any(figures.get("cut") for figures in figures_by_set.values())
-    rows = [_agreed(texts["rows"][name], figures, name, cut=cut) for name, figures in figures_by_set.items()]
+    rows = [_agreement_row(texts["rows"][name], figures, name, cut=cut) for name, figures in figures_by_set.items()]
     notes = [texts["cut"], *([texts["rerank"]] if "rerank" in figures_by_set else [])] if cut else []
-    caption = words["joint"].join([texts["caption"].format(**_panel(agreed, words)), *notes, *_weak(evidence, words)])
+    caption = words["joint"].join(
+        [texts["caption"].format(**_panel(agreed, words)), *notes, *_heuristics_warning(evidence, words)]
+    )
     return PaperTable("agreement", caption, texts["heads"] if cut else texts["heads"][:-3], rows)
 
 
-def _weak(evidence: PaperEvidence, words: Words) -> list[str]:
+def _heuristics_warning(evidence: PaperEvidence, words: Words) -> list[str]:
     """Return the warning for a panel of heuristics only; empty for any other."""
     heuristic: Any = evidence.context.done("judge").facts.get("heuristic") or ()
     return [words["heuristic"]] if only_heuristics(evidence.agreed["panel"], heuristic) else []
 
 
-def _agreed(name: str, figures: Figures, pairs: str, *, cut: bool) -> list[Shown]:
+def _agreement_row(name: str, figures: Figures, pairs: str, *, cut: bool) -> list[Shown]:
     """Return a row; without binary agreement for reranking candidates, where it is 1 by construction."""
     grades, sides = figures["all_grades"], figures.get("cut") if pairs != "rerank" else None
     alpha = "alpha_ordinal" if "alpha_ordinal" in grades else "alpha_nominal"
-    grade_cells = [_measured(grades, coefficient) for coefficient in ("fleiss", alpha, "ac1", "percent")]
-    binary_cells = [_measured(sides, coefficient) for coefficient in ("fleiss", "ac1", "percent")] if cut else []
+    grade_cells = [_coefficient(grades, coefficient) for coefficient in ("fleiss", alpha, "ac1", "percent")]
+    binary_cells = [_coefficient(sides, coefficient) for coefficient in ("fleiss", "ac1", "percent")] if cut else []
     return [name, grades["items"], grades["clusters"], *grade_cells, *binary_cells]
 
 
-def _measured(figures: Figures | None, name: str) -> Cell:
+def _coefficient(figures: Figures | None, name: str) -> Cell:
     """Return an agreement coefficient with its interval; percent agreement in percent."""
     if figures is None or figures.get(name) is None:
         return Cell(None)
@@ -107,13 +111,13 @@ def judges(evidence: PaperEvidence, words: Words) -> PaperTable | None:
         [
             " / ".join(pair["raters"]),
             pair["items"],
-            _measured(pair, kind),
-            *([_measured(cut.get(tuple(pair["raters"])), "nominal")] if cut else []),
+            _coefficient(pair, kind),
+            *([_coefficient(cut.get(tuple(pair["raters"])), "nominal")] if cut else []),
         ]
         for pair in pairs
     ]
     caption = texts["caption"].format(weights=texts["weights"][kind])
-    sentences = [caption, *([texts["cut"]] if cut else []), *_weak(evidence, words)]
+    sentences = [caption, *([texts["cut"]] if cut else []), *_heuristics_warning(evidence, words)]
     return PaperTable("judges", words["joint"].join(sentences), texts["heads"] if cut else texts["heads"][:-1], rows)
 
 
@@ -151,10 +155,10 @@ def audit(evidence: PaperEvidence, words: Words) -> PaperTable | None:
         return None
     texts = words["tables"]["audit"]
     caption = texts["caption"].format(queries=f"{evidence.audit['queries']:,}", pairs=f"{evidence.audit['pairs']:,}")
-    return PaperTable("audit", caption, texts["heads"], list(_audited(evidence.audit["measures"], texts["rows"])))
+    return PaperTable("audit", caption, texts["heads"], list(_audit_rows(evidence.audit["measures"], texts["rows"])))
 
 
-def _audited(measures: Figures, names: Mapping[str, str]) -> Iterator[Sequence[Shown]]:
+def _audit_rows(measures: Figures, names: Mapping[str, str]) -> Iterator[Sequence[Shown]]:
     for name, label in names.items():
         measure = measures[name]
         yield [label, measure["total"], Cell(measure["mean"], measure["low"], measure["high"])]

@@ -15,7 +15,7 @@ STOCK = "stock"
 def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     """Return a row per model, the best first, and per baseline, in each task's leading scoring; None without scores."""
     about = words["listed"].join(described(task, words) for task in tasks)
-    return _scored("scores", tasks, [task["lead"] for task in tasks], about, words)
+    return _score_table("scores", tasks, [task["lead"] for task in tasks], about, words)
 
 
 def stock_scores(tasks: Sequence[Figures], words: Words, results: Sequence[Figures] = ()) -> PaperTable | None:
@@ -23,15 +23,15 @@ def stock_scores(tasks: Sequence[Figures], words: Words, results: Sequence[Figur
 
     None if that scoring leads on every task and there are no published results.
     """
-    about = words["listed"].join(_of_task(task, words) for task in tasks)
+    about = words["listed"].join(_task_words(task, words) for task in tasks)
     names = {task["name"] for task in tasks}
     others = [result for result in results if names & {*result["scores"]}]
     if not others and all(task["lead"] == STOCK for task in tasks):
         return None
-    return _scored("scores-mteb", tasks, [STOCK] * len(tasks), about, words, others)
+    return _score_table("scores-mteb", tasks, [STOCK] * len(tasks), about, words, others)
 
 
-def _scored(
+def _score_table(
     name: str,
     tasks: Sequence[Figures],
     readings: Sequence[str],
@@ -44,8 +44,8 @@ def _scored(
     texts = words["tables"]["scores"]
     heads = [texts["model"], *(f"{task['name']}, {task['shown']}" for task in tasks)]
     mean = [texts["mean"]] if len(tasks) > 1 else []
-    rows = [_scores(model, tasks, readings, words) for model in _ranked(tasks)]
-    rows += [_of_others(result, tasks) for result in others]
+    rows = [_scores(model, tasks, readings, words) for model in _ranked_models(tasks)]
+    rows += [_published_row(result, tasks) for result in others]
     caption = texts["captions"][name].format(tasks=about)
     published = (
         [texts["others"].format(models=words["names"].join(result["model"] for result in others))] if others else []
@@ -57,12 +57,12 @@ def _scored(
 def described(task: Figures, words: Words) -> str:
     """Return a task for captions: measure, number of queries, and scoring of contested pairs."""
     if not task["verdicts"]:
-        return _of_task(task, words)
+        return _task_words(task, words)
     text = words["tables"]["scores"]["led"]
-    return str(text.format(task=_of_task(task, words), lead=words["leads"][task["lead"]]))
+    return str(text.format(task=_task_words(task, words), lead=words["leads"][task["lead"]]))
 
 
-def _of_task(task: Figures, words: Words) -> str:
+def _task_words(task: Figures, words: Words) -> str:
     return str(words["tables"]["scores"]["task"].format(**named(task, words)))
 
 
@@ -72,7 +72,7 @@ def named(task: Figures, words: Words) -> dict[str, str]:
     return {"name": task["name"], "measure": task["shown"], "n": f"{task['queries']:,}", "unit": unit}
 
 
-def _ranked(tasks: Sequence[Figures]) -> list[str]:
+def _ranked_models(tasks: Sequence[Figures]) -> list[str]:
     """Return the models, those on most tasks first, then by mean score; baselines last."""
     scores_by_model: dict[str, list[float]] = {}
     for task in tasks:
@@ -97,7 +97,7 @@ def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], words
     return [marked(model, tasks, words), *cells, Cell(mean, factor=POINTS)]
 
 
-def _of_others(result: Figures, tasks: Sequence[Figures]) -> list[Shown]:
+def _published_row(result: Figures, tasks: Sequence[Figures]) -> list[Shown]:
     """Return the row of a model from published mteb results, without intervals."""
     task_scores = [result["scores"][task["name"]] for task in tasks if task["name"] in result["scores"]]
     mean = sum(task_scores) / len(task_scores) if len(task_scores) == len(tasks) else None
@@ -138,14 +138,14 @@ def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
         for pair in task["enough"]["neighbours"]
     ]
     caption = texts["caption"].format(
-        tests=words["listed"].join(_test(task, words) for task in compared),
+        tests=words["listed"].join(_test_words(task, words) for task in compared),
         told=sum(task["enough"]["told_apart"] for task in compared),
         neighbours=len(rows),
     )
     return PaperTable("differences", caption, texts["heads"], rows, keys=3)
 
 
-def _test(task: Figures, words: Words) -> str:
+def _test_words(task: Figures, words: Words) -> str:
     texts = words["tables"]["differences"]
     how = texts["randomisation" if task["exchanged"] else "bootstrap"]
     return str(texts["test"].format(**named(task, words), how=how, pairs=len(task["pairs"])))
@@ -162,7 +162,7 @@ def speed(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     if not measured:
         return None
     rows = [
-        _speed(task["name"], row)
+        _speed_row(task["name"], row)
         for task in measured
         for row in sorted(task["speed"]["models"], key=lambda row: (-row["qps"], row["model"]))
     ]
@@ -190,7 +190,7 @@ def on_machine(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _speed(task: str, row: Figures) -> list[Shown]:
+def _speed_row(task: str, row: Figures) -> list[Shown]:
     encoding, search = row["encoding"], row["search"]
     rate = Cell(encoding["qps"], encoding["qps_low"], encoding["qps_high"], 1) if encoding else Cell(None)
     p50, p95 = (Cell(encoding[name] if encoding else None) for name in ("p50_ms", "p95_ms"))

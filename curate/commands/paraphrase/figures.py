@@ -34,11 +34,10 @@ def overlap_alone(pairs: Sequence[CandidatePair]) -> float | None:
 
 
 def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
-    """Return the average precision of every shortcut, None where it is not defined.
+    """Return the average precision of every shortcut, None if undefined.
 
-    `overlap` of characters; `length`, how alike it is; `sentence2`, the words of the second sentence alone; `edits`,
-    the words that stand in one sentence of the pair only. Words vote by naive Bayes, learnt on the pairs of other
-    queries.
+    `overlap` of characters; `length` similarity; `sentence2`, the words of the second sentence; `edits`, the words
+    in only one sentence of the pair. Words are scored by naive Bayes, trained on the pairs of other queries.
     """
     first_grams, second_grams = (grams([getattr(pair, name) for pair in pairs]) for name in ("sentence1", "sentence2"))
     changed = [
@@ -48,8 +47,8 @@ def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
     return {
         "overlap": overlap_alone(pairs),
         "length": _precision([alike_in_length(pair.sentence1, pair.sentence2) for pair in pairs], pairs),
-        "sentence2": _learnt(second_grams, pairs),
-        "edits": _learnt(changed, pairs),
+        "sentence2": _bayes_precision(second_grams, pairs),
+        "edits": _bayes_precision(changed, pairs),
     }
 
 
@@ -61,7 +60,7 @@ def _precision(scores: Sequence[float], pairs: Sequence[CandidatePair]) -> float
     return round(float(precision(np.ones((1, len(pairs))))[0]), 4)
 
 
-def _learnt(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
+def _bayes_precision(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
     """Return the average precision of naive Bayes on the marks, cross-validated over queries; None if undefined."""
     if len({pair.query_id for pair in pairs}) < FOLDS or len({pair.label for pair in pairs}) < 2:
         return None
@@ -80,7 +79,7 @@ def _learnt(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
 
 
 def _bayes(examples: Sequence[tuple[frozenset[str], int]]) -> Callable[[frozenset[str]], float]:
-    """Return the log odds of label 1 by the marks that are there: naive Bayes with add-one smoothing."""
+    """Return a scorer of log odds of label 1 from the marks present: naive Bayes with add-one smoothing."""
     sizes = Counter(label for _, label in examples)
     label_counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for marks, label in examples:
@@ -117,7 +116,7 @@ def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purp
     class_by_pair = dict(zip((pair.pair_id for pair in items), _classes(items, classes), strict=True))
     mixed = shuffled(sorted(items, key=lambda pair: pair.pair_id), seed, "match", purpose)
     positives, negatives = ([pair for pair in mixed if pair.label == label] for label in (1, 0))
-    sides = _by_class(positives, class_by_pair), _by_class(_in_turn(negatives), class_by_pair)
+    sides = _by_class(positives, class_by_pair), _by_class(_round_robin(negatives), class_by_pair)
     sizes = {
         overlap_class: min(len(candidates), len(sides[1][overlap_class]))
         for overlap_class, candidates in sides[0].items()
@@ -128,9 +127,9 @@ def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purp
     )
     counts = {size: slots[: most // 2].count(size) for size in sizes}
     sources = [{pair.source for pair in group} for group in (positives, negatives)]
-    likely_negatives = _taken(sides[1], counts, sources[0])
-    chosen_positives = _taken(sides[0], counts, {pair.source for pair in likely_negatives}, sources[1])
-    chosen_negatives = _taken(sides[1], counts, {pair.source for pair in chosen_positives})
+    likely_negatives = _drawn_by_class(sides[1], counts, sources[0])
+    chosen_positives = _drawn_by_class(sides[0], counts, {pair.source for pair in likely_negatives}, sources[1])
+    chosen_negatives = _drawn_by_class(sides[1], counts, {pair.source for pair in chosen_positives})
     return {pair.pair_id for pair in (*chosen_positives, *chosen_negatives)}
 
 
@@ -159,7 +158,7 @@ def _by_class(items: Sequence[MatchItem], class_by_pair: Mapping[str, int]) -> d
     return dict(by_class)
 
 
-def _in_turn(items: Sequence[MatchItem]) -> list[MatchItem]:
+def _round_robin(items: Sequence[MatchItem]) -> list[MatchItem]:
     """Return the items in round-robin order over their families."""
     families: defaultdict[str, list[MatchItem]] = defaultdict(list)
     for pair in items:
@@ -168,7 +167,7 @@ def _in_turn(items: Sequence[MatchItem]) -> list[MatchItem]:
     return [pair for pair in chain.from_iterable(rounds) if pair is not None]
 
 
-def _taken(
+def _drawn_by_class(
     by_class: Mapping[int, Sequence[MatchItem]], sizes: Mapping[int, int], *preferred: set[str]
 ) -> list[MatchItem]:
     """Return `sizes` items of each class: those of the first preferred sources first, else in the given order."""
@@ -197,11 +196,11 @@ def chosen(result: ParaphraseResult, sizes: Mapping[str, int], deciles: int, see
     in_set: set[str] = set()
     for split, size in sizes.items():
         candidates = [pair for pair in result.pairs if pair.usable and result.drawn.side[pair.query_id] == split]
-        in_set |= matched([_item(pair) for pair in candidates], deciles, size, seed, split)
+        in_set |= matched([_match_item(pair) for pair in candidates], deciles, size, seed, split)
     return in_set
 
 
-def _item(pair: CandidatePair) -> MatchItem:
+def _match_item(pair: CandidatePair) -> MatchItem:
     return MatchItem(pair.pair_id, pair.query_id, pair.label, pair.family, pair.overlap)
 
 
@@ -275,12 +274,14 @@ def facts(result: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed
             "sentences": _agreement([pair for pair in result.pairs if pair.family != EDIT], (NO, YES), panel, seed),
             "edits": _agreement([pair for pair in result.pairs if pair.family == EDIT], ("", CHANGED), panel, seed),
         },
-        "splits": {split: _split(result, in_set, split) for split in SPLITS if split in result.drawn.side.values()},
-        "originals": _originals(result),
+        "splits": {
+            split: _split_figures(result, in_set, split) for split in SPLITS if split in result.drawn.side.values()
+        },
+        "originals": _original_figures(result),
     }
 
 
-def _split(result: ParaphraseResult, in_set: set[str], split: str) -> dict[str, Json]:
+def _split_figures(result: ParaphraseResult, in_set: set[str], split: str) -> dict[str, Json]:
     """Return the figures of one split: `overlap_before` is that of all usable pairs, before selection."""
     usable = [pair for pair in result.pairs if pair.usable and result.drawn.side[pair.query_id] == split]
     selected = [pair for pair in usable if pair.pair_id in in_set]
@@ -288,13 +289,13 @@ def _split(result: ParaphraseResult, in_set: set[str], split: str) -> dict[str, 
     return {
         "pairs": len(selected),
         "kinds": kinds,
-        "paired": paired([_item(pair) for pair in selected]),
+        "paired": paired([_match_item(pair) for pair in selected]),
         "overlap_before": overlap_alone(usable),
         "floors": dict(floors(selected)),
     }
 
 
-def _originals(result: ParaphraseResult) -> dict[str, Json]:
+def _original_figures(result: ParaphraseResult) -> dict[str, Json]:
     """Return the figures of the judged originals; unjudged pairs count neither as positives nor as negatives."""
     pair_ids = {original.pair_id for original in result.originals}
     positives = Counter(

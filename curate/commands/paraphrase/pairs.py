@@ -150,7 +150,7 @@ def draw(
 
 YES, NO = "yes", "no"
 PARAPHRASE, NEIGHBOUR, EDIT = "paraphrase", "neighbour", "edit"
-"""Families of pairs; the kind of an edit is what was changed."""
+"""Families of pairs; for an edit, the kind of change."""
 SENTENCES = "sts-sentences"
 """Question whether two sentences mean the same, asked of paraphrases and neighbours."""
 

@@ -50,7 +50,7 @@ class ParaphrasePrompt(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside the query."""
+        """Return the SHA-256 of the prompt without the query."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
     def request(self, query: str, broken: Sequence[str], thinking_tokens: int) -> Request:

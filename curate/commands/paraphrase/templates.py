@@ -19,10 +19,10 @@ from curate.system.files import sha256
 
 def lexer(config: DictionarySettings, context: Context) -> Lexer:
     """Return a matcher of the dictionary's words; an empty one for a language without a dictionary, if none is set."""
-    return Lexer(dictionary(config, context, "paraphrase").entries if _known(config, context) else [])
+    return Lexer(dictionary(config, context, "paraphrase").entries if _has_dictionary(config, context) else [])
 
 
-def _known(config: DictionarySettings, context: Context) -> bool:
+def _has_dictionary(config: DictionarySettings, context: Context) -> bool:
     """Whether there is a dictionary; ConfigError if the configured one is missing."""
     packaged = f"synonyms-{base_language(context.language)}.tsv"
     is_packaged = any((folder / packaged).is_file() for folder in resources.folders("annotations"))
@@ -51,7 +51,7 @@ def rewordings(text: str, words: Lexer, wording: Wording, seed: int) -> Iterator
 def digests(config: DictionarySettings, context: Context) -> list[str]:
     """Return the SHA-256 of every file of words and patterns in use."""
     files = [
-        *([path(config, context)] if _known(config, context) else []),
+        *([path(config, context)] if _has_dictionary(config, context) else []),
         *map(resources.data_file, (TEMPLATES, RULES)),
     ]
     files += filter(None, (config.lexicon, longer(context)))

@@ -47,7 +47,7 @@ class ParaphraseWriter:
         """Write from templates: accept the first rewording that passes the rules."""
         for query_id, text in sources.items():
             for way, sentence in rewordings(text):
-                if self._take(query_id, text, WrittenSentence(sentence, way)) is None:
+                if self._accept(query_id, text, WrittenSentence(sentence, way)) is None:
                     break
 
     def by_model(
@@ -77,10 +77,11 @@ class ParaphraseWriter:
             broken_by_query = {
                 query_id: [rule]
                 for query_id in broken_by_query
-                if query_id in answers and (rule := self._read(query_id, sources[query_id], answers[query_id], attempt))
+                if query_id in answers
+                and (rule := self._process_reply(query_id, sources[query_id], answers[query_id], attempt))
             }
 
-    def _read(self, query_id: str, query: str, answer: ParaphraseReply, attempt: int) -> str | None:
+    def _process_reply(self, query_id: str, query: str, answer: ParaphraseReply, attempt: int) -> str | None:
         """Process a reply; return the broken rule if the query is to be asked again."""
         if answer.status == "failed":
             self.failed += 1
@@ -91,7 +92,7 @@ class ParaphraseWriter:
             return "reply"
         if answer.status != "written":
             return None
-        rule = self._take(query_id, query, WrittenSentence(answer.text, MODEL, attempt))
+        rule = self._accept(query_id, query, WrittenSentence(answer.text, MODEL, attempt))
         if rule and rule != PERSONAL:
             self.broken[rule] += 1
         return rule
@@ -102,7 +103,7 @@ class ParaphraseWriter:
         self.broken[PERSONAL] += is_new
         return is_new
 
-    def _take(self, query_id: str, query: str, sentence: WrittenSentence) -> str | None:
+    def _accept(self, query_id: str, query: str, sentence: WrittenSentence) -> str | None:
         """Accept a sentence, or return the rule that it breaks."""
         normalised = form(sentence.text)
         if normalised == form(query):

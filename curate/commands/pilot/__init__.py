@@ -82,9 +82,9 @@ def export(
         drawn = pilot.draw(work.folder, options, rubric)
     files = paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", kinds)
     facts = drawn.design.facts
-    data = {"sample": drawn.folder, "files": files, "pairs": len(drawn.rows), **facts}
-    told = f"{len(drawn.rows):,} pairs of {facts['queries']:,} of {facts['queries_in_pool']:,} queries"
-    answer(data, [*map(str, files), told], as_json=as_json)
+    result = {"sample": drawn.folder, "files": files, "pairs": len(drawn.rows), **facts}
+    counts = f"{len(drawn.rows):,} pairs of {facts['queries']:,} of {facts['queries_in_pool']:,} queries"
+    answer(result, [*map(str, files), counts], as_json=as_json)
 
 
 @app.command("report")
@@ -123,16 +123,16 @@ def report(
         print_plan(work, work.consent, lambda: pilot.planned(work, order), digits=4, as_json=as_json)
         return
     with bars() as (work.progress, work.tell):
-        found = pilot.compare(work, order)
+        summary = pilot.compare(work, order)
     written: Mapping[str, object] = {"written": None}
-    said = list(pilot_lines(found, accepted=accept))
+    lines = list(pilot_lines(summary, accepted=accept))
     if file is not None:
-        changes = pilot.changes(found, work)
+        changes = pilot.changes(summary, work)
         changed = pipeline_edit.rewrite(file, changes)
         written = {"written": file}
-        done = "written into it" if changed else "it says so already"
-        said.append(f"{file}: {done}:\n{pipeline_edit.lines(changes)}")
-    answer({**found, **written}, said, as_json=as_json, warnings=found["warnings"])
+        outcome = "written into it" if changed else "it says so already"
+        lines.append(f"{file}: {outcome}:\n{pipeline_edit.lines(changes)}")
+    answer({**summary, **written}, lines, as_json=as_json, warnings=summary["warnings"])
 
 
 def _candidates(names: str | None, work: "Run") -> list[str]:
@@ -142,7 +142,7 @@ def _candidates(names: str | None, work: "Run") -> list[str]:
 
 
 def _target(pipeline: str | None) -> Path:
-    """Return the file that a proposal is written into; ConfigError, before anything is paid, if there is none."""
+    """Return the pipeline file to write a proposal into; ConfigError if it is missing or packaged."""
     from curate.core.errors import ConfigError
     from curate.pipeline.pipeline import find
     from curate.system.resources import packaged

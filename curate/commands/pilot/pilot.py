@@ -1,6 +1,6 @@
-"""Pilot of a panel: candidate judges grade what people graded, and the rules that could make labels are compared.
+"""Pilot of a panel: candidate judges grade pairs that people graded, and voting rules are compared.
 
-The judges are asked as `curate judge` asks them, so the ledger holds what they said, and it is not paid again.
+Judges are asked as by `curate judge`, so their answers are in the ledger and not paid for again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,21 +35,21 @@ from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked
 
 MOST = 8
-"""Candidates at most: the number of rules grows with their number to the power of five."""
+"""Most candidates: the number of rules grows with its fifth power."""
 LEAST_LEFT = 2
-"""Candidates that a comparison needs."""
+"""Fewest candidates of a comparison."""
 PROMPTS = 50
-"""Prompts of the pool by which a judge's price per pair is reckoned."""
+"""Prompts of the pool that a judge's price per pair is estimated from."""
 
 
 @dataclass(frozen=True)
 class PilotOrder:
-    """What is compared; ConfigError unless these are two different judges or more."""
+    """Candidates and options; ConfigError unless there are 2 to `MOST` distinct judges."""
 
     models: Sequence[str]
     sample: str = PILOT
     single: bool = False
-    """Let one judge alone be proposed."""
+    """Allow a proposal of a single judge."""
 
     def __post_init__(self) -> None:
         if not LEAST_LEFT <= len(self.models) <= MOST or len(set(self.models)) < len(self.models):
@@ -61,7 +61,7 @@ class PilotOrder:
 
 @dataclass(frozen=True)
 class PilotBench:
-    """Everything that a pilot works with."""
+    """Options, judge section, stage context and ledger of a pilot."""
 
     order: PilotOrder
     config: JudgeConfig
@@ -70,9 +70,9 @@ class PilotBench:
 
     @cached_property
     def people(self) -> PilotAnswers:
-        """Return what people said of pairs that are still in the pool with the texts that they read.
+        """Return people's answers on pairs still in the pool with unchanged texts.
 
-        UserError unless these are enough, on both sides of the cut.
+        UserError if there are too few, or all on one side of the cut.
         """
         folder = self.context.run / "reviews" / self.order.sample
         if not (folder / "design.json").is_file():
@@ -91,80 +91,82 @@ class PilotBench:
             )
         pool = set(self.context.read("pool", "pool").select(PAIR).iter_rows())
         pool -= outdated(sample, self.context.folder("diversify"))
-        found = pilot_figures.answers(Desk(sample), pool)
-        found.need(LEAST, folder)
-        return found
+        answers = pilot_figures.answers(Desk(sample), pool)
+        answers.need(LEAST, folder)
+        return answers
 
     @cached_property
     def panel(self) -> PanelRun:
-        """Return the candidates, each with what it still has to rate of what people graded."""
+        """Return the candidates, each with pairs graded by people that it has not rated yet."""
         run = seating.seated(self.config, self.context, self.ledger)
-        keys = [seat.key.judge_digest for seat in run.seats if isinstance(seat, LlmState | HeuristicState)]
+        keys = [judge.key.judge_digest for judge in run.seats if isinstance(judge, LlmState | HeuristicState)]
         if len(set(keys)) < len(keys):
             raise ConfigError("--models: two of the names are the same judge; a panel needs different ones")
         pairs = run.table.pool.pairs.join(self.people.pairs, on=PAIR, how="semi", maintain_order="left")
         return run.of(pairs)
 
     def asked(self) -> PanelRun:
-        """Return the candidates, those that cost with a label that tells them from judges at the pool."""
-        seats = [replace(seat, purpose=PILOT) if isinstance(seat, LlmState) else seat for seat in self.panel.seats]
-        return self.panel.at(*seats)
+        """Return the candidates, language models with a purpose that separates them from judges of the pool."""
+        judges = [replace(judge, purpose=PILOT) if isinstance(judge, LlmState) else judge for judge in self.panel.seats]
+        return self.panel.at(*judges)
 
     def prices(self) -> Mapping[str, tuple[float | None, str | None]]:
-        """Return judge -> price per pair of the pool and its currency; None where it is not known."""
-        return {seat.name: self._price(seat) for seat in self.panel.seats}
+        """Return judge -> (price per pair of the pool, currency); None if unknown."""
+        return {judge.name: self._price(judge) for judge in self.panel.seats}
 
-    def _price(self, seat: JudgeState) -> tuple[float | None, str | None]:
-        if isinstance(seat, HeuristicState):
+    def _price(self, judge: JudgeState) -> tuple[float | None, str | None]:
+        if isinstance(judge, HeuristicState):
             return 0.0, None
-        if not isinstance(seat, LlmState) or seat.settings.price is None:
+        if not isinstance(judge, LlmState) or judge.settings.price is None:
             return None, None
         table = self.panel.table
-        work = _prompts(table, seat, self.people.pairs)
-        requests = (task.request for task in rating.tasks(seat.judge, work, seat.key))
-        found = plan(requests, seat.settings.price, table.token_rate(seat))
-        pairs = sum(len(each.passages) for each in work)
-        return (None if found.cost is None else found.cost / pairs), found.currency
+        prompts = _prompts(table, judge, self.people.pairs)
+        requests = (task.request for task in rating.tasks(judge.judge, prompts, judge.key))
+        estimate = plan(requests, judge.settings.price, table.token_rate(judge))
+        pairs = sum(len(prompt.passages) for prompt in prompts)
+        return (None if estimate.cost is None else estimate.cost / pairs), estimate.currency
 
 
-def _prompts(table: PanelState, seat: LlmState, pairs: pl.DataFrame) -> list[rating.Work]:
-    """Return whole prompts of the pool as production would send them, of queries of the pilot."""
+def _prompts(table: PanelState, judge: LlmState, pairs: pl.DataFrame) -> list[rating.Work]:
+    """Return full prompts of the pool, as sent in production, for queries of the pilot."""
     names = pairs["query_id"].unique().sort().head(PROMPTS)
     pool = table.pool.pairs.filter(pl.col("query_id").is_in(names.implode()))
-    return table.cut(seat, pool)[:PROMPTS]
+    return table.cut(judge, pool)[:PROMPTS]
 
 
 def planned(run: Run, order: PilotOrder) -> list[quote.Row]:
-    """Return what asking the candidates would send and cost, a row per judge; nothing is sent."""
+    """Return calls and cost of asking the candidates, a row per judge; nothing is sent."""
     with _bench(run, order) as bench:
-        rows = [quote.row(bench.panel.table, seat) for seat in bench.asked().asked()]
+        rows = [quote.row(bench.panel.table, judge) for judge in bench.asked().asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
     return [{name: cell for name, cell in row.items() if name != "batches"} for row in rows]
 
 
 def compare(run: Run, order: PilotOrder) -> dict[str, Any]:
-    """Ask the candidates, within the run's consent, and return and write all figures (checks/pilot.json)."""
+    """Ask the candidates within the run's consent, write all figures to checks/pilot.json, and return them."""
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
         unreadable = _ask(bench)
-        said = {seat.name: bench.panel.table.snapshot(seat) for seat in bench.panel.seats}
+        ratings = {judge.name: bench.panel.table.snapshot(judge) for judge in bench.panel.seats}
         context, prices = bench.context, bench.prices()
-        into = context.consent.currency or context.currency or context.rates.common(c for _, c in prices.values() if c)
+        currency = (
+            context.consent.currency or context.currency or context.rates.common(c for _, c in prices.values() if c)
+        )
 
         def price(judges: Sequence[str]) -> float | None:
-            return context.rates.total([prices[name] for name in judges], into).amount
+            return context.rates.total([prices[name] for name in judges], currency).amount
 
-        found = pilot_figures.figures(bench.people, said, price, context.seed, unreadable, single=order.single)
-        figures: dict[str, Any] = {"sample": order.sample, **found, "currency": into}
+        summary = pilot_figures.figures(bench.people, ratings, price, context.seed, unreadable, single=order.single)
+        figures: dict[str, Any] = {"sample": order.sample, **summary, "currency": currency}
         context.out.mkdir(exist_ok=True)
         write_json(context.out / "pilot.json", figures)
     return figures
 
 
-def changes(found: Mapping[str, Any], run: Run) -> Changes:
-    """Return the settings of a proposal; UserError if there is none, or the pipeline cannot have it."""
-    if found["settings"] is None:
+def changes(summary: Mapping[str, Any], run: Run) -> Changes:
+    """Return the settings of the proposal; UserError if there is none or the cascade does not allow it."""
+    if summary["settings"] is None:
         raise UserError("--accept: nothing is proposed, for no rule has a kappa; see the warnings")
-    settings: Mapping[str, Json] = found["settings"]
+    settings: Mapping[str, Json] = summary["settings"]
     config = run.pipeline.sections["judge"]
     assert isinstance(config, JudgeConfig)
     cascade.refuse(config.cascade, loaded(settings["consensus.policy"]))
@@ -180,11 +182,11 @@ def _bench(run: Run, order: PilotOrder) -> Iterator[PilotBench]:
 
 
 def _ask(bench: PilotBench) -> dict[str, str]:
-    """Have the candidates rate what the ledger lacks, once that is allowed; return judge -> why it was given up.
+    """Have the candidates rate pairs missing from the ledger, with consent; return dropped judge -> reason.
 
-    A candidate whose answers nobody can read ends alone, as long as two others are left to compare.
+    A candidate with unreadable answers is dropped as long as `LEAST_LEFT` remain.
     """
-    assert bench.people  # what is wrong with the answers is said before anything is paid
+    assert bench.people  # raises for unusable answers before anything is paid
     seating.check_language(bench.config, bench.context)
     run = bench.asked()
     batching.refuse_open(run)
@@ -196,17 +198,17 @@ def _ask(bench: PilotBench) -> dict[str, str]:
         try:
             collection.rate(run)
         except Unreadable as error:
-            ended = [seat for seat in run.paid() if f"judges.{seat.label}" in error.jobs]
-            given_up |= {seat.name: _reason(error, seat) for seat in ended}
-            rest = [seat for seat in run.seats if seat.name not in given_up]
-            if len(rest) < LEAST_LEFT or not ended:
+            ended = [judge for judge in run.paid() if f"judges.{judge.label}" in error.jobs]
+            given_up |= {judge.name: _reason(error, judge) for judge in ended}
+            remaining = [judge for judge in run.seats if judge.name not in given_up]
+            if len(remaining) < LEAST_LEFT or not ended:
                 raise
-            run = run.at(*(run.table.again(seat) if isinstance(seat, LlmState) else seat for seat in rest))
+            run = run.at(*(run.table.again(judge) if isinstance(judge, LlmState) else judge for judge in remaining))
         else:
             return given_up
 
 
-def _reason(error: Unreadable, seat: LlmState) -> str:
-    """Return what an error says of one judge."""
-    lead = f"judges.{seat.label}: "
+def _reason(error: Unreadable, judge: LlmState) -> str:
+    """Return the part of an error that concerns one judge."""
+    lead = f"judges.{judge.label}: "
     return next(line.removeprefix(lead) for line in str(error).splitlines() if line.startswith(lead))

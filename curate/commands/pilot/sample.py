@@ -1,7 +1,7 @@
-"""Pilot: pairs of the pool that people grade before judges are paid for it, so that a panel and a rule can be chosen.
+"""Pilot sample: pairs of the pool that people grade before judges are paid, to choose a panel and a rule.
 
 A systematic sample over all queries: every pair has the same probability, so shares and kappas need no weights. Pilots
-of a few queries alone choose no better than nobody does (CALIBRATION, decision 1).
+of only a few queries choose no better than the default (CALIBRATION, decision 1).
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ from curate.system.files import read_table
 
 SIZE = 200
 TWICE = 50
-"""Pairs that two people read at least: people's own kappa is the ceiling of every rule's."""
+"""Fewest pairs that two people read: their kappa is the ceiling of every rule's."""
 
 
 @dataclass(frozen=True)
 class PilotOptions:
-    """How a pilot is drawn; ConfigError unless it can be."""
+    """Options of a pilot's draw; ConfigError for a size, assessors or overlap that are too small."""
 
     assessors: Sequence[str]
     name: str = PILOT
     size: int = SIZE
     overlap: float | None = None
-    """Share of the pairs that a second person reads too; None for as many as are needed."""
+    """Share of the pairs that a second person reads too; None: `TWICE` pairs."""
     seed: int = 0
     language: str = "zh"
 
@@ -50,7 +50,7 @@ class PilotOptions:
         self.order(self.size)
 
     def order(self, size: int) -> SampleOptions:
-        """Return the same as the order of a sample of so many pairs; ConfigError if too few are read twice."""
+        """Return the options of a sample of `size` pairs; ConfigError if fewer than `TWICE` are read twice."""
         overlap = min(TWICE / size, 1.0) if self.overlap is None else self.overlap
         if round(overlap * size) < TWICE:
             raise ConfigError(
@@ -65,7 +65,7 @@ class PilotOptions:
 def draw(run: Path, options: PilotOptions, rubric: Rubric) -> Sample:
     """Draw a pilot from the pool of a run and freeze it in `reviews/NAME`; DataError if the pool is too small.
 
-    It is graded on the scale of the rubric that the judges will read; none of them has to have been asked.
+    People grade on the scale of the judges' rubric. No judge need have been asked.
     """
     folder, scale = run / "reviews" / options.name, rubric.scale
     Sample.refuse(folder)
@@ -91,7 +91,7 @@ def draw(run: Path, options: PilotOptions, rubric: Rubric) -> Sample:
         "queries": rows["query_id"].n_unique(),
         "queries_in_pool": pool["query_id"].n_unique(),
     }
-    asked = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": rubric.all_meanings}
+    scale_fields = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": rubric.all_meanings}
     design = Design(
         options.name,
         "relevance",
@@ -101,7 +101,7 @@ def draw(run: Path, options: PilotOptions, rubric: Rubric) -> Sample:
         [Stratum("pool", len(pool), len(rows))],
         order.overlap,
         facts,
-        **asked,  # type: ignore[arg-type]  # two fields of two types
+        **scale_fields,  # type: ignore[arg-type]  # two fields of two types
     )
     sample = Sample(folder, design, placed(with_texts(run, rows), order))
     sample.freeze()
@@ -109,15 +109,15 @@ def draw(run: Path, options: PilotOptions, rubric: Rubric) -> Sample:
 
 
 def spread(pool: pl.DataFrame, size: int, seed: int) -> pl.DataFrame:
-    """Return a systematic sample of a pool: every step-th pair of all queries in turn, from a random start.
+    """Return a systematic sample of a pool: every step-th pair from a random start, query by query.
 
-    Queries and the pairs of each stand in random order. A query of n pairs gives n x size / all, rounded up or down.
+    Queries, and pairs of a query, are in random order. A query with n pairs gets n * size / pool, rounded up or down.
     """
     rows = pool.sort(PAIR)
     names = rows["query_id"].unique().sort().to_list()
-    place = {name: at for at, name in enumerate(shuffled(names, seed, "pilot", "queries"))}
+    position = {name: number for number, name in enumerate(shuffled(names, seed, "pilot", "queries"))}
     queries = rows["query_id"].to_list()
-    mixed = sorted(shuffled(range(len(rows)), seed, "pilot", "pairs"), key=lambda at: place[queries[at]])
+    mixed = sorted(shuffled(range(len(rows)), seed, "pilot", "pairs"), key=lambda row: position[queries[row]])
     step = len(rows) / size
     start = generator(seed, "pilot", "start").random() * step
     return rows[sorted(mixed[int(start + number * step)] for number in range(size))]

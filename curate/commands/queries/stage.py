@@ -232,8 +232,8 @@ def style(drawn: DrawnTexts, retained: Sequence[FilteredQuery], deciles: int) ->
     both = bool(real and texts)
     runs = [longest_run(query.query.text, query.query.document.text) for query in retained]
     return {
-        "real": _side(real),
-        "synthetic": _side(texts),
+        "real": _text_figures(real),
+        "synthetic": _text_figures(texts),
         "classes": [
             {"from": start, "real": round(real_share, DIGITS), "synthetic": round(synthetic_share, DIGITS)}
             for start, real_share, synthetic_share in zip([0, *classes.bounds], *sides, strict=True)
@@ -250,7 +250,7 @@ def style(drawn: DrawnTexts, retained: Sequence[FilteredQuery], deciles: int) ->
     }
 
 
-def _side(texts: Sequence[str]) -> dict[str, Json]:
+def _text_figures(texts: Sequence[str]) -> dict[str, Json]:
     """Return number, median length in characters, and share of questions."""
     n_questions = sum(text.rstrip().endswith(QUESTIONS) for text in texts)
     return {
@@ -269,7 +269,7 @@ APART = 0.2
 
 def run(config: Config, context: Context) -> Report:
     """Plan, ask for permission, write, filter, and write the tables."""
-    drawn = _drawn(config, context)
+    drawn = _draw(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         dry = QuestionClient(ledger, context, dry=True)
         make(config, context, drawn, dry)
@@ -294,14 +294,14 @@ def run(config: Config, context: Context) -> Report:
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
-    drawn = _drawn(config, context)
+    drawn = _draw(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         client = QuestionClient(ledger, context, dry=True)
         make(config, context, drawn, client)
         return client.rows()
 
 
-def _drawn(config: Config, context: Context) -> DrawnTexts:
+def _draw(config: Config, context: Context) -> DrawnTexts:
     drawn = draw(config, context, config.lengths or prompts.writing(context).lengths)
     if not drawn.documents:
         raise DataError(

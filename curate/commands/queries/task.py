@@ -178,7 +178,7 @@ class QueryPrompt(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside document, examples and length."""
+        """Return the SHA-256 of the prompt without document, examples and length."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
     def request(

@@ -58,7 +58,7 @@ class ReadyEvidence:
 
     @cached_property
     def folders(self) -> list[Path]:
-        """Return the folders of the exported tasks; UserError unless the export is there and up to date."""
+        """Return the folders of the exported tasks; UserError unless the export is current."""
         state, _ = self.run.states().get("export", ("missing", None))
         folders = mteb_tasks.task_folders(self.run.folder / "export" / "mteb") if state == "done" else []
         if not folders:
@@ -132,7 +132,7 @@ def scored(evidence: ReadyEvidence) -> Iterator[ReadyPoint]:
         yield _floors(evidence, name, figures)
 
 
-def _outside(evidence: ReadyEvidence) -> list[str]:
+def _independent_models(evidence: ReadyEvidence) -> list[str]:
     """Return the evaluated models that are no contributors, without BM25, the random encoder and truncated models."""
     references = {evidence.rules["random"], evidence.rules["bm25"]}
     models = evidence.evaluation["models"] if evidence.evaluation else []
@@ -150,7 +150,10 @@ def _difficulty(evidence: ReadyEvidence, name: str, figures: Figures | None) -> 
 
     def point(state: State, finding: str) -> ReadyPoint:
         return ReadyPoint(
-            title, state, finding, None if state == "ok" else _next(evidence, figures, trivial="leaves" in finding)
+            title,
+            state,
+            finding,
+            None if state == "ok" else _next_command(evidence, figures, trivial="leaves" in finding),
         )
 
     if figures is None:
@@ -164,15 +167,17 @@ def _difficulty(evidence: ReadyEvidence, name: str, figures: Figures | None) -> 
         return point("not ok", f"trivial: {best['model']} has {100 * best['main']:.2f}, which leaves nothing to tell")
     if lacking := _missing_models(evidence, figures):
         return point("not measured", f"not scored: {lacking}")
-    outside = max((rows[model] for model in _outside(evidence) if model in rows), key=lambda row: row["main"])
+    outside = max(
+        (rows[model] for model in _independent_models(evidence) if model in rows), key=lambda row: row["main"]
+    )
     chance = rows[evidence.rules["random"]]
     comparison = f"{outside['model']} {100 * outside['main']:.2f}, a random encoder {100 * chance['main']:.2f}"
-    if not _above(outside["stock"], chance["stock"]):
+    if not _exceeds(outside["stock"], chance["stock"]):
         return point("not ok", f"random: the best model from outside is not above chance ({comparison})")
     return point("ok", f"best {best['model']} {100 * best['main']:.2f}; {comparison}")
 
 
-def _above(higher: Figures, lower: Figures) -> bool:
+def _exceeds(higher: Figures, lower: Figures) -> bool:
     return None not in (higher["low"], lower["high"]) and bool(higher["low"] > lower["high"])
 
 
@@ -181,15 +186,15 @@ def _missing_models(evidence: ReadyEvidence, figures: Figures) -> str:
     present = {row["model"] for row in figures["scores"]}
     ranked = figures["kind"] in ("Retrieval", "Reranking")
     references = [evidence.rules["random"], *([evidence.rules["bm25"]] if ranked else [])]
-    missing = evidence.limits["outside"] - len([model for model in _outside(evidence) if model in present])
+    missing = evidence.limits["outside"] - len([model for model in _independent_models(evidence) if model in present])
     outsiders = [f"{missing} more that neither retrieved nor judged"] if missing > 0 else []
     return ", ".join([*(model for model in references if model not in present), *outsiders])
 
 
-def _next(evidence: ReadyEvidence, figures: Figures | None, *, trivial: bool = False) -> str:
+def _next_command(evidence: ReadyEvidence, figures: Figures | None, *, trivial: bool = False) -> str:
     if trivial and figures is not None and figures["kind"] == "Reranking":
         return evidence.command("rerank")
-    outside = _outside(evidence)
+    outside = _independent_models(evidence)
     models = [*outside, *(["ORGANISATION/NAME"] * (evidence.limits["outside"] - len(outside)))]
     return evidence.command("evaluate", MODELS=",".join([evidence.rules["random"], evidence.rules["bm25"], *models]))
 
@@ -199,11 +204,13 @@ def _floors(evidence: ReadyEvidence, name: str, figures: Figures | None) -> Read
     title, against = f"floors: {name}", figures and figures["against_floors"]
     if figures is None or not against:
         finding = "no evaluation of this export" if figures is None else "floors were not scored"
-        return ReadyPoint(title, "not measured", finding, _next(evidence, None))
+        return ReadyPoint(title, "not measured", finding, _next_command(evidence, None))
     above = [
         model["model"] for model in against["models"] if model["above"] and model["model"] != evidence.rules["random"]
     ]
     floor = f"{against['best']} ({100 * against['score']:.2f})"
     if not above:
-        return ReadyPoint(title, "not ok", f"no model is above the {against['sort']} {floor}", _next(evidence, figures))
+        return ReadyPoint(
+            title, "not ok", f"no model is above the {against['sort']} {floor}", _next_command(evidence, figures)
+        )
     return ReadyPoint(title, "ok", f"{', '.join(above)} above the {against['sort']} {floor}")

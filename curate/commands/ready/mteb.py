@@ -159,13 +159,13 @@ def of_folder(folder: Path) -> Statistics:
 def of_task(task: Any) -> Statistics:  # noqa: ANN401 - mteb has no types
     """Return split -> figures, for the evaluated splits and the train split of a classification task."""
     splits = list(task.metadata.eval_splits)
-    if (train := _learnt_on(task)) and train not in splits:
+    if (train := _train_split(task)) and train not in splits:
         splits.append(train)
     with redirect_stderr(io.StringIO()):  # a progress bar per column, which cannot be switched off
         return {split: task._calculate_descriptive_statistics_from_split(split) for split in splits}  # noqa: SLF001
 
 
-def _learnt_on(task: Any) -> str | None:  # noqa: ANN401 - mteb has no types
+def _train_split(task: Any) -> str | None:  # noqa: ANN401 - mteb has no types
     from mteb.abstasks import AbsTaskClassification
 
     return str(task.train_split) if isinstance(task, AbsTaskClassification) else None
@@ -200,8 +200,8 @@ class PublishedResults:
     def files(self) -> Mapping[str, str]:
         """Return path in the folder of the pull request -> text."""
         text_by_path: dict[str, str] = {}
-        for path, _ in self._current:
-            folder = f"{RESULTS}/{path.parent.relative_to(self._root).as_posix()}"
+        for path, _ in self._results:
+            folder = f"{RESULTS}/{path.parent.relative_to(self._results_folder).as_posix()}"
             text_by_path[f"{folder}/{path.name}"] = path.read_text(encoding="utf-8")
             text_by_path[f"{folder}/{META}"] = (path.parent / META).read_text(encoding="utf-8")
             if (path.parent / SETTINGS).is_file():
@@ -212,7 +212,7 @@ class PublishedResults:
     def models(self) -> Mapping[str, set[str]]:
         """Return task -> mteb's names of the models with results."""
         models_by_task: dict[str, set[str]] = {name: set() for name in self.known.tasks}
-        for path, result in self._current:
+        for path, result in self._results:
             models_by_task[result["task_name"]].add(str(read_json(path.parent / META)["name"]))
         return models_by_task
 
@@ -227,18 +227,18 @@ class PublishedResults:
         return [f"{model} on {task}" for model, task in rows if not CUT.search(model) and task in self.lacks(model)]
 
     @property
-    def _root(self) -> Path:
+    def _results_folder(self) -> Path:
         return self.known.run.folder / "evaluation" / RESULTS
 
     @cached_property
-    def _current(self) -> list[tuple[Path, Mapping[str, Any]]]:
-        return list(self._of_this_export())
+    def _results(self) -> list[tuple[Path, Mapping[str, Any]]]:
+        return list(self._exported_results())
 
-    def _of_this_export(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    def _exported_results(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         card_digests = dict(
             zip(self.known.tasks, (sha256(folder / "README.md") for folder in self.known.folders), strict=True)
         )
-        for path in sorted(self._root.glob("*/*/*.json")):
+        for path in sorted(self._results_folder.glob("*/*/*.json")):
             if path.name != META and (path.parent / META).is_file():
                 result = read_json(path)
                 if card_digests.get(result.get("task_name", "")) == result.get("dataset_revision", ""):
@@ -279,12 +279,12 @@ def items(
     unscored = [name for name in evidence.tasks if name not in evidence.scores]
     yield ChecklistItem(texts["runs"], f"no scores of {', '.join(unscored)} as exported now" if unscored else "")
     yield from _models(evidence, results, texts)
-    yield ChecklistItem(texts["difficulty"], _open(points, "neither trivial nor random"))
-    yield ChecklistItem(texts["size"].replace("LARGEST", f"{rules()['largest']:,}"), _large(statistics))
-    yield ChecklistItem(texts["metadata"], _open(points, "licence", "metadata"))
-    yield ChecklistItem(texts["texts"], _open(points, "texts", "lengths"))
-    yield ChecklistItem(texts["name"], _open(points, "name"))
-    yield ChecklistItem(texts["hub"], _open(points, "hub"))
+    yield ChecklistItem(texts["difficulty"], _open_findings(points, "neither trivial nor random"))
+    yield ChecklistItem(texts["size"].replace("LARGEST", f"{rules()['largest']:,}"), _large_tasks(statistics))
+    yield ChecklistItem(texts["metadata"], _open_findings(points, "licence", "metadata"))
+    yield ChecklistItem(texts["texts"], _open_findings(points, "texts", "lengths"))
+    yield ChecklistItem(texts["name"], _open_findings(points, "name"))
+    yield ChecklistItem(texts["hub"], _open_findings(points, "hub"))
 
 
 def _models(evidence: ReadyEvidence, results: PublishedResults, texts: Mapping[str, str]) -> Iterator[ChecklistItem]:
@@ -297,7 +297,7 @@ def _models(evidence: ReadyEvidence, results: PublishedResults, texts: Mapping[s
     yield ChecklistItem(texts["random"].replace("MODEL", random), open_by_model[random])
 
 
-def _open(points: Sequence[ReadyPoint], *names: str) -> str:
+def _open_findings(points: Sequence[ReadyPoint], *names: str) -> str:
     """Return the findings of open points named, or prefixed with, one of `names`."""
     named_points = [point for point in points if point.name.partition(":")[0] in names]
     findings = [
@@ -308,7 +308,7 @@ def _open(points: Sequence[ReadyPoint], *names: str) -> str:
     return "; ".join(findings) if named_points else f"{', '.join(names)} was not looked at"
 
 
-def _large(statistics: Mapping[str, Statistics]) -> str:
+def _large_tasks(statistics: Mapping[str, Statistics]) -> str:
     """Return the tasks with more queries (or rows, without a search) than mteb recommends, as text."""
     tests = {task: statistic["test"] for task, statistic in statistics.items()}
     sizes = {task: test.get("num_queries") or test["num_samples"] for task, test in tests.items()}

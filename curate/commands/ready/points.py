@@ -39,14 +39,14 @@ class TextTable:
     @property
     def empty(self) -> int:
         """Return the number of rows with a missing or blank text."""
-        blank = pl.any_horizontal((_bare(name) == "").fill_null(True) for name in self._columns)
+        blank = pl.any_horizontal((_stripped(name) == "").fill_null(True) for name in self._columns)
         return sum(split.filter(blank).height for split in self.parts)
 
     @property
     def lengths(self) -> pl.Series:
         """Return the characters of every text, without surrounding blanks."""
         counted = [
-            split.select(_bare(name).str.len_chars()).to_series() for split in self.parts for name in self._columns
+            split.select(_stripped(name).str.len_chars()).to_series() for split in self.parts for name in self._columns
         ]
         return pl.concat([lengths.rename("characters") for lengths in counted]).drop_nulls()
 
@@ -55,13 +55,13 @@ class TextTable:
         return [name for name in self.parts[0].columns if name != TITLE]
 
 
-def _bare(name: str) -> pl.Expr:
+def _stripped(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String).str.strip_chars()
 
 
 def texts_point(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on texts: ok if none is empty or duplicated, within or between splits."""
-    problems = [problem for table in text_tables(evidence) for problem in _problems(table)]
+    problems = [problem for table in text_tables(evidence) for problem in _split_problems(table)]
     if problems:
         return ReadyPoint("texts", "not ok", "; ".join(problems), evidence.command("texts"))
     return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")
@@ -92,10 +92,10 @@ def text_tables(evidence: ReadyEvidence) -> Iterator[TextTable]:
                 RETRIEVED.get(name, ()) if type_columns is None else type_columns[0] if config.get("default") else ()
             )
             if columns:
-                yield TextTable(f"{folder} {name}", _splits(evidence, folder, config, columns))
+                yield TextTable(f"{folder} {name}", _split_tables(evidence, folder, config, columns))
 
 
-def _splits(
+def _split_tables(
     evidence: ReadyEvidence, folder: str, config: Mapping[str, Sequence[Mapping[str, str]]], columns: Sequence[str]
 ) -> list[pl.DataFrame]:
     task_folder = evidence.run.folder / "export" / "mteb" / folder
@@ -103,7 +103,7 @@ def _splits(
     return [table.select([name for name in columns if name in table.columns]) for table in read]
 
 
-def _problems(table: TextTable) -> Iterator[str]:
+def _split_problems(table: TextTable) -> Iterator[str]:
     splits = table.parts
     if table.empty:
         yield f"{table.place}: {table.empty:,} empty"
@@ -159,7 +159,7 @@ def gate(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on qualification tests: ok if every LLM judge passed its controls."""
     if not evidence.families:
         return ReadyPoint("judge gate", "not ok", "heuristics alone judged", evidence.command("judges"))
-    measured = (evidence.judged.get("gate") or {}).get("judges") or _checked(evidence)
+    measured = (evidence.judged.get("gate") or {}).get("judges") or _control_figures(evidence)
     if not measured:
         return ReadyPoint("judge gate", "not measured", "no judge was given controls", evidence.command("gate"))
     weak = failed({"gate": {"judges": measured}})
@@ -168,7 +168,7 @@ def gate(evidence: ReadyEvidence) -> ReadyPoint:
     return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")
 
 
-def _checked(evidence: ReadyEvidence) -> dict[str, Json]:
+def _control_figures(evidence: ReadyEvidence) -> dict[str, Json]:
     """Return judge -> its figures on controls from `curate check judge`."""
     figures = evidence.written("checks", "judge.json") or {"judges": {}}
     return {name: judge["controls"] for name, judge in figures["judges"].items() if judge.get("controls")}

@@ -64,7 +64,7 @@ class PullRequest:
     def _name(self) -> ReadyPoint:
         from mteb.get_tasks import _TASKS_REGISTRY
 
-        names_taken = [name for name in self.known.tasks if _of_mteb(_TASKS_REGISTRY.get(name))]
+        names_taken = [name for name in self.known.tasks if _is_from_mteb(_TASKS_REGISTRY.get(name))]
         if not names_taken:
             return ReadyPoint("name", "ok", "mteb has no task of these names")
         finding = (
@@ -137,7 +137,7 @@ class PullRequest:
                 yield f"`from .{last} import *` into `{above}/__init__.py`"
 
 
-def _of_mteb(task: object) -> bool:
+def _is_from_mteb(task: object) -> bool:
     """Whether a registered task is one of mteb's own, not loaded from a folder."""
     return str(getattr(task, "__module__", "")).startswith("mteb.tasks.")
 
@@ -178,23 +178,23 @@ class WrittenFolder:
 
 def write(evidence: ReadyEvidence, points: list[ReadyPoint], out: Path) -> WrittenFolder:
     """Write the folder; UserError if it holds something that `curate ready` did not write."""
-    recorded = _recorded(out)
+    recorded = _recorded_files(out)
     sources = {folder: TaskSource(front) for folder, front in evidence.fronts.items()}
     hubs = {source.name: hub_place(out / source.path) for source in sources.values()}
     export = evidence.run.folder / "export" / "mteb"
     statistics_by_task = {source.name: statistics.of_folder(export / folder) for folder, source in sources.items()}
     request = PullRequest(evidence, points, sources, hubs, statistics_by_task, out)
-    texts = {NAME: request.text(), **dict(_of_tasks(sources, hubs, statistics_by_task)), **request.results.files}
+    texts = {NAME: request.text(), **dict(_task_files(sources, hubs, statistics_by_task)), **request.results.files}
     written = WrittenFolder(out, request.own_points)
     paths = {source.path: hubs[source.name] for source in sources.values()}
-    _clear(out, recorded, {*texts}, paths)
+    _remove_stale(out, recorded, {*texts}, paths)
     for path, text in texts.items():
-        _put(written, path, text, recorded, paths.get(path))
+        _write_text(written, path, text, recorded, paths.get(path))
     write_json(out / RECORD, {path: _digest(text, paths.get(path)) for path, text in texts.items()})
     return written
 
 
-def _of_tasks(
+def _task_files(
     sources: Mapping[str, TaskSource],
     hubs: Mapping[str, HubPlace],
     statistics_by_task: Mapping[str, statistics.Statistics],
@@ -204,16 +204,16 @@ def _of_tasks(
         yield statistics.place(source.type, source.name), statistics.as_mteb_writes(statistics_by_task[source.name])
 
 
-def _recorded(out: Path) -> dict[str, str]:
+def _recorded_files(out: Path) -> dict[str, str]:
     """Return path -> digest of the files written before; UserError for a folder with other files."""
     if (out / RECORD).is_file():
-        return {path: digest for path, digest in read_json(out / RECORD).items() if _below(path)}
+        return {
+            path: digest
+            for path, digest in read_json(out / RECORD).items()
+            if not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+        }
     free_place(out)
     return {}
-
-
-def _below(path: str) -> bool:
-    return not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
 
 
 def _digest(text: str, hub: HubPlace | None) -> str:
@@ -229,14 +229,18 @@ def _is_unedited(path: Path, recorded: str | None, hub: HubPlace | None) -> bool
     return recorded is not None and _digest(path.read_text(encoding="utf-8", errors="replace"), hub) == recorded
 
 
-def _clear(out: Path, recorded_by_path: Mapping[str, str], current: set[str], hubs: Mapping[str, HubPlace]) -> None:
+def _remove_stale(
+    out: Path, recorded_by_path: Mapping[str, str], current: set[str], hubs: Mapping[str, HubPlace]
+) -> None:
     """Remove unedited files of an earlier call that are not written now, such as results of an older export."""
     for path, recorded in recorded_by_path.items():
         if path not in current and (out / path).is_file() and _is_unedited(out / path, recorded, hubs.get(path)):
             (out / path).unlink()
 
 
-def _put(written: WrittenFolder, path: str, text: str, recorded: Mapping[str, str], hub: HubPlace | None) -> None:
+def _write_text(
+    written: WrittenFolder, path: str, text: str, recorded: Mapping[str, str], hub: HubPlace | None
+) -> None:
     target = written.folder / path
     if target.is_file() and not _is_unedited(target, recorded.get(path), hub):
         written.edited.append(path)

@@ -29,22 +29,22 @@ def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
     """Return the rows, in the order of a run, without needless ones."""
     rows = [
         _controls(contents, words),
-        _beside(contents, words, "judge", _judge, "judge_bias"),
-        _beside(contents, words, "pool", _pool, "pool"),
-        _beside(contents, words, "mask", _mask),
+        _check_row(contents, words, "judge", _judge, "judge_bias"),
+        _check_row(contents, words, "pool", _pool, "pool"),
+        _check_row(contents, words, "mask", _mask),
         _experts(contents, words),
         _circular(contents, words),
-        _beside(contents, words, "leaks", _leaks),
-        _beside(contents, words, "audit", _audit, "audit"),
-        _beside(contents, words, "analyze", _difficulty, "difficulty"),
+        _check_row(contents, words, "leaks", _leaks),
+        _check_row(contents, words, "audit", _audit, "audit"),
+        _check_row(contents, words, "analyze", _difficulty, "difficulty"),
         _reasons(contents, words),
         DoneRow("export", "current" if "export" in contents.steps else "absent", "", "export"),
-        _beside(contents, words, "evaluation", _evaluation, "evaluation"),
+        _check_row(contents, words, "evaluation", _evaluation, "evaluation"),
     ]
     return [row for row in rows if row.state != "needless"]
 
 
-def _beside(
+def _check_row(
     contents: Shown, words: Words, name: str, say: Callable[[Figures, Words], str], section: str | None = None
 ) -> DoneRow:
     check = contents.beside.get(name)

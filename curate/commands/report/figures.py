@@ -148,7 +148,7 @@ def beside(context: Context) -> dict[str, ShownCheck]:
     """Return name -> figures and whether they are of the current tables: judge, pool, mask, audit, ..."""
     labels = "consensus" if context.report("resolve") is None else "resolve"
     seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
-    checks = {name: _check(context, name, stages) for name, stages in seen.items()}
+    checks = {name: _read_check(context, name, stages) for name, stages in seen.items()}
     return {**checks, "leaks": _leaks(context), "audit": _audit(context), "evaluation": _evaluation(context)}
 
 
@@ -158,13 +158,13 @@ def identity(context: Context) -> Json:
     return {file.as_posix(): sha256(context.run / file) for file in files if (context.run / file).is_file()}
 
 
-def _check(context: Context, name: str, stages: tuple[str, ...]) -> ShownCheck:
+def _read_check(context: Context, name: str, stages: tuple[str, ...]) -> ShownCheck:
     path = context.run / "checks" / _CHECKS[name]
     figures: Mapping[str, Any] = read_json(path) if path.is_file() else {}
-    return _dated(figures, fresh=not figures.get("outdated") and current(context, figures, *stages))
+    return _shown_check(figures, fresh=not figures.get("outdated") and current(context, figures, *stages))
 
 
-def _dated(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
+def _shown_check(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
     return ShownCheck("current" if fresh else "older", figures) if figures else ABSENT
 
 
@@ -177,7 +177,7 @@ def _leaks(context: Context) -> ShownCheck:
     labels = "consensus" if context.report("resolve") is None else "resolve"
     tables = (("diversify", "queries"), ("diversify", "corpus"), (labels, "qrels"))
     digests = {f"{stage}/{table}": _outputs(context, stage).get(f"{table}.parquet") for stage, table in tables}
-    return _dated(figures, fresh=figures.get("test") == digests and "leaking_queries" in figures)
+    return _shown_check(figures, fresh=figures.get("test") == digests and "leaking_queries" in figures)
 
 
 def _audit(context: Context) -> ShownCheck:
@@ -190,7 +190,7 @@ def _audit(context: Context) -> ShownCheck:
     is_current = all(
         outputs[name].get(file) == digest for name, files in inputs.items() for file, digest in files.items()
     )
-    return _dated(read_json(folder / "audit.json"), fresh=is_current)
+    return _shown_check(read_json(folder / "audit.json"), fresh=is_current)
 
 
 def _outputs(context: Context, stage: str) -> Mapping[str, Any]:
@@ -208,4 +208,4 @@ def _evaluation(context: Context) -> ShownCheck:
     folders = mteb_tasks.task_folders(context.folder("export") / "mteb") if context.report("export") else []
     cards = {sha256(folder / "README.md") for folder in folders}
     scored = [task.get("card") for task in figures.get("tasks", ())]
-    return _dated(figures, fresh=bool(scored) and all(card in cards for card in scored))
+    return _shown_check(figures, fresh=bool(scored) and all(card in cards for card in scored))

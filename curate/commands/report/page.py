@@ -130,7 +130,7 @@ def drawn(contents: Shown, positives: Mapping[str, Spread], levels: Levels, word
         "pairs": charts.funnel(titles["pairs"], list(_pairs(contents, words))),
         "grades": charts.stacked(titles["grades"], list(contents.agreed["grades"].items()), votes, words["grades"]),
         "verdicts": charts.stacked(titles["verdicts"], decided, kinds, words["verdicts"]),
-        "agreement": _forest(levels[:2], words),
+        "agreement": _agreement_chart(levels[:2], words),
         "overlap": charts.upset(
             titles["overlap"],
             retrievers,
@@ -168,16 +168,16 @@ def _pairs(contents: Shown, words: Mapping[str, Any]) -> Iterator[tuple[str, int
             )
 
 
-def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
+def _agreement_chart(levels: Levels, words: Mapping[str, Any]) -> str:
     """Return the measures of agreement as a chart, with one line per level."""
     rows = [
-        (title, [(level, *_entry(agreed, name, words)) for level, agreed in levels])
+        (title, [(level, *_forest_entry(agreed, name, words)) for level, agreed in levels])
         for name, title in words["measures"].items()
     ]
     return charts.forest(words["charts"]["agreement"], rows)
 
 
-def _entry(
+def _forest_entry(
     agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
 ) -> tuple[float | None, Sequence[float] | None, str]:
     """Return a measure, its interval and its text; a measure that is 1 by definition has a text only."""
@@ -211,12 +211,12 @@ class Body:
     html: str
 
 
-def page(contents: Shown, language: str, other: str | None = None) -> str:
+def page(contents: Shown, language: str, second_language: str | None = None) -> str:
     """Return the page as HTML; the same figures give the same text.
 
     With a second language, a button switches to it: parts with words are included twice, queries and pairs once.
     """
-    tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
+    tags = {name: "zh-CN" if name == "zh" else name for name in (language, second_language) if name is not None}
     words = {name: with_kinds(scale_words.fitted(strings(name), contents.scale), contents, name) for name in tags}
     script = resources.template("view/report.js")
     return (
@@ -227,7 +227,7 @@ def page(contents: Shown, language: str, other: str | None = None) -> str:
                 Body(
                     lang=tag,
                     title=f"{contents.name} · {words[name]['title']}",
-                    html=_body(
+                    html=_language_body(
                         contents,
                         words[name],
                         name,
@@ -245,7 +245,9 @@ def page(contents: Shown, language: str, other: str | None = None) -> str:
     )
 
 
-def _body(contents: Shown, words: Mapping[str, Any], language: str, others: list[str], *, with_queries: bool) -> str:
+def _language_body(
+    contents: Shown, words: Mapping[str, Any], language: str, others: list[str], *, with_queries: bool
+) -> str:
     """Return the part of the page in one language; rows of queries, which have no words, only `with_queries`."""
     counts = {name: [row.verdicts[0] for row in counted.queries] for name, counted in sets(contents).items()}
     positives = {name: spread(count) for name, count in counts.items()}
@@ -277,7 +279,7 @@ def _body(contents: Shown, words: Mapping[str, Any], language: str, others: list
             sets=sets(contents),
             labelled=partial(labelled, contents, words),
             tallies=tallies(contents, words),
-            proved=_proved(contents, words["experts"]["rows"]),
+            proved=_reviewed_rows(contents, words["experts"]["rows"]),
             scale=contents.scale,
             classes=grade_colours.classes(contents.scale),
             verdict_classes=verdict_classes(contents),
@@ -286,7 +288,7 @@ def _body(contents: Shown, words: Mapping[str, Any], language: str, others: list
                 *(name for name in STATUSES if any(name in counts for counts in grade_counts)),
             ],
             verdicts=verdicts(contents),
-            edges=_edges,
+            edges=_bar_edges,
             kappas=_kappas(contents.agreed),
             keys=KEYS,
         )
@@ -322,13 +324,13 @@ def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]
     return kappas_by_pair
 
 
-def _proved(contents: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
+def _reviewed_rows(contents: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
     """Return (name, estimates) of reviewed samples, one estimate per labelling, without rows that have none."""
     rows = [(title, [expert.shares.get(name) for expert in contents.experts]) for name, title in words.items()]
     return [(title, figures) for title, figures in rows if any(figures)]
 
 
-def _edges(row: QueryCounts) -> str:
+def _bar_edges(row: QueryCounts) -> str:
     """Return the cumulative percentages of a query's verdict bar, as CSS properties `--a` to `--e`."""
     ends = [100 * sum(row.verdicts[: index + 1]) / row.pool if row.pool else 0 for index in range(len(row.verdicts))]
     return ";".join(f"--{name}:{round(end, 1):g}%" for name, end in zip("abcde", ends, strict=True))

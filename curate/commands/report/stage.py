@@ -86,7 +86,7 @@ def gather(config: Config, context: Context) -> Shown:
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = pooled(context), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
-    labels = _changed(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
+    labels = _changed_labels(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
     drawn = run_figures.stratified(verdicts, config.pairs, context.seed)
     read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
@@ -103,25 +103,25 @@ def gather(config: Config, context: Context) -> Shown:
         dependence=(common := card_facts.dependence(context)),
         lead=card_facts.leading(context, agreed, common),
         overlap=run_figures.overlap(pool, verdicts),
-        lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
+        lengths={"queries": _query_lengths(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
         confusions=confusions(ratings, agreed["panel"], context.scale),
         pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
         read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
         queries=run_figures.per_query(queries, pool, verdicts),
-        published=_published(context, queries, pool) if labels else None,
+        published=_published_labels(context, queries, pool) if labels else None,
         experts=columns(context.run, context.folder("resolve")),
         scale=context.scale,
         kinds=_kinds(context, steps),
         outdated=context.outdated,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
-        asked=_asked(context),
+        asked=_queries_read(context),
         beside=figures.beside(context),
     )
 
 
-def _asked(context: Context) -> int:
+def _queries_read(context: Context) -> int:
     """Return the number of queries read, including those dropped before judging or without a pool."""
     reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
     return len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total()
@@ -141,14 +141,14 @@ def fingerprint(_config: Config, context: Context) -> Json:
     }
 
 
-def _changed(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
+def _changed_labels(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
     """Return pair -> published verdict, where it differs from the panel's."""
     joined = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
     rows = joined.filter(pl.col("own") != pl.col("verdict"))
     return dict(zip(rows.select(PAIR).iter_rows(), rows["verdict"], strict=True))
 
 
-def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
+def _published_labels(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
     """Return the counts of the published labels."""
     verdicts, counts = context.read("resolve", "verdicts"), context.done("resolve").facts["counts"]
     assert isinstance(counts, Mapping)
@@ -177,12 +177,12 @@ def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     tables = [context.read(name, "dropped") for name in keeping if name in steps]
     if "resolve" in steps and steps["resolve"].count("overridden"):
         tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
-    rows = run_figures.drops(tables) + _counted(steps)
+    rows = run_figures.drops(tables) + _counted_drops(steps)
     order = counted()
     return sorted(rows, key=lambda drop: order.index(drop.stage))
 
 
-def _counted(steps: Mapping[str, Step]) -> list[Drop]:
+def _counted_drops(steps: Mapping[str, Step]) -> list[Drop]:
     """Return the drops that stages count without a row in a table `dropped`."""
     merged = {"ingest": "merged with an equal text", "mask": "merged with a text that masking made equal"}
     drops = [
@@ -199,7 +199,7 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     return [drop for drop in drops if drop.count]
 
 
-def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
+def _query_lengths(config: Config, context: Context, texts: Sequence[str]) -> Spread:
     tokens = tokeniser()
     chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
     return spread([tokens(text) for text in chosen])

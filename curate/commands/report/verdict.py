@@ -26,10 +26,10 @@ class VerdictClause:
 def verdict(contents: Shown, words: Words) -> list[VerdictClause]:
     """Return the clauses of the verdict in the words of a language."""
     return [
-        _kept(contents, words),
-        _confirmed(contents.lead, words),
-        _worth(contents.lead, words),
-        _usable(contents, words),
+        _kept_clause(contents, words),
+        _confirmed_clause(contents.lead, words),
+        _worth_clause(contents.lead, words),
+        _usable_clause(contents, words),
     ]
 
 
@@ -50,21 +50,21 @@ def percents(figure: Figures, words: Words) -> str:
     return str(text_form.format(*printed))
 
 
-def _kept(contents: Shown, words: Words) -> VerdictClause:
+def _kept_clause(contents: Shown, words: Words) -> VerdictClause:
     texts, export = words["conclusion"], contents.steps.get("export")
     if export is None:
         return VerdictClause(texts["not_exported"].format(contents.asked), measured=False)
     return VerdictClause(texts["kept"].format(export.count("queries"), contents.asked))
 
 
-def _confirmed(lead: Figures, words: Words) -> VerdictClause:
+def _confirmed_clause(lead: Figures, words: Words) -> VerdictClause:
     texts = words["conclusion"]
     if lead["precision"]:
         return VerdictClause(texts["confirmed"].format(percents(lead["precision"], words)))
     return VerdictClause(texts["nothing_relevant" if lead["sample"] else "unread"], measured=False)
 
 
-def _worth(lead: Figures, words: Words) -> VerdictClause:
+def _worth_clause(lead: Figures, words: Words) -> VerdictClause:
     texts, effective = words["conclusion"], lead["effective"]
     if effective is None:
         return VerdictClause(texts["worth_unknown"][lead["not_measured"]], measured=False)
@@ -76,7 +76,7 @@ def _worth(lead: Figures, words: Words) -> VerdictClause:
     return VerdictClause(texts["worth"].format(judges, printed))
 
 
-def _usable(contents: Shown, words: Words) -> VerdictClause:
+def _usable_clause(contents: Shown, words: Words) -> VerdictClause:
     """Return the clause on scores: unusable with weak judges, else for ranking, perhaps as absolute scores."""
     texts, judged, export = words["conclusion"], contents.steps["judge"].facts, contents.steps.get("export")
     if export and not export.count("queries"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def print_run_plan(
     pipeline: str, folder: Path | None, assign: Sequence[str], consent: "Consent", *, as_json: bool
 ) -> None:
-    """Print what is left of a pipeline to pay for; nothing is sent or kept."""
+    """Print the remaining cost of a pipeline; nothing is sent or kept."""
     from curate.commands.run.plan import plan
     from curate.runs.opening import opened_to_plan
     from curate.view.progress import bars
@@ -27,31 +27,33 @@ def print_run_plan(
     work = opened_to_plan(pipeline, folder, assign, tell=partial(typer.echo, err=True))
     work.consent = consent
     with bars() as (work.progress, work.tell):
-        found = plan(work)
-    answer(asdict(found), _lines(found), as_json=as_json, warnings=[*found.unknown, *found.assumed])
+        run_plan = plan(work)
+    answer(asdict(run_plan), _lines(run_plan), as_json=as_json, warnings=[*run_plan.unknown, *run_plan.assumed])
 
 
-def _lines(found: "RunPlan") -> Iterator[str]:
-    if not found.rows:
+def _lines(run_plan: "RunPlan") -> Iterator[str]:
+    if not run_plan.rows:
         yield "nothing is left to send"
         return
-    hidden = {"exact"} if any(row["least"] != row["most"] for row in found.rows) else {"exact", "least"}
-    yield as_table([{name: each for name, each in row.items() if name not in hidden} for row in found.rows], digits=2)
-    yield _total(found)
-    if found.prices:
+    hidden = {"exact"} if any(row["least"] != row["most"] for row in run_plan.rows) else {"exact", "least"}
+    yield as_table(
+        [{name: cell for name, cell in row.items() if name not in hidden} for row in run_plan.rows], digits=2
+    )
+    yield _total(run_plan)
+    if run_plan.prices:
         yield "\nper million tokens"
-        yield as_table(found.prices, digits=4)
-    for title, said in (("not known", found.unknown), ("assumed", found.assumed)):
-        if said:
+        yield as_table(run_plan.prices, digits=4)
+    for title, sentences in (("not known", run_plan.unknown), ("assumed", run_plan.assumed)):
+        if sentences:
             yield f"\n{title}:"
-            yield from (f"  {each}" for each in said)
+            yield from (f"  {sentence}" for sentence in sentences)
 
 
-def _total(found: "RunPlan") -> str:
+def _total(run_plan: "RunPlan") -> str:
     from curate.llm.exchange_rates import shown
 
-    if found.most is not None and found.least is not None:
-        fewest = f"{shown(found.least, found.currency)} to " if found.least < found.most else ""
-        return f"in all: {fewest}{shown(found.most, found.currency)} at most"
-    part = "" if found.known is None else f"; what has a price: at most {shown(found.known, found.currency)}"
-    return f"in all: not known{part}"
+    if run_plan.most is not None and run_plan.least is not None:
+        fewest = f"{shown(run_plan.least, run_plan.currency)} to " if run_plan.least < run_plan.most else ""
+        return f"in all: {fewest}{shown(run_plan.most, run_plan.currency)} at most"
+    priced = "" if run_plan.known is None else f"; what has a price: at most {shown(run_plan.known, run_plan.currency)}"
+    return f"in all: not known{priced}"

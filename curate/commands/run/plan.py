@@ -1,4 +1,4 @@
-"""What an embedding server of a vendor would be sent by diversification and dense retrieval."""
+"""Cost of a pipeline's model calls: counted from a stage's input if it exists, else forecast from the source."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,31 +31,29 @@ BATCH = 64
 
 
 def planned_embedding(pipeline: Pipeline, stage: str, texts: Unfiltered) -> dict[str, CostEstimate]:
-    """Return encoder -> what it would be sent in a stage, each text once; it has no price.
+    """Return remote encoder -> calls and tokens of a stage, each text once, without a price.
 
-    Of an encoder that an earlier stage asks too nothing is left: vectors are kept.
+    Encoders of an earlier stage are omitted, as their vectors are cached.
     """
     encoders = with_presets(cast("dict[str, Settings]", pipeline.head.encoders))
-    here = {name for name in _used(pipeline, stage) if _asks(encoders.get(name, {}))}
-    before = _used(pipeline, "diversify") if stage != "diversify" else set()
+    remote = {name for name, settings in encoders.items() if settings.get("kind") == API and not settings.get("local")}
+    used = _encoders_of(pipeline, stage) & remote
+    earlier = _encoders_of(pipeline, "diversify") if stage != "diversify" else set()
     sample = texts.sample()
     counts = {"queries": (texts.queries, sample.queries), "documents": (texts.documents, sample.documents)}
-    sent = sum(round(number * sum(map(tokens, each)) / max(len(each), 1)) for number, each in counts.values())
-    found = {}
-    for name in sorted(here - before):
+    sent = sum(
+        round(number * sum(map(tokens, examples)) / max(len(examples), 1)) for number, examples in counts.values()
+    )
+    estimates = {}
+    for name in sorted(used - earlier):
         size = int(str(encoders[name].get("batch_size", BATCH)))
         calls = sum(math.ceil(number / size) for number, _ in counts.values())
-        found[name] = CostEstimate(calls, sent, 0, None)
-    return found
+        estimates[name] = CostEstimate(calls, sent, 0, None)
+    return estimates
 
 
-def _asks(settings: Settings) -> bool:
-    """Say whether an encoder of these settings is a server that somebody else runs."""
-    return settings.get("kind") == API and not settings.get("local")
-
-
-def _used(pipeline: Pipeline, stage: str) -> set[str]:
-    """Return the names of the encoders that a stage uses."""
+def _encoders_of(pipeline: Pipeline, stage: str) -> set[str]:
+    """Return the names of a stage's encoders."""
     section = pipeline.sections[stage].model_dump()
     if stage == "diversify":
         return {section["encoder"]} if section["enabled"] else set()
@@ -63,7 +61,7 @@ def _used(pipeline: Pipeline, stage: str) -> set[str]:
     return {str(defined.get(name, {}).get("encoder", name)) for name in section["retrievers"]}
 
 
-# What each stage of a pipeline would ask of models: exactly where its input is there, else by forecast.
+# Model calls of each stage: exact if its input exists, else a forecast.
 
 IN_ALL = "in all"
 DONE = ("done", "unchecked")
@@ -71,24 +69,24 @@ DONE = ("done", "unchecked")
 
 @dataclass(frozen=True)
 class PlannedCost:
-    """What one model would be asked for one purpose of a stage."""
+    """Estimated calls and cost of one model for one purpose of a stage."""
 
     stage: str
     asked: str
-    """The model, with what it is asked for."""
+    """Name of the model and its purpose."""
     estimate: CostEstimate | None
-    """None where it cannot be counted."""
+    """None if it cannot be estimated."""
     least: float | None
-    """What it costs at least, in a cascade; else what it costs. None without a price."""
+    """Least cost of a cascade; otherwise the cost. None without a price."""
     exact: bool = False
-    """Whether it is counted in the stage's own input."""
+    """Whether it was counted from the stage's own input."""
 
 
 Lines = list[PlannedCost]
 
 
 def stages_that_ask(work: Run) -> list[str]:
-    """Return the stages of a pipeline that may ask a model and have not done it yet."""
+    """Return the unfinished stages that may ask a model."""
     states = work.states()
     return [
         name for name in work.pipeline.head.stages if name in (*_EXACT, *_FORECASTS) and states[name][0] not in DONE
@@ -96,8 +94,8 @@ def stages_that_ask(work: Run) -> list[str]:
 
 
 def exact(work: Run, name: str) -> Lines | None:
-    """Return what a stage itself plans; None while it has not got its input, or where it has no plan of its own."""
-    plan = _EXACT.get(name) or (_planned(name) if name in stages.KIND_COMMANDS else None)
+    """Return a stage's own plan; None if its input is missing or it has no plan."""
+    plan = _EXACT.get(name) or (_stage_plan(name) if name in stages.KIND_COMMANDS else None)
     try:
         work.need_ancestors(name)
     except UserError:
@@ -106,47 +104,48 @@ def exact(work: Run, name: str) -> Lines | None:
     return _cost_lines(name, work.look(name, plan), exact=True, cascade=cascade) if plan else None
 
 
-def _planned(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
-    found: Callable[[Any, Context], list[dict[str, Json]]] = stages.module(name).planned
-    return found
+def _stage_plan(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
+    planned: Callable[[Any, Context], list[dict[str, Json]]] = stages.module(name).planned
+    return planned
 
 
 def forecasted(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
-    """Return what a stage would ask of models at most, and what is assumed for it, a sentence each."""
-    return _FORECASTS.get(name, _by_itself)(work, name, texts)
+    """Return a stage's forecast of model calls at most, and sentences on its assumptions."""
+    return _FORECASTS.get(name, _stage_lines)(work, name, texts)
 
 
 def _mask_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
     section = cast("MaskConfig", work.pipeline.sections[name])
     factors = {"queries": 1.0, "corpus": texts.documents / max(texts.written, 1)}
-    found: dict[str, CostEstimate] = {}
+    estimates: dict[str, CostEstimate] = {}
     for table in FIELDS if section.enabled else ():
-        for label, each in stages.module("mask").planned(section, texts.context, table).items():
-            part = times(each, factors[table])
-            found[label] = found[label].plus(part) if label in found else part
-    return [PlannedCost(name, label, each, each.cost) for label, each in found.items()], []
+        for label, estimate in stages.module("mask").planned(section, texts.context, table).items():
+            scaled = times(estimate, factors[table])
+            estimates[label] = estimates[label].plus(scaled) if label in estimates else scaled
+    return [PlannedCost(name, label, estimate, estimate.cost) for label, estimate in estimates.items()], []
 
 
 def _pool_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
-    found = planned_embedding(work.pipeline, name, texts)
-    said = "embedding models have no price setting: look it up at the vendor" if found else ""
-    return [PlannedCost(name, label, each, None) for label, each in found.items()], [said] if said else []
+    estimates = planned_embedding(work.pipeline, name, texts)
+    note = "embedding models have no price setting: look it up at the vendor" if estimates else ""
+    return [PlannedCost(name, label, estimate, None) for label, estimate in estimates.items()], [note] if note else []
 
 
 def _judge_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
     section, pools = cast("JudgeConfig", work.pipeline.sections[name]), _pools(work, texts)
-    found = forecast(section, texts.context, texts.sample(), pools)
-    own = _of_reranking(work)
-    said = [
-        f"{pools.queries:,} queries{own} have pools of {pools.documents:,} documents, asked {section.batch} at a time",
+    forecasts = forecast(section, texts.context, texts.sample(), pools)
+    uses = _reranking_note(work)
+    notes = [
+        f"{pools.queries:,} queries{uses} have pools of {pools.documents:,} documents, asked {section.batch} at a time",
         *(["the controls of the gate fill a prompt each at most"] if section.gate.positives else []),
         *(["a cascade asks every judge for all pairs at most"] if section.cascade else []),
     ]
-    return [PlannedCost(name, each.judge, each.estimate, each.cost_least) for each in found], said if found else []
+    lines = [PlannedCost(name, judge.judge, judge.estimate, judge.cost_least) for judge in forecasts]
+    return lines, notes if lines else []
 
 
-def _of_reranking(work: Run) -> str:
-    """Return how many of the judged queries reranking and retrieval get, where reranking has a query set of its own."""
+def _reranking_note(work: Run) -> str:
+    """Return the split of judged queries between retrieval and reranking; empty if they share one query set."""
     export = work.pipeline.sections.get("export")
     queries = cast("ExportConfig", export).rerank.queries if export else None
     judged = cast("PoolConfig", work.pipeline.sections["pool"]).queries
@@ -158,23 +157,23 @@ def _settle_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[
     if judge is None:
         return [], []
     alone = settling.settings(judge, texts.context).model_copy(update={"gate": Gate()})
-    found = forecast(alone, texts.context, texts.sample(), _pools(work, texts))
-    said = "the judge that settles is asked for what the panel contests, which is every pair at most and none at least"
-    return [PlannedCost(name, each.judge, each.estimate, each.estimate.cost and 0.0) for each in found], [said]
+    forecasts = forecast(alone, texts.context, texts.sample(), _pools(work, texts))
+    note = "the judge that settles is asked for what the panel contests, which is every pair at most and none at least"
+    return [PlannedCost(name, row.judge, row.estimate, row.estimate.cost and 0.0) for row in forecasts], [note]
 
 
-def _by_itself(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
-    """Return what a stage plans with texts that nothing has filtered; it may need more than these."""
+def _stage_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
+    """Return a stage's own plan on unfiltered texts, or a line "not known yet" if that is not enough."""
     section: Any = work.pipeline.sections[name]
     try:
-        lines = _cost_lines(name, _planned(name)(section, texts.context), exact=False)
+        lines = _cost_lines(name, _stage_plan(name)(section, texts.context), exact=False)
     except UserError as error:
         if not isinstance(error, DataError) and {*stages.stage(name).after} <= {*BEFORE}:
             raise  # a wrong name; of a stage behind others it may be that these have not run
         return [PlannedCost(name, "not known yet", None, None)], [str(error)]
-    again = getattr(section, "again", 0) if lines else 0
-    said = f"what breaks a rule is asked for again, up to {again} times, which is not counted"
-    return lines, [said] if again else []
+    repeats = getattr(section, "again", 0) if lines else 0
+    note = f"what breaks a rule is asked for again, up to {repeats} times, which is not counted"
+    return lines, [note] if repeats else []
 
 
 def _pools(work: Run, texts: Unfiltered) -> PoolSize:
@@ -182,64 +181,64 @@ def _pools(work: Run, texts: Unfiltered) -> PoolSize:
 
 
 def _cost_lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascade: bool = False) -> Lines:
-    """Return the rows of a stage's own plan."""
-    found = []
+    """Convert the rows of a stage's own plan, without its total."""
+    lines = []
     for row in rows:
         label, answers = row.get("judge", row.get("question")), row.get("answer_tokens", row.get("output_tokens"))
         cost = row.get("online", row.get("cost"))
         if label != IN_ALL:
             estimate = CostEstimate(row["calls"], row["prompt_tokens"], answers, cost, row["currency"] or "USD")
             least = row["cascade_least"] if cascade else cost
-            found.append(PlannedCost(stage, label, estimate, least, exact))
-    return found
+            lines.append(PlannedCost(stage, label, estimate, least, exact))
+    return lines
 
 
-_EXACT: Mapping[str, Callable[..., list[dict[str, Json]]]] = {"judge": quote, "resolve": _planned("resolve")}
+_EXACT: Mapping[str, Callable[..., list[dict[str, Json]]]] = {"judge": quote, "resolve": _stage_plan("resolve")}
 _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]]]] = {
     "mask": _mask_lines,
     "diversify": _pool_lines,
     "pool": _pool_lines,
     "judge": _judge_lines,
     "resolve": _settle_lines,
-    **dict.fromkeys(stages.KIND_COMMANDS, _by_itself),
+    **dict.fromkeys(stages.KIND_COMMANDS, _stage_lines),
 }
 
 
-# The bill of a whole pipeline: every stage that asks a model, in one currency, with what had to be assumed.
+# Cost of a whole pipeline in one currency, with assumptions.
 
 Row = dict[str, Json]
 Rates = Mapping[str, Rate | None]
-"""Currency of a price -> its rate into that of the plan; None where there is none."""
+"""Currency of a price -> exchange rate to the plan's currency, or None."""
 NAMING = {"models", "model", "generator", "panel", "settle"}
-"""Settings of stages that name language models."""
+"""Settings of stages with names of language models."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a pipeline would ask of models, and what that costs at most."""
+    """Model calls of a pipeline, with least and most cost."""
 
     rows: Sequence[Row]
     """`stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `least` and `most` in `currency`, `exact`."""
     prices: Sequence[Row]
     """Per model: `model`, `input` and `output` per million tokens, `currency`, `date`, `source`; None where unknown."""
     least: float | None
-    """What all rows come to; None where one is unknown."""
+    """Sum over rows; None if one is unknown."""
     most: float | None
     known: float | None
-    """What those rows come to at most whose price is known; None where there is no rate."""
+    """Sum of `most` over rows with a known price; None without an exchange rate."""
     currency: str | None
-    """Of all amounts but those of a model whose price has no rate into it."""
+    """Currency of all amounts, except of models whose price has no exchange rate."""
     assumed: Sequence[str]
-    """What was assumed, a sentence each."""
+    """Sentences on assumptions."""
     unknown: Sequence[str]
-    """What is not known, and how to set it, a sentence each."""
+    """Sentences on unknown prices and rates, with how to set them."""
 
 
 def plan(work: Run) -> RunPlan:
-    """Return what is left of a pipeline to pay for; nothing is sent or kept.
+    """Return the remaining cost of a pipeline; nothing is sent or kept.
 
-    A stage whose input is there plans itself, all others are forecast from the texts of the source: at most so many
-    queries and documents, for filters only drop some.
+    A stage with its input plans itself. Others are forecast from all texts of the source, an upper bound, as filters
+    only drop texts.
     """
     work.need_consistent()
     work.remember_plan()
@@ -247,9 +246,9 @@ def plan(work: Run) -> RunPlan:
     lines, assumed = list[PlannedCost](), list[str]()
     waiting = []
     for name in stages_that_ask(work):
-        found = exact(work, name)
-        lines += found or []
-        waiting += [name] if found is None else []
+        stage_lines = exact(work, name)
+        lines += stage_lines or []
+        waiting += [name] if stage_lines is None else []
     if not waiting:
         return _summed(work, lines, assumed)
     if all(work.states().get(name, ("missing",))[0] in DONE for name in ("ingest", "mask", "diversify")):
@@ -261,53 +260,55 @@ def plan(work: Run) -> RunPlan:
 def _forecast(
     work: Run, names: Sequence[str], texts: Unfiltered, lines: Sequence[PlannedCost]
 ) -> tuple[list[PlannedCost], list[str]]:
-    found, assumed = list(lines), [texts.said]
+    all_lines, assumed = list(lines), [texts.said]
     for name in names:
-        more, said = forecasted(work, name, texts)
-        found += more
-        assumed += [f"{name}: {each}" for each in said]
+        stage_lines, notes = forecasted(work, name, texts)
+        all_lines += stage_lines
+        assumed += [f"{name}: {note}" for note in notes]
     order = work.pipeline.head.stages
-    return sorted(found, key=lambda each: order.index(each.stage)), assumed
+    return sorted(all_lines, key=lambda planned: order.index(planned.stage)), assumed
 
 
 def _summed(work: Run, lines: Sequence[PlannedCost], assumed: Sequence[str]) -> RunPlan:
-    """Return the plan with all amounts in one currency, as far as rates lead there."""
+    """Return the plan with amounts converted to one currency where rates exist."""
     context = work.beside("ingest")
-    models = dict(_models(work.pipeline, {each.stage for each in lines}, context))
-    paid = {each.estimate.currency for each in lines if each.estimate and each.estimate.cost}
-    into = context.consent.currency or context.currency or context.rates.common(paid)
-    rates = {code: context.rates.find(code, into) for code in paid} if into else {}
-    rows = [_row(each, rates) for each in lines]
-    priced = [(each, each.estimate) for each in lines if each.estimate and each.estimate.cost is not None]
-    most = context.rates.total([(found.cost, found.currency) for _, found in priced], into).amount
-    least = context.rates.total([(each.least, found.currency) for each, found in priced], into).amount
-    whole = len(priced) == len(lines)
+    models = dict(_models(work.pipeline, {planned.stage for planned in lines}, context))
+    paid = {planned.estimate.currency for planned in lines if planned.estimate and planned.estimate.cost}
+    currency = context.consent.currency or context.currency or context.rates.common(paid)
+    rates = {code: context.rates.find(code, currency) for code in paid} if currency else {}
+    rows = [_row(planned, rates) for planned in lines]
+    priced = [
+        (planned, planned.estimate) for planned in lines if planned.estimate and planned.estimate.cost is not None
+    ]
+    most = context.rates.total([(estimate.cost, estimate.currency) for _, estimate in priced], currency).amount
+    least = context.rates.total([(planned.least, estimate.currency) for planned, estimate in priced], currency).amount
+    complete = len(priced) == len(lines)
     return RunPlan(
         rows,
         [_price(name, price, rates) for name, price in models.items()],
-        least if whole else None,
-        most if whole else None,
+        least if complete else None,
+        most if complete else None,
         most,
-        into,
+        currency,
         [*assumed, *(rate.said() for rate in rates.values() if rate and rate.date)],
-        list(_unknown(lines, models, into, rates)),
+        list(_unknown(lines, models, currency, rates)),
     )
 
 
-def _row(found: PlannedCost, rates: Rates) -> Row:
-    estimate = found.estimate
+def _row(planned: PlannedCost, rates: Rates) -> Row:
+    estimate = planned.estimate
     rate = rates.get(estimate.currency) if estimate else None
-    most, least = (_amount(each, rate) for each in (estimate.cost if estimate else None, found.least))
+    most, least = (_amount(amount, rate) for amount in (estimate.cost if estimate else None, planned.least))
     return {
-        "stage": found.stage,
-        "asked": found.asked,
+        "stage": planned.stage,
+        "asked": planned.asked,
         "calls": estimate.calls if estimate else None,
         "prompt_tokens": estimate.prompt_tokens if estimate else None,
         "answer_tokens": estimate.output_tokens if estimate else None,
         "least": least,
         "most": most,
         "currency": None if most is None or estimate is None else rate.into if rate else estimate.currency,
-        "exact": found.exact,
+        "exact": planned.exact,
     }
 
 
@@ -315,9 +316,9 @@ def _price(name: str, price: Price | None, rates: Rates) -> Row:
     if price is None:
         return {"model": name, "input": None, "output": None, "currency": None, "date": None, "source": None}
     rate = rates.get(price.currency)
-    costs_ = {each: _amount(getattr(price, each), rate) for each in ("input", "output")}
+    prices = {kind: _amount(getattr(price, kind), rate) for kind in ("input", "output")}
     read: Row = {"date": str(price.date), "source": price.source}
-    return {"model": name, **costs_, "currency": rate.into if rate else price.currency, **read}
+    return {"model": name, **prices, "currency": rate.into if rate else price.currency, **read}
 
 
 def _amount(amount: float | None, rate: Rate | None) -> float | None:
@@ -325,27 +326,30 @@ def _amount(amount: float | None, rate: Rate | None) -> float | None:
 
 
 def _models(pipeline: Pipeline, asking: Collection[str], context: Context) -> Iterator[tuple[str, Price | None]]:
-    """Yield the language models that stages name, with their prices."""
+    """Yield name and price of the language models in the settings of stages."""
     for stage in stages.KNOWN:
         section = pipeline.sections["consensus" if stage == "resolve" else stage].model_dump(include=NAMING)
-        named = [each for value in section.values() for each in ([value] if isinstance(value, str) else value or ())]
-        for name in named if stage in asking else ():
+        names = [
+            name for setting in section.values() for name in ([setting] if isinstance(setting, str) else setting or ())
+        ]
+        for name in names if stage in asking else ():
             if (model := build.language_model(context, name)) is not None:
                 yield name, model.price
 
 
 def _unknown(
-    lines: Sequence[PlannedCost], models: Mapping[str, Price | None], into: str | None, rates: Rates
+    lines: Sequence[PlannedCost], models: Mapping[str, Price | None], currency: str | None, rates: Rates
 ) -> Iterator[str]:
     for name in (name for name, price in models.items() if price is None):
-        price = f"{{input: PRICE, output: PRICE, currency: {into or 'USD'}, date: YYYY-MM-DD}}"
+        price = f"{{input: PRICE, output: PRICE, currency: {currency or 'USD'}, date: YYYY-MM-DD}}"
         yield f"{name} has no price; set the one that you pay per million tokens: --set 'judges.{name}.price={price}'"
-    for each in lines:
-        if each.estimate is None:
-            yield f"{each.stage}: what it asks is not known before the stages that it reads have run"
+    for planned in lines:
+        if planned.estimate is None:
+            yield f"{planned.stage}: what it asks is not known before the stages that it reads have run"
     if lacking := sorted(code for code, rate in rates.items() if rate is None):
-        yield f"no rate leads from {', '.join(lacking)} to {into}: write `{line(lacking, str(into))}` into the file"
-    several = sorted({each.estimate.currency for each in lines if each.estimate and each.estimate.cost})
-    if into is None and several:
+        rates_line = line(lacking, str(currency))
+        yield f"no rate leads from {', '.join(lacking)} to {currency}: write `{rates_line}` into the file"
+    several = sorted({planned.estimate.currency for planned in lines if planned.estimate and planned.estimate.cost})
+    if currency is None and several:
         rates_line = line(several, several[0])
         yield f"prices are in {' and '.join(several)}: write `currency: {several[0]}` and `{rates_line}` into the file"

@@ -1,7 +1,7 @@
-"""Texts of a source as no filter has seen them, which is what a plan before the first stage counts with.
+"""Unfiltered texts of a source, from which a plan before the first stage is made.
 
-The source is read in a temporary folder with masking and diversification switched off, so every stage that plans itself
-finds its tables. Where the source cannot be read, texts of the lengths under `assume` stand in its place.
+The source is ingested in a temporary folder without masking and diversification, so that stages find their tables. If
+it cannot be read, texts of the lengths under `assume` replace it.
 """
 
 import json
@@ -28,10 +28,10 @@ from curate.runs.runner import Run
 
 BEFORE = ("ingest", "mask", "diversify")
 LOOKED = 1000
-"""Documents whose texts stand for all."""
+"""Most documents, and most queries, in a sample of all."""
 OFF = ("ingest.keep_raw=true", "mask.enabled=false", "mask.model=null", "diversify.enabled=false")
 _FILLER = "文"
-"""A text of these alone has the tokens of a Chinese one of its length."""
+"""Filler of assumed texts, with the tokens per character of Chinese."""
 _REMEDY = (
     "to plan without the source give its size in the pipeline file, as in `assume: {queries: 1000, documents: 100000, "
     "query_tokens: 20, document_tokens: 400}`"
@@ -40,81 +40,81 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class Unfiltered:
-    """All texts that the stages may get, at most."""
+    """Upper bound of the texts that stages get."""
 
     context: Context
-    """Of a run whose stages up to `diversify` are done."""
+    """Context of a run that has finished `diversify`."""
     queries: int
     documents: int
     written: int
-    """Documents that lie in its tables: all, but of an assumed corpus."""
+    """Documents in its tables; fewer than `documents` for an assumed corpus."""
     said: str
-    """Where the numbers come from, as a sentence."""
+    """Sentence on the origin of the numbers."""
 
     def sample(self) -> SampleTexts:
-        """Return texts as judges see them, spread over all."""
+        """Return evenly spaced texts as judges see them."""
         folder = self.context.folder("diversify")
         queries, corpus = (pl.scan_parquet(folder / f"{name}.parquet") for name in ("queries", "corpus"))
         rows = corpus.select("title", "text").gather_every(max(self.written // LOOKED, 1)).collect()
-        asked = queries.select("text").gather_every(max(self.queries // LOOKED, 1)).collect()["text"].to_list()
-        return SampleTexts(asked, [records.shown(title or "", text) for title, text in rows.iter_rows()])
+        query_texts = queries.select("text").gather_every(max(self.queries // LOOKED, 1)).collect()["text"].to_list()
+        return SampleTexts(query_texts, [records.shown(title or "", text) for title, text in rows.iter_rows()])
 
 
 def of_run(work: Run) -> Unfiltered:
-    """Return the texts of a run that has got as far as `diversify`."""
-    return _counted(work.beside("pool"), "as `diversify` left them")
+    """Return the texts of a run that has finished `diversify`."""
+    return _unfiltered(work.beside("pool"), "as `diversify` left them")
 
 
 @contextmanager
 def of_source(work: Run) -> Iterator[Unfiltered]:
-    """Yield the texts of the source, or assumed ones where it cannot be read; none of it is kept."""
+    """Yield the texts of the source, or assumed ones if it cannot be read, in a temporary folder."""
     with TemporaryDirectory(prefix="curate-plan-") as name:
-        place, assumed = Path(name), work.pipeline.head.assume
+        folder, assumed = Path(name), work.pipeline.head.assume
         try:
-            context = _ingested(work, work.pipeline.settings, place / "run")
-            found = _counted(context, "as the source has them; what `mask` and `diversify` merge and drop comes off")
+            context = _ingested(work, work.pipeline.settings, folder / "run")
+            texts = _unfiltered(context, "as the source has them; what `mask` and `diversify` merge and drop comes off")
         except (CurateError, OSError) as error:
             if assumed is None:
                 raise ConfigError(f"{error}\n{_REMEDY}") from error
-            written = _write(assumed, work, place / "texts")
-            settings = {**work.pipeline.settings, "ingest": {"source": str(place / "texts")}}
-            found = _counted(_ingested(work, settings, place / "assumed"), "")
-            said = (
+            written = _write(assumed, work, folder / "texts")
+            settings = {**work.pipeline.settings, "ingest": {"source": str(folder / "texts")}}
+            texts = _unfiltered(_ingested(work, settings, folder / "assumed"), "")
+            sentence = (
                 f"the source cannot be read ({error}); as `assume` says there are {assumed.queries:,} queries of "
                 f"{assumed.query_tokens:g} and {assumed.documents:,} documents of {assumed.document_tokens:g} tokens"
             )
-            found = replace(found, documents=assumed.documents, written=written, said=said)
-        if not _has_ledger(found.context):
-            found = replace(found, context=replace(found.context, home=place, ledger=None))
-        yield found
+            texts = replace(texts, documents=assumed.documents, written=written, said=sentence)
+        if not _has_ledger(texts.context):
+            texts = replace(texts, context=replace(texts.context, home=folder, ledger=None))
+        yield texts
 
 
 def _ingested(work: Run, settings: Settings, folder: Path) -> Context:
-    """Return the context behind `diversify` of a run of these settings that filters nothing."""
+    """Run `BEFORE` with filters off, and return the context of the next stage."""
     run = Run(folder, Pipeline.check(override(settings, OFF), work.pipeline.head.name), work.progress)
     run.execute(BEFORE)
     run.consent = work.consent
     return run.beside("pool")
 
 
-def _counted(context: Context, said: str) -> Unfiltered:
+def _unfiltered(context: Context, origin: str) -> Unfiltered:
     folder = context.folder("diversify")
     queries, documents = (
         pl.scan_parquet(folder / f"{name}.parquet").select(pl.len()).collect().item() for name in ("queries", "corpus")
     )
     return Unfiltered(
-        context, queries, documents, documents, f"{queries:,} queries and {documents:,} documents, {said}"
+        context, queries, documents, documents, f"{queries:,} queries and {documents:,} documents, {origin}"
     )
 
 
 def _has_ledger(context: Context) -> bool:
-    """Say whether there is a ledger, which may know answers; one that is looked into is made if it is not there."""
-    place = context.ledger or default_path(context.home)
-    return not isinstance(place, Path) or place.exists()
+    """Return whether a ledger exists; opening a missing one would create it."""
+    ledger = context.ledger or default_path(context.home)
+    return not isinstance(ledger, Path) or ledger.exists()
 
 
 def _write(assumed: AssumedTexts, work: Run, folder: Path) -> int:
-    """Write texts of the assumed lengths, each another one; return the number of documents, which stand for all."""
+    """Write distinct texts of the assumed lengths; return the number of documents written, at most `LOOKED`."""
     words = cycle(_words(work) or [""])
     written = min(assumed.documents, LOOKED)
     tables = {
@@ -129,12 +129,12 @@ def _write(assumed: AssumedTexts, work: Run, folder: Path) -> int:
 
 
 def _text(beginning: str, length: float) -> str:
-    """Return a text of about so many tokens by the estimate of `llm.cost`."""
+    """Return a text of about `length` tokens by the estimate of `llm.cost`."""
     return beginning + _FILLER * max(round((length - tokens(beginning)) / (tokens(_FILLER * 100) / 100)), 0)
 
 
 def _words(work: Run) -> list[str]:
-    """Return words that a synonym of the same length can take the place of, where a stage looks for such words."""
+    """Return dictionary terms with synonyms of equal length, which keep assumed lengths; empty without such a stage."""
     context = Context(Path(), Path(), Path(), language=work.pipeline.head.language)
     for name in work.pipeline.head.stages:
         section = work.pipeline.sections[name]

@@ -25,11 +25,13 @@ def quotas(number: int, shares: Mapping[str, float]) -> dict[str, int]:
     return counts
 
 
-def most(options: Options, wanted: int, shares: Mapping[str, float]) -> int:
-    """Return the largest total, up to `wanted`, whose quotas these queries can meet."""
+def most(options: Options, target: int, shares: Mapping[str, float]) -> int:
+    """Return the largest total, up to `target`, whose quotas these queries can meet."""
     available = Counter(frozenset(kinds) & frozenset(shares) for kinds in options.values())
     available.pop(frozenset(), None)
-    return next((n for n in range(min(wanted, available.total()), 0, -1) if _possible(available, quotas(n, shares))), 0)
+    return next(
+        (n for n in range(min(target, available.total()), 0, -1) if _is_possible(available, quotas(n, shares))), 0
+    )
 
 
 def draw(options: Options, number: int, shares: Mapping[str, float], seed: int, *purpose: str) -> dict[str, str]:
@@ -40,7 +42,7 @@ def draw(options: Options, number: int, shares: Mapping[str, float], seed: int, 
     """
     remaining = quotas(number, shares)
     available = Counter(frozenset(kinds) & frozenset(shares) for kinds in options.values())
-    if not _possible(available, remaining):
+    if not _is_possible(available, remaining):
         raise ValueError(f"{number} cannot be had in these shares")
     kind_by_query: dict[str, str] = {}
     for query in shuffled(sorted(options), seed, "quotas", *purpose):
@@ -51,7 +53,7 @@ def draw(options: Options, number: int, shares: Mapping[str, float], seed: int, 
         free_kinds = [
             kind
             for kind in sorted(kinds)
-            if remaining[kind] and _possible(available, {**remaining, kind: remaining[kind] - 1})
+            if remaining[kind] and _is_possible(available, {**remaining, kind: remaining[kind] - 1})
         ]
         if free_kinds:
             kind = generator(seed, "quotas", *purpose, query).choices(
@@ -62,22 +64,22 @@ def draw(options: Options, number: int, shares: Mapping[str, float], seed: int, 
     return kind_by_query
 
 
-def split(sizes: Mapping[str, int], wanted: Mapping[str, int], seed: int) -> dict[str, str]:
+def split(sizes: Mapping[str, int], targets: Mapping[str, int], seed: int) -> dict[str, str]:
     """Return group -> split: whole groups, the largest first, each to the split with the smallest share of its size.
 
     Splits of size 0 get none; groups of equal size are in random order.
     """
-    filled = dict.fromkeys((name for name, number in wanted.items() if number), 0)
+    filled = dict.fromkeys((name for name, number in targets.items() if number), 0)
     split_by_group: dict[str, str] = {}
     for group in sorted(shuffled(sorted(sizes), seed, "split"), key=lambda candidate: -sizes[candidate]):
         if filled:
-            name = min(filled, key=lambda name: (filled[name] / wanted[name], list(filled).index(name)))
+            name = min(filled, key=lambda name: (filled[name] / targets[name], list(filled).index(name)))
             filled[name] += sizes[group]
             split_by_group[group] = name
     return split_by_group
 
 
-def _possible(available: Mapping[frozenset[str], int], remaining: Mapping[str, int]) -> bool:
+def _is_possible(available: Mapping[frozenset[str], int], remaining: Mapping[str, int]) -> bool:
     """Whether queries, counted by their sets of available kinds, can meet all quotas: Hall's condition."""
     kinds: Sequence[str] = sorted(remaining)
     return all(

@@ -96,7 +96,9 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], c
         used_entries = {entry for _, text in queries for *_, entry in making.candidates(text, rules.lexer, rules)}
         question = materials.panel_question(context, "words")
         votes = confirmed(sorted(used_entries, key=lambda entry: entry.line), panel, question, client)
-        _refuse_failed(votes)
+        failed = sum(list(vote.values()).count("failed") for vote in votes.values())
+        if failed:  # all later, paid requests depend on the synonyms
+            raise RunFailed(f"sts: {failed:,} questions about words failed; run `curate sts` again to retry them")
         entries = [entry for entry in entries if set(votes.get(entry.line, {YES: YES}).values()) == {YES}]
     # unconfirmed words are still matched as words, so that no shorter word within them is used unconfirmed
     rules = Rules(Lexer(entries, [word for entry in book.entries for word in entry.words]), asks, config.length)
@@ -119,13 +121,6 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], c
 
 def _panel(config: Config, context: Context) -> list[AskedModel]:
     return [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
-
-
-def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
-    """Raise RunFailed for failed answers on words: all later, paid requests depend on the synonyms."""
-    failed = sum(list(vote.values()).count("failed") for vote in votes.values())
-    if failed:
-        raise RunFailed(f"sts: {failed:,} questions about words failed; run `curate sts` again to retry them")
 
 
 def draw(
@@ -234,7 +229,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> None:
-    """Raise ConfigError unless the panel can judge what the generator writes."""
+    """Raise ConfigError unless the panel can judge the generator's sentences."""
     templates = config.generator == TEMPLATES
     refuse_one_family("sts.panel", models if templates else models[1:], None if templates else models[0])
     if config.confirm_dictionary and not config.panel:

@@ -120,7 +120,7 @@ class RewritingPrompt(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside the texts."""
+        """Return the SHA-256 of the prompt without the texts."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
     def request(
@@ -145,9 +145,9 @@ class RewritingPrompt(PromptTemplate):
         return Request(self.turns(blocks), ANSWER_TOKENS + thinking_tokens, schema)
 
 
-def prompt(data: Mapping[str, Json], where: str) -> RewritingPrompt:
+def prompt(mapping: Mapping[str, Json], where: str) -> RewritingPrompt:
     """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(RewritingPrompt, data, where)
+    return check(RewritingPrompt, mapping, where)
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,16 @@ class RewritingReply:
     sentences: Mapping[Kind, str] = field(default_factory=dict)
 
 
-def read(wanted: Sequence[Kind], reply: Reply) -> RewritingReply:
+def read(kinds: Sequence[Kind], reply: Reply) -> RewritingReply:
     """Parse a reply: a JSON object of exactly the wanted kinds, each with one line of text, else unparsed."""
     if reply.finish == "refusal":
         return RewritingReply("refused")
     entries = parse.items(reply.text or "")
-    if reply.finish == "length" or entries is None or sorted(key for key, _ in entries) != sorted(wanted):
+    if reply.finish == "length" or entries is None or sorted(key for key, _ in entries) != sorted(kinds):
         return RewritingReply("unparsed")
     text_by_kind = dict(entries)
     sentences: dict[Kind, str] = {}
-    for kind in wanted:
+    for kind in kinds:
         text = text_by_kind[kind]
         if not isinstance(text, str) or not bare(text) or "\n" in text.strip() or len(text) > LONGEST:
             return RewritingReply("unparsed")
@@ -342,11 +342,11 @@ class SentenceWriter:
         """Write without a model: accept the first candidate that passes the rules; templates only if `templates`."""
         for task in counting(tasks, self.progress, StepLabel("writing sentences", "queries"), len(tasks)):
             for kind in kinds:
-                for way, text in self._tries(task, kind, templates=templates):
-                    if not self._take(task, kind, text, way):
+                for way, text in self._attempts(task, kind, templates=templates):
+                    if not self._accept(task, kind, text, way):
                         break
 
-    def _tries(self, task: RewritingTask, kind: Kind, *, templates: bool) -> Iterator[tuple[str, str]]:
+    def _attempts(self, task: RewritingTask, kind: Kind, *, templates: bool) -> Iterator[tuple[str, str]]:
         assert self.wording is not None  # the fingerprint refuses other languages
         pieces = self.rules.lexer.apart(task.query, task.term)
         word = self.rules.lexer.spelled[task.holds(kind)]
@@ -381,7 +381,8 @@ class SentenceWriter:
             open_ = {
                 task: broken
                 for task, kinds in open_.items()
-                if task.query_id in answers and (broken := self._read(task, kinds, answers[task.query_id], attempt))
+                if task.query_id in answers
+                and (broken := self._process_reply(task, kinds, answers[task.query_id], attempt))
             }
 
     def _ask(
@@ -401,7 +402,7 @@ class SentenceWriter:
             [Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, repeats)]
         )[0]
 
-    def _read(
+    def _process_reply(
         self, task: RewritingTask, kinds: Mapping[Kind, Sequence[str]], answer: RewritingReply, attempt: int
     ) -> dict[Kind, list[str]]:
         """Accept the sentences of a reply that pass; return kind -> broken rules of those to ask for again."""
@@ -412,10 +413,12 @@ class SentenceWriter:
         if answer.status == "unparsed":
             self.draft.broken["reply"] += 1
             return {kind: ["reply"] for kind in kinds}
-        broken_by_kind = {kind: self._take(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()}
+        broken_by_kind = {
+            kind: self._accept(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()
+        }
         return {kind: rules for kind, rules in broken_by_kind.items() if rules}
 
-    def _take(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
+    def _accept(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
         """Accept a sentence, or return the rules that it breaks; empty if accepted."""
         broken: list[str] = [*self.rules.broken(task, kind, text, self.taken)]
         if not broken and self.personal.new(text, task.query):

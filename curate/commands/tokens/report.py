@@ -129,9 +129,9 @@ def parts(path: Path, column: str | None = None) -> list[TextPart]:
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder, expected one with texts; check the path")
     if is_run(path):
-        return _of_run(path)
+        return _run_parts(path)
     for below in BELOW:
-        if of_folder := _of_folder(path / below):
+        if of_folder := _folder_parts(path / below):
             return of_folder
     file_names = ", ".join(file.name for file in layout.readable(path)[:10]) or "no table"
     raise DataError(
@@ -140,7 +140,7 @@ def parts(path: Path, column: str | None = None) -> list[TextPart]:
     )
 
 
-def _of_run(run: Path) -> list[TextPart]:
+def _run_parts(run: Path) -> list[TextPart]:
     names = {"queries": {"id": ("query_id",)}, "corpus": {"id": ("doc_id",), "title": ("title",)}}
     return [
         TextPart(_plural(table), role, [_file_of(table_path(run, table), table)], names[table] | {"text": ("text",)})
@@ -148,7 +148,7 @@ def _of_run(run: Path) -> list[TextPart]:
     ]
 
 
-def _of_folder(folder: Path) -> list[TextPart]:
+def _folder_parts(folder: Path) -> list[TextPart]:
     if not folder.is_dir():
         return []
     tables = layout.find(folder, None)

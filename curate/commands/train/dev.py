@@ -16,25 +16,25 @@ Encoding = Callable[[Sequence[str]], Vectors]
 
 
 def dev_score(queries: Vectors, documents: Vectors, triples: TrainTriples, held: DevQueries) -> float:
-    """Return the mean nDCG@10 of the dev queries; rows are those of `held.dev` and `held.documents`."""
+    """Return the mean nDCG@10 of dev queries; rows are in the order of `held.dev` and `held.documents`."""
     similar = queries @ documents.T
     best = np.argsort(-similar, axis=1, kind="stable")[:, :TOP]
     scores = []
     for query, row in zip(held.dev, best, strict=True):
         gains = dict.fromkeys(map(str, triples.positives[query]), 1.0)
-        scores.append(ndcg([str(held.documents[at]) for at in row], gains))
+        scores.append(ndcg([str(held.documents[column]) for column in row], gains))
     return float(np.mean(scores))
 
 
 def encoded(model: Foreign, texts: Sequence[str], prompt: str, role: str = "") -> Vectors:
-    """Return unit vectors of texts by a model in training; `role` picks a side of a Router."""
+    """Encode texts to unit vectors and restore the training mode; `role` selects a side of a Router."""
     encode = {"query": model.encode_query, "document": model.encode_document}.get(role, model.encode)
-    was = model.training
+    was_training = model.training
     rows = encode(list(texts), prompt=prompt, convert_to_numpy=True, show_progress_bar=False)
-    model.train(was)
+    model.train(was_training)
     return unit(rows)
 
 
-def cut(kept: Vectors, width: int, normalize: str) -> Vectors:
-    """Return kept vectors at a model's width, normalised after they are cut, or only before."""
-    return unit(kept[:, :width]) if normalize == "after" else kept[:, :width]
+def cut(vectors: Vectors, width: int, normalize: str) -> Vectors:
+    """Truncate stored vectors to a model's width, then normalise if `normalize` is "after"."""
+    return unit(vectors[:, :width]) if normalize == "after" else vectors[:, :width]

@@ -1,4 +1,4 @@
-"""One door to sentence-transformers' trainer: curves, the best step by a dev score, checkpoints and resumption."""
+"""Wrapper of sentence-transformers' trainer: loss curves, best step by dev score, checkpoints, resumption."""
 
 import errno
 import json
@@ -21,52 +21,52 @@ if TYPE_CHECKING:
 Foreign = Any
 """Models, data sets and losses, which have no types here."""
 Dev = Callable[[Foreign], float]
-"""Score of a model on dev data; more is better."""
+"""Model -> dev score; higher is better."""
 Curve = Sequence[tuple[int, float]]
-"""Step and value."""
+"""(Step, value) by step."""
 
 BEGUN, COMPLETE = "fit.json", "complete"
-"""The options that a folder was begun with; the mark of a checkpoint that was written to its end."""
+"""File with the options of a folder; marker file of a completely written checkpoint."""
 POINTS = 50
 """Points of the loss curve."""
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How long and how fast to train; what they say holds for a folder until it is finished."""
+    """Options of a training; a folder is resumed only with the same ones."""
 
     steps: int
     batch: int = 64
     rate: float = 2e-5
     seed: int = 13
     warm_up: float = 0.05
-    """Share of the steps in which the rate rises to `rate`."""
+    """Share of the steps with a rising learning rate."""
     schedule: str = "linear"
     weight_decay: float = 0.0
     eval_every: int = 100
-    """Steps from one dev score, and one checkpoint, to the next."""
+    """Steps between dev scores, and between checkpoints."""
     resume: bool = True
-    """Go on from the folder's last whole checkpoint; without it the folder begins anew."""
+    """Resume from the last complete checkpoint; False restarts the folder."""
     bf16: Literal["auto"] | bool = "auto"
-    """Mixed precision; `auto`: on a GPU that computes in bfloat16."""
+    """Mixed precision; `auto`: if the GPU supports bfloat16."""
     no_duplicates: bool = False
-    """No text twice in a batch: for losses whose negatives are the others of the batch."""
+    """Never put a text twice in a batch; needed by losses with in-batch negatives."""
     routes: Mapping[str, str] = field(default_factory=dict)
     """Column -> `query` or `document`, for a Router."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of SentenceTransformerTrainingArguments, as gradient_accumulation_steps."""
+    """Other arguments of SentenceTransformerTrainingArguments, such as gradient_accumulation_steps."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What became of a training; the model given holds the best step's weights, or the last's without a dev score."""
+    """Curves and best step of a training; the model then has that step's weights, the last's without a dev score."""
 
     loss: Curve
     dev: Curve
-    """Step 0 is the model as it came."""
+    """Step 0 is the untrained model."""
     best_step: int
     seconds: float
-    """Of this call alone, dev scores and checkpoints included."""
+    """Wall time of this call, with dev scores and checkpoints."""
     resumed_from: int | None = None
 
 
@@ -79,10 +79,10 @@ def fit(
     progress: Progress = quiet,
     dev: Dev | None = None,
 ) -> Fitted:
-    """Train a model in place and return the curves; checkpoints lie in `folder` and serve the next call after a kill.
+    """Train a model in place and return its curves; a later call resumes from checkpoints in `folder`.
 
-    `data` is a data set of `datasets`, `loss` a module or what makes one of a model. ConfigError if the folder was
-    begun with other options, RunFailed if the loss is no number or the disk is full.
+    `data` is a data set of `datasets`, `loss` a module or a function from model to module. ConfigError if the folder
+    was begun with other options, RunFailed if the loss is not finite or the disk is full.
     """
     require("accelerate", "curate train")  # the trainer would say so late
     last = _begin(options, folder)
@@ -101,38 +101,38 @@ def fit(
 
 
 def mixed(setting: Literal["auto"] | bool, torch: Foreign) -> bool:
-    """Return whether to train in bfloat16: `auto` asks the GPU, and a processor alone never does."""
+    """Return whether to train in bfloat16; `auto`: if a GPU supports it, never on a CPU."""
     if setting != "auto":
         return setting
     return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported())
 
 
 def _begin(options: FitOptions, folder: Path) -> Path | None:
-    """Return the last whole checkpoint to go on from; ConfigError if it is of other options."""
-    asked = json.loads(json.dumps({**asdict(options), "resume": True}))
+    """Write the options and return the last complete checkpoint, if any; ConfigError if the options changed."""
+    current = json.loads(json.dumps({**asdict(options), "resume": True}))
     begun = folder / BEGUN
     if not options.resume and folder.exists():
         for path in folder.glob("checkpoint-*"):
             shutil.rmtree(path)
     elif begun.is_file():
-        before = json.loads(begun.read_text(encoding="utf-8"))
-        if other := [name for name in asked if before.get(name) != asked[name]]:
-            name = other[0]
+        earlier = json.loads(begun.read_text(encoding="utf-8"))
+        if changed := [name for name in current if earlier.get(name) != current[name]]:
+            name = changed[0]
             raise ConfigError(
-                f"{folder}: this training was begun with {name} {before.get(name)!r}, now found {asked[name]!r}; "
+                f"{folder}: this training was begun with {name} {earlier.get(name)!r}, now found {current[name]!r}; "
                 "repeat the former options, begin anew (resume: false), or give another folder"
             )
     folder.mkdir(parents=True, exist_ok=True)
-    begun.write_text(json.dumps(asked), encoding="utf-8")
-    whole = [path for path in folder.glob("checkpoint-*") if (path / COMPLETE).is_file()]
+    begun.write_text(json.dumps(current), encoding="utf-8")
+    complete = [path for path in folder.glob("checkpoint-*") if (path / COMPLETE).is_file()]
     for path in folder.glob("checkpoint-*"):
-        if path not in whole:  # a kill left it half written
+        if path not in complete:  # a kill left it half written
             shutil.rmtree(path)
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    return max(complete, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 def _trainer(
-    model: Foreign, data: Foreign, loss: Foreign, options: FitOptions, folder: Path, dev: Dev | None, *, first: bool
+    model: Foreign, data_set: Foreign, loss: Foreign, options: FitOptions, folder: Path, dev: Dev | None, *, first: bool
 ) -> Foreign:
     import torch
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
@@ -140,9 +140,9 @@ def _trainer(
 
     class Trainer(SentenceTransformerTrainer):  # type: ignore[misc]
         def add_model_card_callback(self, default_args_dict: Foreign) -> None:
-            """Add none: it asks the hub about the base, and our card is another."""
+            """Add no callback: it would query the hub about the base, and its card is not used."""
 
-    scored = {
+    dev_arguments = {
         "eval_strategy": "steps",
         "eval_steps": options.eval_every,
         "eval_on_start": first,
@@ -171,19 +171,19 @@ def _trainer(
         dataloader_pin_memory=str(model.device) != "cpu",
         report_to="none",
         disable_tqdm=True,
-        **(scored if dev else {}),
+        **(dev_arguments if dev else {}),
         **options.more,
     )
-    made = Trainer(
-        model=model, args=arguments, train_dataset=data, loss=loss, evaluator=_evaluator(dev) if dev else None
+    trainer = Trainer(
+        model=model, args=arguments, train_dataset=data_set, loss=loss, evaluator=_evaluator(dev) if dev else None
     )
     for printing in (PrinterCallback, ProgressCallback):
-        made.remove_callback(printing)
-    return made
+        trainer.remove_callback(printing)
+    return trainer
 
 
 def _evaluator(dev: Dev) -> Foreign:
-    """Return a dev score as the trainer calls it."""
+    """Wrap a dev score as a SentenceEvaluator."""
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 
     class Evaluator(SentenceEvaluator):  # type: ignore[misc]
@@ -194,7 +194,7 @@ def _evaluator(dev: Dev) -> Foreign:
 
 
 def _watcher(steps: int, progress: Progress) -> "TrainerCallback":
-    """Return what shows progress, marks whole checkpoints, and stops where the loss is no number."""
+    """Return a callback that shows progress, marks complete checkpoints, and raises RunFailed on a non-finite loss."""
     from transformers import TrainerCallback
 
     class Watcher(TrainerCallback):
@@ -204,8 +204,8 @@ def _watcher(steps: int, progress: Progress) -> "TrainerCallback":
         def on_save(self, args: Foreign, state: Foreign, control: Foreign, **_named: Foreign) -> None:  # noqa: ARG002
             (Path(args.output_dir) / f"checkpoint-{state.global_step}" / COMPLETE).touch()
 
-        def on_log(self, args: Foreign, state: Foreign, control: Foreign, **named: Foreign) -> None:  # noqa: ARG002
-            loss = named["logs"].get("loss", 0.0)
+        def on_log(self, args: Foreign, state: Foreign, control: Foreign, **kwargs: Foreign) -> None:  # noqa: ARG002
+            loss = kwargs["logs"].get("loss", 0.0)
             if not math.isfinite(loss):
                 raise RunFailed(
                     f"{args.output_dir}: the loss is {loss} at step {state.global_step}, expected a number; "
@@ -217,7 +217,7 @@ def _watcher(steps: int, progress: Progress) -> "TrainerCallback":
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn a full disk, which each library reports in its own class, into RunFailed."""
+    """Turn the errors of a full disk, which differ by library, into RunFailed."""
     try:
         yield
     except Exception as error:
@@ -231,5 +231,5 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 def _curve(history: Sequence[Mapping[str, Any]], name: str) -> Curve:
-    """Return one value per step; a resumed training may have logged a step twice."""
+    """Return the last logged value per step; a resumed training may log a step twice."""
     return sorted({int(row["step"]): float(row[name]) for row in history if name in row}.items())

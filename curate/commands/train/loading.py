@@ -1,4 +1,4 @@
-"""Models by name or folder for training, one side of a Router or all of it, and their kept document vectors."""
+"""Load models for training by name or folder, whole or one side of a Router, and cache document vectors."""
 
 import os
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Foreign = Any
 
 @dataclass(frozen=True)
 class TrainModels:
-    """The query model and the document model that a training begins with."""
+    """The query and document models at the start of a training."""
 
     base: str
     settings: TrainSettings
@@ -29,21 +29,21 @@ class TrainModels:
 
     @property
     def query(self) -> str:
-        """Return name or folder of the query side."""
+        """Return the query side's name or folder."""
         return self._side(self.base, "query")
 
     @property
     def document(self) -> str:
-        """Return name or folder of the document side."""
+        """Return the document side's name or folder."""
         return self._side(self.settings.documents or self.base, "document")
 
     @property
     def shared(self) -> bool:
-        """Return whether queries and documents begin with the same model."""
+        """Return whether queries and documents start from one model."""
         return self.query == self.document
 
     def load(self, name: str) -> Foreign:
-        """Return a model, as it came, with the length of the settings."""
+        """Load an untrained model in float32 with `settings.max_length`; ConfigError if it cannot be loaded."""
         require("sentence_transformers", "curate train")
         require("accelerate", "curate train")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -76,7 +76,7 @@ class TrainModels:
         return model
 
     def vectors(self, name: str) -> CachedEncoder:
-        """Return what encodes by a model that stays as it is; its vectors are kept on disk."""
+        """Return an encoder by an untrained model, with vectors cached on disk."""
         path = Path(name).expanduser()
         config = Config(
             model=str(path) if path.is_dir() else name,
@@ -87,7 +87,7 @@ class TrainModels:
         return CachedEncoder(DenseEncoder(path.name, config), default_folder(home()), self.progress)
 
     def check(self) -> None:
-        """Load the models once; ConfigError if one is not there, or does not fit the settings."""
+        """Load the query model; ConfigError if it or the document model does not fit the settings."""
         query = self.load(self.query)
         if sides.is_router(query):
             raise ConfigError(
@@ -108,20 +108,20 @@ class TrainModels:
             require("peft", "curate train with lora")
             self._adaptable(query)
         width = query.get_embedding_dimension()
-        if wide := [each for each in self.settings.mrl if each > width]:
+        if wide := [dimension for dimension in self.settings.mrl if dimension > width]:
             raise ConfigError(f"train.mrl: found {wide[0]}, expected at most {width}, the width of {self.base}")
 
     def _side(self, name: str, role: str) -> str:
-        """Return the folder of one side of a Router, or the model itself."""
-        own = Path(name).expanduser()
-        if (own / role / sides.MODULES).is_file():  # trained here
-            return str(own / role)
-        if not sides.in_folder(own):
+        """Return the folder of a Router's side, split off once into the home folder, or the plain model's name."""
+        path = Path(name).expanduser()
+        if (path / role / sides.MODULES).is_file():  # trained here
+            return str(path / role)
+        if not sides.in_folder(path):
             return name
-        apart = home() / "sides" / DenseEncoder("router", Config(model=str(own))).revision
-        if not apart.is_dir():
-            sides.write_apart(self.load(name), name, apart)
-        return str(apart / role)
+        cached = home() / "sides" / DenseEncoder("router", Config(model=str(path))).revision
+        if not cached.is_dir():
+            sides.write_apart(self.load(name), name, cached)
+        return str(cached / role)
 
     def _adaptable(self, query: Foreign) -> None:
         if self.settings.recipe == "joint" and not self.settings.frozen:
@@ -133,6 +133,6 @@ class TrainModels:
             raise ConfigError(f"train.lora: {self.base} has no transformer to adapt; leave train.lora.rank at 0")
 
 
-def prompts(model: Foreign, role: str, own: str | None) -> str:
-    """Return what a model puts in front of a text of a role."""
-    return own if own is not None and role == "query" else str(model.prompts.get(role) or "")
+def prompts(model: Foreign, role: str, query_prompt: str | None) -> str:
+    """Return the prompt of a role; for queries `query_prompt`, if given, replaces the model's."""
+    return query_prompt if query_prompt is not None and role == "query" else str(model.prompts.get(role) or "")

@@ -1,4 +1,4 @@
-"""Recipes: the model that is trained, its data, its loss and its dev score, and what becomes of it."""
+"""Recipes: model, data, loss and dev score of a training, and how its result is saved."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,22 +22,22 @@ Foreign = Any
 
 @dataclass(frozen=True)
 class Trainee:
-    """One model about to be trained."""
+    """A model ready for training, with data, loss and dev score."""
 
     model: Foreign
     rows: list[Row]
     loss: Foreign
     dev: Callable[[Foreign], float]
     save: Callable[[Path], None]
-    """Writes the trained model, mixed with the base if that is asked for, as a folder that any tool loads."""
+    """Writes the trained model, averaged with the base if `merge` < 1, as a sentence-transformers folder."""
     routes: Mapping[str, str] = field(default_factory=dict)
     prompts: Mapping[str, str] = field(default_factory=dict)
-    """Column -> what stands in front of its texts."""
+    """Column -> prompt of its texts."""
 
 
 @dataclass(frozen=True)
 class RecipeData:
-    """Triples and models of a training, and the vectors that stay the same for every seed."""
+    """Triples and models of a training, with the fixed vectors that all seeds share."""
 
     triples: TrainTriples
     held: DevQueries
@@ -50,19 +50,19 @@ class RecipeData:
 
     @cached_property
     def kept(self) -> Vectors:
-        """Return vectors of all documents by the document model as it came."""
+        """Return vectors of all documents by the untrained document model."""
         return self.models.vectors(self.models.document).encode(self.triples.documents, "document")
 
     @cached_property
     def asked(self) -> Vectors:
-        """Return vectors of all queries by the query model as it came."""
+        """Return vectors of all queries by the untrained query model."""
         return self.models.vectors(self.models.query).encode(self.triples.queries, "query")
 
     @cached_property
     def taught(self) -> Vectors:
-        """Return vectors of all documents, then of all queries, by the document model: what align learns."""
-        asked = self.models.vectors(self.models.document).encode(self.triples.queries, "document")
-        return np.concatenate([self.kept, asked])
+        """Return targets of align: vectors of all documents, then of all queries, by the document model."""
+        query_vectors = self.models.vectors(self.models.document).encode(self.triples.queries, "document")
+        return np.concatenate([self.kept, query_vectors])
 
     @cached_property
     def count(self) -> int:
@@ -81,132 +81,140 @@ class RecipeData:
         return make(self.triples, self.held.train, self.settings.listed, NONE)
 
     def data_set(self, rows: list[Row]) -> Foreign:
-        """Return examples as the trainer takes them; a data set per source has batches of its own."""
+        """Return the examples as a data set; for pairs one per source, so that no batch mixes sources."""
         from datasets import Dataset, DatasetDict
 
         if self.settings.recipe != "pairs":
             return Dataset.from_list(rows)
-        apart: dict[str, list[Row]] = {}
+        by_source: dict[str, list[Row]] = {}
         for source, row in zip(examples.sources(self.triples, self.held.train), rows, strict=True):
-            apart.setdefault(source, []).append(row)
-        return DatasetDict({source: Dataset.from_list(some) for source, some in apart.items()})
+            by_source.setdefault(source, []).append(row)
+        return DatasetDict({source: Dataset.from_list(source_rows) for source, source_rows in by_source.items()})
 
     def check(self) -> None:
-        """Raise DataError if the triples lack what the recipe needs: sources, or scores."""
+        """Raise DataError if the triples lack the sources (pairs) or scores (soft) that the recipe needs."""
         if self.settings.recipe == "pairs":
             examples.sources(self.triples, self.held.train)
         if self.settings.recipe == "soft":
             grades.check_grades(self.triples.place, len(self.triples.queries), self.triples.grades)
 
     def trainee(self) -> Trainee:
-        """Return a model as it came, ready to be trained."""
+        """Return a fresh trainee of the recipe."""
         if self.settings.part == "map":
             return _map(self)
-        return _query_side(self) if self.settings.frozen else _whole(self)
+        return _query_side(self) if self.settings.frozen else _both_sides(self)
 
 
-def _map(data: RecipeData) -> Trainee:
-    """Return a linear map behind the frozen base's query vectors: a step needs no transformer."""
+def _map(recipe: RecipeData) -> Trainee:
+    """Return a linear map over the frozen base's query vectors, which no step recomputes."""
     import torch
 
     from curate.commands.train import sides
 
-    model = sides.map_over_kept(data.triples.queries, data.asked)
+    model = sides.map_over_kept(recipe.triples.queries, recipe.asked)
 
     def save(folder: Path) -> None:
         linear = next(module.linear for module in model if hasattr(module, "linear"))
         with torch.no_grad():
-            share, own = data.settings.merge, torch.eye(len(linear.weight), device=linear.weight.device)
-            linear.weight.copy_(share * linear.weight + (1 - share) * own)
-        query = sides.with_map(data.models.load(data.models.query), model)
-        _both(data, query, folder)
-
-    return Trainee(model, data.rows(), _frozen_loss(data, model), lambda some: _kept_dev(data, some, ""), save)
-
-
-def _query_side(data: RecipeData) -> Trainee:
-    """Return the query model, against document vectors that are kept."""
-    from curate.commands.train import losses
-
-    settings, model = data.settings, _adapted(data, data.models.load(data.models.query))
-    prompt = prompts(model, "query", settings.prompt)
-    if settings.recipe == "align":
-        loss: Foreign = losses.Alignment(
-            model, data.taught, temperature=settings.temperature, normalize=settings.normalize
-        ).to(model.device)
-        loss = _matryoshka(settings, model, loss)
-    else:
-        loss = _frozen_loss(data, model)
-
-    def save(folder: Path) -> None:
-        _both(data, _settled(data, model, data.models.query), folder)
+            share, identity = recipe.settings.merge, torch.eye(len(linear.weight), device=linear.weight.device)
+            linear.weight.copy_(share * linear.weight + (1 - share) * identity)
+        query = sides.with_map(recipe.models.load(recipe.models.query), model)
+        _save_router(recipe, query, folder)
 
     return Trainee(
-        model, data.rows(), loss, lambda some: _kept_dev(data, some, prompt), save, prompts={"anchor": prompt}
+        model, recipe.rows(), _frozen_loss(recipe, model), lambda candidate: _kept_dev(recipe, candidate, ""), save
     )
 
 
-def _whole(data: RecipeData) -> Trainee:
-    """Return a model that encodes queries and documents, or the Router of two, all of it to be trained."""
+def _query_side(recipe: RecipeData) -> Trainee:
+    """Return the query model, trained against fixed document vectors."""
+    from curate.commands.train import losses
+
+    settings, model = recipe.settings, _with_adapters(recipe, recipe.models.load(recipe.models.query))
+    prompt = prompts(model, "query", settings.prompt)
+    if settings.recipe == "align":
+        loss: Foreign = losses.Alignment(
+            model, recipe.taught, temperature=settings.temperature, normalize=settings.normalize
+        ).to(model.device)
+        loss = _matryoshka(settings, model, loss)
+    else:
+        loss = _frozen_loss(recipe, model)
+
+    def save(folder: Path) -> None:
+        _save_router(recipe, _trained_model(recipe, model, recipe.models.query), folder)
+
+    return Trainee(
+        model,
+        recipe.rows(),
+        loss,
+        lambda candidate: _kept_dev(recipe, candidate, prompt),
+        save,
+        prompts={"anchor": prompt},
+    )
+
+
+def _both_sides(recipe: RecipeData) -> Trainee:
+    """Return a model of queries and documents, or a Router of two, with all weights trained."""
     from curate.commands.train import sides
 
-    settings, models = data.settings, data.models
+    settings, models = recipe.settings, recipe.models
     query = models.load(models.query)
     two = settings.two_sided
-    model = sides.router(query, models.load(models.document)) if two else _adapted(data, query)
-    rows = data.rows()
+    model = sides.router(query, models.load(models.document)) if two else _with_adapters(recipe, query)
+    rows = recipe.rows()
     columns = {name: "query" if name == "anchor" else "document" for name in rows[0] if name != "label"}
-    said = {"query": prompts(model, "query", settings.prompt), "document": prompts(model, "document", None)}
+    prompt_by_role = {"query": prompts(model, "query", settings.prompt), "document": prompts(model, "document", None)}
 
     def save(folder: Path) -> None:
         if not two:
-            _settled(data, model, models.query).save_pretrained(str(folder), create_model_card=False)
+            _trained_model(recipe, model, models.query).save_pretrained(str(folder), create_model_card=False)
             return
-        own, other = models.load(models.query), models.load(models.document)
-        _mixed(data, model, sides.router(own, other))  # the Router's modules are those of both sides
-        sides.save_sides(_prompted(data, own), other, folder)
+        fresh_query, fresh_document = models.load(models.query), models.load(models.document)
+        # A Router shares its modules with both sides, so this also sets their weights.
+        _merged(recipe, model, sides.router(fresh_query, fresh_document))
+        sides.save_sides(_with_prompt(recipe, fresh_query), fresh_document, folder)
 
     return Trainee(
         model,
         rows,
-        _matryoshka(settings, model, _text_loss(data, model)),
-        lambda some: _text_dev(data, some, said),
+        _matryoshka(settings, model, _text_loss(recipe, model)),
+        lambda candidate: _text_dev(recipe, candidate, prompt_by_role),
         save,
         columns if two else {},
-        {name: said[role] for name, role in columns.items()},
+        {name: prompt_by_role[role] for name, role in columns.items()},
     )
 
 
-def _text_loss(data: RecipeData, model: Foreign) -> Foreign:
+def _text_loss(recipe: RecipeData, model: Foreign) -> Foreign:
     from curate.commands.train import losses as in_batch
     from curate.commands.train import losses as soft
 
-    settings = data.settings
+    settings = recipe.settings
     if settings.recipe == "soft":
-        return soft.SoftTargets(model, data.triples.grades, temperature=settings.temperature)
+        return soft.SoftTargets(model, recipe.triples.grades, temperature=settings.temperature)
     return in_batch.InBatchContrastive(
         model,
         temperature=settings.temperature,
-        spared=examples.spared(data.triples),
+        spared=examples.spared(recipe.triples),
         gather=in_batch.gathering() if settings.gather else None,
     )
 
 
-def _frozen_loss(data: RecipeData, model: Foreign) -> Foreign:
+def _frozen_loss(recipe: RecipeData, model: Foreign) -> Foreign:
     from curate.commands.train import losses
 
     loss = losses.FrozenContrastive(
         model,
-        data.kept,
-        temperature=data.settings.temperature,
-        spared=examples.spared(data.triples),
-        normalize=data.settings.normalize,
+        recipe.kept,
+        temperature=recipe.settings.temperature,
+        spared=examples.spared(recipe.triples),
+        normalize=recipe.settings.normalize,
     )
-    return _matryoshka(data.settings, model, loss.to(model.device))
+    return _matryoshka(recipe.settings, model, loss.to(model.device))
 
 
 def _matryoshka(settings: TrainSettings, model: Foreign, loss: Foreign) -> Foreign:
-    """Return a loss at several widths, each with the weight 1/n: stock sums them, CARE's equation 5 averages."""
+    """Return the mean of the loss over the widths (CARE, equation 5; MatryoshkaLoss itself sums)."""
     if not settings.mrl:
         return loss
     from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
@@ -215,46 +223,50 @@ def _matryoshka(settings: TrainSettings, model: Foreign, loss: Foreign) -> Forei
     return MatryoshkaLoss(model, loss, widths, [1 / len(widths)] * len(widths))
 
 
-def _adapted(data: RecipeData, model: Foreign) -> Foreign:
+def _with_adapters(recipe: RecipeData, model: Foreign) -> Foreign:
     from curate.commands.train import sides as weights
 
-    lora = data.settings.lora
+    lora = recipe.settings.lora
     if lora.rank:
         weights.adapt(model, lora.rank, lora.alpha, lora.dropout, lora.modules)
     return model
 
 
-def _kept_dev(data: RecipeData, model: Foreign, prompt: str) -> float:
-    queries = encoded(model, [data.triples.queries[each] for each in data.held.dev], prompt)
-    documents = cut(data.kept[list(data.held.documents)], queries.shape[1], data.settings.normalize)
-    return dev_score(queries, documents, data.triples, data.held)
+def _kept_dev(recipe: RecipeData, model: Foreign, prompt: str) -> float:
+    queries = encoded(model, [recipe.triples.queries[query] for query in recipe.held.dev], prompt)
+    documents = cut(recipe.kept[list(recipe.held.documents)], queries.shape[1], recipe.settings.normalize)
+    return dev_score(queries, documents, recipe.triples, recipe.held)
 
 
-def _text_dev(data: RecipeData, model: Foreign, said: Mapping[str, str]) -> float:
-    queries = encoded(model, [data.triples.queries[each] for each in data.held.dev], said["query"], "query")
-    texts = [data.triples.documents[document] for document in data.held.documents]
-    return dev_score(queries, encoded(model, texts, said["document"], "document"), data.triples, data.held)
+def _text_dev(recipe: RecipeData, model: Foreign, prompt_by_role: Mapping[str, str]) -> float:
+    queries = encoded(
+        model, [recipe.triples.queries[query] for query in recipe.held.dev], prompt_by_role["query"], "query"
+    )
+    texts = [recipe.triples.documents[document] for document in recipe.held.documents]
+    return dev_score(
+        queries, encoded(model, texts, prompt_by_role["document"], "document"), recipe.triples, recipe.held
+    )
 
 
-def _settled(data: RecipeData, trained: Foreign, name: str) -> Foreign:
-    """Return a plain model with the trained weights, adapters merged, mixed with the base's."""
-    return _prompted(data, _mixed(data, trained, data.models.load(name)))
+def _trained_model(recipe: RecipeData, trained: Foreign, name: str) -> Foreign:
+    """Return a plain model with the trained weights: adapters merged, averaged with the base by `merge`."""
+    return _with_prompt(recipe, _merged(recipe, trained, recipe.models.load(name)))
 
 
-def _mixed(data: RecipeData, trained: Foreign, fresh: Foreign) -> Foreign:
+def _merged(recipe: RecipeData, trained: Foreign, fresh: Foreign) -> Foreign:
     from curate.commands.train import sides as weights
 
-    return weights.settle(trained, fresh, data.settings.merge)
+    return weights.settle(trained, fresh, recipe.settings.merge)
 
 
-def _prompted(data: RecipeData, model: Foreign) -> Foreign:
-    if data.settings.prompt is not None:
-        model.prompts = {**model.prompts, "query": data.settings.prompt}
+def _with_prompt(recipe: RecipeData, model: Foreign) -> Foreign:
+    if recipe.settings.prompt is not None:
+        model.prompts = {**model.prompts, "query": recipe.settings.prompt}
     return model
 
 
-def _both(data: RecipeData, query: Foreign, folder: Path) -> None:
-    """Write a Router of the trained query side and the document side as it came, and both as plain models."""
+def _save_router(recipe: RecipeData, query: Foreign, folder: Path) -> None:
+    """Write a Router of the trained query side and the untrained document side, and each as a plain model."""
     from curate.commands.train import sides
 
-    sides.save_sides(_prompted(data, query), data.models.load(data.models.document), folder)
+    sides.save_sides(_with_prompt(recipe, query), recipe.models.load(recipe.models.document), folder)

@@ -24,14 +24,14 @@ from curate.stats.tally import Floats
 from curate.system.extras import needed
 
 Foreign = Any
-"""Things of mteb, which have no types here."""
+"""Objects of mteb, which has no types here."""
 KINDS = ("Retrieval", "Reranking")
 PER_QUERY = "stock"
-"""Reading whose mean over queries is mteb's score."""
+"""Key of the values whose mean over queries is mteb's score."""
 
 
 def test_tasks(folder: Path) -> list[EvaluationTask]:
-    """Return the tasks of an export that score every query; DataError if there is none or no query has a label."""
+    """Return an export's retrieval and reranking tasks; DataError if there is none or one has no positive label."""
     if not folder.is_dir():
         raise DataError(
             f"--test {folder}: there is no such folder; give a run or an export in MTEB layout (a task that mteb knows "
@@ -40,15 +40,15 @@ def test_tasks(folder: Path) -> list[EvaluationTask]:
     with needed("curate train"):
         import datasets
     datasets.disable_progress_bars()
-    found = [task for task in tasks.in_folder(folder) if task.kind.mteb.type in KINDS]
-    if not found:
+    suitable = [task for task in tasks.in_folder(folder) if task.kind.mteb.type in KINDS]
+    if not suitable:
         raise DataError(
             f"--test {folder}: found no task of retrieval or reranking, expected one; give an export in MTEB layout"
         )
-    for task in found:
+    for task in suitable:
         if not any(gain > 0 for labels in task.data["relevant_docs"].values() for gain in labels.values()):
             raise DataError(f"--test {folder}: {task.name} has no qrels above 0, expected labels to score against")
-    return found
+    return suitable
 
 
 def asked(task: EvaluationTask) -> list[str]:
@@ -62,76 +62,73 @@ class ModelScores:
     def __init__(self, models: TrainModels, scoring: Sequence[EvaluationTask]) -> None:
         self.models, self.tasks = models, scoring
 
-    def of(self, name: str, place: str, *, documents: Encoder | None) -> list[Scored]:
-        """Return what a model does on every task; `documents` are kept vectors that stand for its document side."""
-        config = Config(model=place, max_length=self.models.settings.max_length)
+    def of(self, name: str, source: str, *, documents: Encoder | None) -> list[Scored]:
+        """Score a model on every task; `documents`, if given, encodes documents in place of the model."""
+        config = Config(model=source, max_length=self.models.settings.max_length)
         revision = DenseEncoder(name, config).revision
         revision += "-train" if documents is None else f"-{documents.revision}"
-        model = EvaluatedModel(name, revision, lambda: _for_mteb(self.models.load(place), name, documents))
+        model = EvaluatedModel(name, revision, lambda: _for_mteb(self.models.load(source), name, documents))
         return [scored(model, task, home() / "evaluations")[0] for task in self.tasks]
 
 
 def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
-    """Return a model as mteb takes it; where document vectors are kept, it encodes queries alone.
+    """Wrap a model for mteb; with `documents`, it encodes only queries.
 
-    Tasks of one test set share queries: a text that was encoded before, with the same prompt, is not encoded again.
+    Vectors are cached by prompt and text, as tasks of one test set share queries.
     """
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.model_meta import ModelMeta
 
-    known: dict[tuple[str, str], Foreign] = {}
+    cached: dict[tuple[str, str], Foreign] = {}
     with warnings.catch_warnings():  # mteb calls itself and sentence-transformers by old names
         warnings.simplefilter("ignore")
         plain = SentenceTransformerEncoderWrapper(model)
 
     class Kept(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
         def encode(
-            self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **named: Foreign
+            self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **kwargs: Foreign
         ) -> Foreign:
             texts, role = list(inputs.dataset["text"]), getattr(prompt_type, "value", None)
             if documents is not None and role == "document":
                 return documents.encode(texts, "document")
-            way = str(probe(plain, task_metadata, prompt_type).identity)
-            keys = [(way, text) for text in texts]
-            if any(key not in known for key in keys):
-                rows = super().encode(inputs, task_metadata=task_metadata, prompt_type=prompt_type, **named)
-                known.update(zip(keys, np.asarray(rows), strict=True))
-            return np.stack([known[key] for key in keys])
+            prompt_identity = str(probe(plain, task_metadata, prompt_type).identity)
+            keys = [(prompt_identity, text) for text in texts]
+            if any(key not in cached for key in keys):
+                rows = super().encode(inputs, task_metadata=task_metadata, prompt_type=prompt_type, **kwargs)
+                cached.update(zip(keys, np.asarray(rows), strict=True))
+            return np.stack([cached[key] for key in keys])
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = Kept(model)
-    made.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
-    return made
+        wrapper = Kept(model)
+    wrapper.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
+    return wrapper
 
 
 def compared(base: Scored, trained: Sequence[Scored], task: EvaluationTask, seed: int) -> dict[str, Json]:
-    """Return a task's scores of base and trained models, and their difference by a paired test where queries have one.
+    """Return a task's scores of base and trained models, with a paired test for retrieval and reranking.
 
-    A trained model's score of a query is its mean over the seeds.
+    The trained score of a query is the mean over seeds.
     """
-    found: dict[str, Json] = {
+    row: dict[str, Json] = {
         "task": task.name,
         "kind": task.kind.mteb.type,
         "measure": task.measure,
         "base": base.main,
-        "trained": float(np.mean([each.main for each in trained])),
-        "seeds": [each.main for each in trained],
+        "trained": float(np.mean([score.main for score in trained])),
+        "seeds": [score.main for score in trained],
         "rows": len(base.queries),
     }
     if task.kind.mteb.type not in KINDS:
-        return {**found, "difference": None, "p": None, "smallest": None}
-    before, after = np.array(base.values[PER_QUERY]), _mean(trained)
-    return {**found, **difference({"base": before, "trained": after}, seed)}
+        return {**row, "difference": None, "p": None, "smallest": None}
+    before = np.array(base.values[PER_QUERY])
+    after = np.asarray(np.mean([score.values[PER_QUERY] for score in trained], axis=0), dtype=np.float64)
+    return {**row, **difference({"base": before, "trained": after}, seed)}
 
 
 def difference(scores: Mapping[str, Floats], seed: int) -> dict[str, Json]:
-    """Return by how much the second of two models is better, with its 95 % interval, p, and what could be shown."""
-    (one, before), (other, after) = scores.items()
+    """Return the second model minus the first: 95 % interval, p, and the smallest detectable difference."""
+    (first, before), (second, after) = scores.items()
     (figure,) = averages([after - before], seed)
-    (pair,) = compare([one, other], [means(before), means(after)], mean, seed)
+    (pair,) = compare([first, second], [means(before), means(after)], mean, seed)
     return {"difference": figure.shown(), "p": round(pair.p, 5), "smallest": round(pair.smallest, 5)}
-
-
-def _mean(trained: Sequence[Scored]) -> Floats:
-    return np.asarray(np.mean([each.values[PER_QUERY] for each in trained], axis=0), dtype=np.float64)

@@ -10,9 +10,9 @@ from curate.pipeline.pipeline import Pipeline, find
 
 def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:
     """Return the settings of `train` in a pipeline file, with `train.key=value` applied; ConfigError lists mistakes."""
-    other = [assignment for assignment in assignments if not assignment.startswith("train.")]
-    if other:
-        raise ConfigError(f"--set {other[0]}: expected a setting of train, for example train.batch=64")
+    foreign = [assignment for assignment in assignments if not assignment.startswith("train.")]
+    if foreign:
+        raise ConfigError(f"--set {foreign[0]}: expected a setting of train, for example train.batch=64")
     path = find(pipeline)
-    found = Pipeline.load(path, assignments)
-    return config.check(TrainSettings, found.head.train, f"{path.name}: train")
+    loaded = Pipeline.load(path, assignments)
+    return config.check(TrainSettings, loaded.head.train, f"{path.name}: train")

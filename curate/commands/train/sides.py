@@ -1,6 +1,6 @@
-"""Query and document sides that differ: a static query model, a linear query map, and the Router of two sides.
+"""Models with separate query and document sides: static query model, linear query map, and Router.
 
-A side is a plain sentence-transformers model that can be used alone; the Router holds both and picks by a text's role.
+A side is a plain sentence-transformers model; the Router contains both and selects one by a text's role.
 """
 
 import json
@@ -20,53 +20,53 @@ from curate.core.protocols import Vectors
 Foreign = Any
 """Models and tensors, which have no types here."""
 QUERY, DOCUMENT = "query", "document"
-"""Folders of the two sides beside the Router's."""
+"""Subfolders of the two sides in the Router's folder."""
 
 
 def static_side(tokenizer: Foreign, rows: Vectors | None = None, *, width: int = 0, seed: int = 13) -> Foreign:
-    """Return a model that means one vector per token: `rows` to start from, else chance, near unit length.
+    """Return a model that averages token vectors, initialised to `rows` or to normal noise near unit length.
 
-    The tokenizer is a fast one of transformers; a copy is taken, without its limit of length. Encoding needs no
-    transformer, so that a processor encodes thousands of texts a second.
+    The tokenizer is a fast one of transformers, copied without its length limit. Without a transformer, a CPU encodes
+    thousands of texts per second.
     """
-    own = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    own.no_truncation()
+    copy = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    copy.no_truncation()
     if rows is None:
-        drawn = torch.randn(len(tokenizer), width, generator=torch.Generator().manual_seed(seed))
-        rows = (drawn / width**0.5).numpy()
-    table = StaticEmbedding(own, embedding_weights=torch.tensor(rows, dtype=torch.float32))
+        random = torch.randn(len(tokenizer), width, generator=torch.Generator().manual_seed(seed))
+        rows = (random / width**0.5).numpy()
+    table = StaticEmbedding(copy, embedding_weights=torch.tensor(rows, dtype=torch.float32))
     return SentenceTransformer(modules=[table, Normalize()], device="cpu")
 
 
 def token_rows(model: Foreign) -> Vectors:
-    """Return a transformer's own input vectors of its vocabulary: a start for the static side of the same width."""
-    found: Vectors = model[0].auto_model.get_input_embeddings().weight.detach().float().cpu().numpy().copy()
-    return found
+    """Return a transformer's input embeddings, shape (vocabulary, width), to initialise a static side."""
+    embeddings: Vectors = model[0].auto_model.get_input_embeddings().weight.detach().float().cpu().numpy().copy()
+    return embeddings
 
 
 class KeptVectors(InputModule):  # type: ignore[misc]
-    """Input module that looks texts up among vectors encoded before: what is frozen costs nothing in a step."""
+    """Input module that looks up precomputed vectors by text, so that frozen parts cost nothing in a step."""
 
     def __init__(self, texts: Sequence[str] = (), vectors: Vectors | None = None) -> None:
         super().__init__()
-        self.row = {text: place for place, text in enumerate(texts)}
+        self.row = {text: number for number, text in enumerate(texts)}
         width = 0 if vectors is None else vectors.shape[1]
         self.register_buffer(
             "vectors", torch.zeros(0, width) if vectors is None else torch.as_tensor(vectors), persistent=False
         )
 
-    def preprocess(self, inputs: Sequence[str], **_named: Foreign) -> dict[str, Foreign]:
-        """Return the rows of texts; KeyError for one that was not encoded."""
+    def preprocess(self, inputs: Sequence[str], **_kwargs: Foreign) -> dict[str, Foreign]:
+        """Return the row numbers of texts; KeyError for an unknown text."""
         return {"input_ids": torch.tensor([self.row[text] for text in inputs], dtype=torch.long)}
 
     def forward(self, features: dict[str, Foreign], **_named: Foreign) -> dict[str, Foreign]:
-        """Put the kept vectors where a transformer's pooling would put them."""
+        """Add the vectors under the key of pooled transformer output."""
         features["sentence_embedding"] = self.vectors[features["input_ids"]]
         return features
 
     @property
     def max_seq_length(self) -> int | None:
-        """Return None: nothing is cut here."""
+        """Return None, as texts are not truncated."""
         return None
 
     def get_embedding_dimension(self) -> int:
@@ -74,30 +74,32 @@ class KeptVectors(InputModule):  # type: ignore[misc]
         return int(self.vectors.shape[1])
 
     def save(self, output_path: str, *_places: Foreign, **_named: Foreign) -> None:
-        """Write nothing: kept vectors belong in no checkpoint."""
+        """Write nothing: the vectors are not part of checkpoints."""
 
     @classmethod
     def load(cls, *_places: Foreign, **_named: Foreign) -> "KeptVectors":
-        """Return a module without vectors; a checkpoint's weights are loaded into the module that has them."""
+        """Return an empty module; a checkpoint's weights are loaded into the existing one."""
         return cls()
 
 
 def map_over_kept(texts: Sequence[str], vectors: Vectors) -> Foreign:
-    """Return a model to train: a linear map, at first the identity, over vectors that the frozen base made."""
-    return SentenceTransformer(modules=[KeptVectors(texts, vectors), _map(vectors.shape[1]), Normalize()], device="cpu")
+    """Return a trainable linear map, initially the identity, over vectors of the frozen base."""
+    width = vectors.shape[1]
+    linear = Dense(width, width, bias=False, activation_function=torch.nn.Identity(), init_weight=torch.eye(width))
+    return SentenceTransformer(modules=[KeptVectors(texts, vectors), linear, Normalize()], device="cpu")
 
 
 def with_map(base: Foreign, trained: Foreign) -> Foreign:
-    """Return the frozen base followed by the map of a model of `map_over_kept`: a plain model of the query side."""
+    """Return the frozen base followed by the trained map of `map_over_kept`, as a plain query model."""
     linear = next(module for module in trained if isinstance(module, Dense))
     modules = [*(module for module in base if not isinstance(module, Normalize)), Normalize(), linear, Normalize()]
     return SentenceTransformer(modules=modules, prompts=dict(base.prompts), device=str(base.device))
 
 
 def router(query: Foreign, document: Foreign) -> Foreign:
-    """Return a Router of two models; ConfigError if their vectors differ in length.
+    """Return a Router of two models; ConfigError if their dimensions differ.
 
-    A text without a role, as both sentences of STS, takes the query's route.
+    Texts without a role, such as sentences of STS, take the query's route.
     """
     widths = query.get_embedding_dimension(), document.get_embedding_dimension()
     if widths[0] != widths[1]:
@@ -111,21 +113,17 @@ def router(query: Foreign, document: Foreign) -> Foreign:
 
 
 def save_sides(query: Foreign, document: Foreign, folder: Path) -> None:
-    """Write the Router to `folder`, and each side to a folder in it as a plain model, for tools without Routers."""
+    """Write the Router to `folder`, and each side to a subfolder as a plain model, for tools without Routers."""
     router(query, document).save_pretrained(str(folder), create_model_card=False)
     query.save_pretrained(str(folder / QUERY), create_model_card=False)
     document.save_pretrained(str(folder / DOCUMENT), create_model_card=False)
 
 
-def _map(width: int) -> Foreign:
-    return Dense(width, width, bias=False, activation_function=torch.nn.Identity(), init_weight=torch.eye(width))
-
-
-# Weights of a trained model: adapters merged into them, and a mean with those it began with.
+# Weights of a trained model: merged adapters, and their average with the base.
 
 
 def adapt(model: Foreign, rank: int, alpha: int, dropout: float, modules: tuple[str, ...]) -> None:
-    """Put low-rank adapters on a model's transformer; its own weights are frozen."""
+    """Add low-rank adapters to a model's transformer and freeze its own weights."""
     from peft import LoraConfig
 
     names = "all-linear" if modules == ("all-linear",) else list(modules)
@@ -135,30 +133,30 @@ def adapt(model: Foreign, rank: int, alpha: int, dropout: float, modules: tuple[
 
 
 def plain_state(model: Foreign) -> dict[str, Foreign]:
-    """Return a model's weights under the names that it had before `adapt`, adapters merged into them."""
+    """Return a model's weights with adapters merged, under their names before `adapt`."""
     for module in model.modules():
         if hasattr(module, "lora_A") and not module.merged:
             module.merge()
     return {
-        name.replace(".base_layer.", "."): each for name, each in model.state_dict().items() if ".lora_" not in name
+        name.replace(".base_layer.", "."): weight for name, weight in model.state_dict().items() if ".lora_" not in name
     }
 
 
 def mean_of_weights(base: Mapping[str, Foreign], trained: Mapping[str, Foreign], share: float) -> dict[str, Foreign]:
-    """Return `share` of the trained weights plus the rest of the base's; whole numbers are the trained ones."""
+    """Return share * trained + (1 - share) * base; integer tensors are the trained ones."""
     return {
-        name: (share * each + (1 - share) * base[name].to(each.device)) if each.is_floating_point() else each
-        for name, each in trained.items()
+        name: (share * weight + (1 - share) * base[name].to(weight.device)) if weight.is_floating_point() else weight
+        for name, weight in trained.items()
     }
 
 
 def settle(trained: Foreign, fresh: Foreign, share: float) -> Foreign:
-    """Return the base `fresh` with the trained weights, or their mean with its own."""
+    """Load into the base `fresh` the trained weights, averaged with its own by `share`."""
     fresh.load_state_dict(mean_of_weights(fresh.state_dict(), plain_state(trained), share))
     return fresh
 
 
-# Routers of other makers, taken apart: each side becomes a plain model, which is trained or kept as any other.
+# Routers from elsewhere, split into plain models of the sides, which are trained or frozen as any other.
 
 MODULES = "modules.json"
 SIDES = ("query", "document")
@@ -184,18 +182,18 @@ def is_router(model: Foreign) -> bool:
 
 
 def write_apart(model: Foreign, name: str, folder: Path) -> None:
-    """Write the sides of a Router as plain models below a folder; ConfigError if it has other routes."""
+    """Write the sides of a Router as plain models below a folder; ConfigError without query and document routes."""
     from sentence_transformers import SentenceTransformer
 
-    routes, rest = model[0].sub_modules, list(model)[1:]
+    routes, later_modules = model[0].sub_modules, list(model)[1:]
     if not set(SIDES) <= set(routes):
         raise ConfigError(
             f"--base {name}: found a Router with the routes {', '.join(routes)}, expected query and document; make one "
             "with Router.for_query_document"
         )
-    beside = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
+    temporary = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
     for role in SIDES:
-        plain = SentenceTransformer(modules=[*routes[role], *rest], prompts=dict(model.prompts), device="cpu")
-        plain.save_pretrained(str(beside / role), create_model_card=False)
-    beside.rename(folder)
+        plain = SentenceTransformer(modules=[*routes[role], *later_modules], prompts=dict(model.prompts), device="cpu")
+        plain.save_pretrained(str(temporary / role), create_model_card=False)
+    temporary.rename(folder)

@@ -1,4 +1,4 @@
-"""What a training will cost: steps, examples, memory, and time by a sample that is encoded now."""
+"""Train models of several seeds: estimate cost, fit, choose steps by dev score, test once per seed."""
 
 import math
 import shutil
@@ -26,7 +26,7 @@ from curate.runs.outputs import free_place
 from curate.system.files import read_json, sha256, write_json, write_text
 
 SAMPLE = 16
-"""Texts of each side that are encoded to estimate time."""
+"""Documents encoded to estimate time."""
 TIMES = 3
 """A step costs about three encodings of its texts: forward, and twice that backward."""
 WEIGHT, TRAINED = 4, 16
@@ -34,47 +34,47 @@ WEIGHT, TRAINED = 4, 16
 
 
 def steps(settings: TrainSettings, examples: int) -> int:
-    """Return the steps of a seed: those given, or the epochs' worth."""
+    """Return the steps per seed: `settings.steps`, or derived from epochs."""
     return settings.steps or max(math.ceil(settings.epochs * examples / settings.batch), 1)
 
 
-def plan(data: RecipeData) -> dict[str, Json]:
-    """Return what would be trained, on how much, and what that takes; nothing is trained."""
-    settings = data.settings
-    query = data.models.load(data.models.query)
-    per_text = _seconds(data, query)
-    count = steps(settings, data.count)
+def plan(recipe: RecipeData) -> dict[str, Json]:
+    """Estimate steps, weights, memory and seconds of a training without running it."""
+    settings = recipe.settings
+    query = recipe.models.load(recipe.models.query)
+    per_text = _seconds(recipe, query)
+    count = steps(settings, recipe.count)
     columns = 1 if settings.frozen else 2 + settings.listed
     step = 0.0 if settings.part == "map" else TIMES * settings.batch * columns * per_text
-    fixed = len(data.triples.documents) * per_text if settings.frozen else 0.0
-    dev = len(data.held.dev) + (0 if settings.frozen else len(data.held.documents))
+    fixed = len(recipe.triples.documents) * per_text if settings.frozen else 0.0
+    dev = len(recipe.held.dev) + (0 if settings.frozen else len(recipe.held.documents))
     rounds = count // every(settings, count) + 2
     seeds = settings.seeds * (count * step + rounds * dev * (0 if settings.part == "map" else per_text))
     return {
         "recipe": settings.recipe,
-        "base": data.models.base,
-        "documents_by": data.models.document,
-        "queries": len(data.held.train),
-        "dev_queries": len(data.held.dev),
-        "documents": len(data.triples.documents),
-        "examples": data.count,
+        "base": recipe.models.base,
+        "documents_by": recipe.models.document,
+        "queries": len(recipe.held.train),
+        "dev_queries": len(recipe.held.dev),
+        "documents": len(recipe.triples.documents),
+        "examples": recipe.count,
         "steps": count,
         "seeds": settings.seeds,
         "weights": _weights(query),
         "trained_weights": _trained(query, settings),
-        "memory_bytes": _memory(query, settings),
+        "memory_bytes": WEIGHT * _weights(query) + TRAINED * _trained(query, settings),  # without activations
         "seconds": round(fixed + seeds, 1),
     }
 
 
 def every(settings: TrainSettings, count: int) -> int:
-    """Return how many steps lie between two dev scores."""
+    """Return the number of steps between dev scores."""
     return min(settings.eval_every or max(count // 10, 1), count)
 
 
-def _seconds(data: RecipeData, model: Any) -> float:  # noqa: ANN401 - a model has no type here
-    """Return the seconds that a text takes, measured on some documents."""
-    texts = list(data.triples.documents[:SAMPLE])
+def _seconds(recipe: RecipeData, model: Any) -> float:  # noqa: ANN401 - a model has no type here
+    """Return seconds per text, timed on `SAMPLE` documents after a warm-up."""
+    texts = list(recipe.triples.documents[:SAMPLE])
     model.encode(texts[:2], show_progress_bar=False)
     began = time.perf_counter()
     model.encode(texts, show_progress_bar=False)
@@ -89,59 +89,61 @@ def _trained(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
     if settings.part == "map":
         return int(model.get_embedding_dimension()) ** 2
     if settings.lora.rank:  # r x (in + out) of every matrix inside the transformer
-        layers = (each for name, each in model.named_parameters() if each.ndim == 2 and "embeddings" not in name)
+        layers = (
+            parameter
+            for name, parameter in model.named_parameters()
+            if parameter.ndim == 2 and "embeddings" not in name
+        )
         return sum(settings.lora.rank * sum(layer.shape) for layer in layers)
     sides = 2 if settings.recipe == "joint" and not settings.frozen else 1
     return sides * _weights(model)
 
 
-def _memory(model: Any, settings: TrainSettings) -> int:  # noqa: ANN401
-    """Return bytes of weights, gradients and moments; what activations take comes on top, and grows with the batch."""
-    return WEIGHT * _weights(model) + TRAINED * _trained(model, settings)
-
-
-# One seed of a training: fit, check that the best step was read back, and write its model.
+# One seed of a training: fit, verify that the best step's weights were restored, and write the model.
 
 SEED, NEAR = "seed.json", 1e-4
-"""Mark of a finished seed; how near a dev score comes back."""
+"""Result file of a finished seed; tolerance between the best step's dev score and that of its restored weights."""
 
 
-def trained(data: RecipeData, seed: int, folder: Path, progress: Progress) -> dict[str, Any]:
-    """Train the model of a seed, or return what was found when it was trained before.
+def trained(recipe: RecipeData, seed: int, folder: Path, progress: Progress) -> dict[str, Any]:
+    """Train and write the model of a seed and return its result; a finished seed's result is read.
 
-    RunFailed if the best step's weights cannot be read back: the trainer would go on with the last ones.
+    RunFailed if the best step's weights were not restored: the trainer silently keeps the last ones.
     """
     if (folder / SEED).is_file():
         return read_json(folder / SEED)
-    trainee = data.trainee()
-    fitted = _fitted(data, trainee, seed, folder / "fit", progress)
-    values, after = dict(fitted.dev), trainee.dev(trainee.model)
-    if abs(after - values[fitted.best_step]) > NEAR:
+    trainee = recipe.trainee()
+    fitted = _fitted(recipe, trainee, seed, folder / "fit", progress)
+    dev_scores, dev_after = dict(fitted.dev), trainee.dev(trainee.model)
+    if abs(dev_after - dev_scores[fitted.best_step]) > NEAR:
         raise RunFailed(
-            f"{folder}: the model of step {fitted.best_step} has the dev score {after:.5f}, expected "
-            f"{values[fitted.best_step]:.5f}: its checkpoint was not read back; repeat with --force"
+            f"{folder}: the model of step {fitted.best_step} has the dev score {dev_after:.5f}, expected "
+            f"{dev_scores[fitted.best_step]:.5f}: its checkpoint was not read back; repeat with --force"
         )
-    shutil.rmtree(folder / "model", ignore_errors=True)
+    model = folder / "model"
+    shutil.rmtree(model, ignore_errors=True)
     with explained(folder):
-        trainee.save(folder / "model")
-    found = {
+        trainee.save(model)
+    result = {
         "seed": seed,
         "best_step": fitted.best_step,
-        "dev_before": values.get(0, after),
-        "dev_after": values[fitted.best_step],
-        "loss": [list(each) for each in fitted.loss],
-        "dev": [list(each) for each in fitted.dev],
+        "dev_before": dev_scores.get(0, dev_after),
+        "dev_after": dev_scores[fitted.best_step],
+        "loss": [list(point) for point in fitted.loss],
+        "dev": [list(point) for point in fitted.dev],
         "seconds": round(fitted.seconds, 2),
         "resumed_from": fitted.resumed_from,
-        "weights": digest(_digests(folder / "model")),
+        "weights": digest(
+            [[path.relative_to(model).as_posix(), sha256(path)] for path in sorted(model.rglob("*.safetensors"))]
+        ),
     }
-    write_json(folder / SEED, found)
+    write_json(folder / SEED, result)
     shutil.rmtree(folder / "fit", ignore_errors=True)  # its checkpoints
-    return found
+    return result
 
 
-def _fitted(data: RecipeData, trainee: Trainee, seed: int, folder: Path, progress: Progress) -> Fitted:
-    settings = data.settings
+def _fitted(recipe: RecipeData, trainee: Trainee, seed: int, folder: Path, progress: Progress) -> Fitted:
+    settings = recipe.settings
     count = steps(settings, len(trainee.rows))
     options = FitOptions(
         steps=count,
@@ -156,16 +158,11 @@ def _fitted(data: RecipeData, trainee: Trainee, seed: int, folder: Path, progres
         routes=trainee.routes,
         more={"prompts": dict(trainee.prompts)} if any(trainee.prompts.values()) else {},
     )
-    rows = data.data_set(trainee.rows)
+    rows = recipe.data_set(trainee.rows)
     return fit(trainee.model, rows, trainee.loss, options, folder, progress, trainee.dev)
 
 
-def _digests(folder: Path) -> list[list[str]]:
-    paths = sorted(folder.rglob("*.safetensors"))
-    return [[path.relative_to(folder).as_posix(), sha256(path)] for path in paths]
-
-
-# Train: fit models of several seeds on triples, choose steps by dev queries, score the test set once per seed.
+# All seeds of a training: fit, choose steps by dev queries, score the test set once per seed.
 
 BEGUN = "begun.json"
 VERSION = 2
@@ -177,13 +174,13 @@ OTHER = {
     "documents": "document model",
     "test": "test set (a model is scored on more of them by `curate evaluate`)",
 }
-"""What a folder was begun with, in words."""
+"""Key of `_identity` -> name in messages."""
 LIBRARIES = ("curate-ir", "sentence-transformers", "transformers", "torch", "accelerate", "mteb")
 
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """What a user wants trained."""
+    """Inputs, settings and output folder of a training."""
 
     triples: Path
     base: str
@@ -193,82 +190,82 @@ class TrainRequest:
     legacy: Sequence[str] = ()
     device: str | None = None
     few_seeds: bool = False
-    """Whether fewer than three seeds are allowed; the card says so."""
+    """Allow fewer than `FEWEST_SEEDS` seeds, noted on the card."""
     force: bool = False
-    """Whether a folder of other settings begins anew."""
+    """Restart a folder that was begun with other settings."""
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A request whose inputs were read and found right."""
+    """A request with its inputs read and checked."""
 
     order: TrainRequest
-    data: RecipeData
+    recipe: RecipeData
     origin: provenance.Origin
     scoring: ModelScores
     tested: int
-    """How many of the tasks, the first ones, are the test set's."""
+    """Number of leading tasks that belong to the test set; legacy tasks follow."""
 
 
 def planned(order: TrainRequest, progress: Progress = quiet) -> dict[str, Json]:
-    """Return what a training would do and take; nothing is trained or written."""
-    return plan(_prepared(order, progress).data)
+    """Check the inputs and return the estimate of `plan`; nothing is trained or written."""
+    return plan(_prepared(order, progress).recipe)
 
 
 def train(
     order: TrainRequest, tell: Callable[[str], None] = lambda _line: None, progress: Progress = quiet
 ) -> dict[str, Any]:
-    """Train, score, and return all figures; `model/`, `train.json` and `README.md` are written to the folder.
+    """Train, score and return all figures; write `model/`, `train.json` and `README.md` to the folder.
 
-    A killed training goes on from its last checkpoint; a finished seed is not trained again.
+    An interrupted training resumes from its last checkpoint; finished seeds are not trained again.
     """
     work = _prepared(order, progress)
     _begin(work)
     settings = order.settings
-    done = []
-    for number in range(settings.seeds):
-        found = _seed(work, settings.seed + number, progress)
-        tell(f"seed {found['seed']}: dev nDCG@10 {found['dev_before']:.4f} -> {found['dev_after']:.4f}")
-        done.append(found)
-    tested, legacy = _scored(work, done, tell)
-    best = max(done, key=lambda each: (each["dev_after"], -each["seed"]))
+    results = []
+    for seed in range(settings.seed, settings.seed + settings.seeds):
+        result = trained(work.recipe, seed, order.out / "seeds" / str(seed), progress)
+        tell(f"seed {result['seed']}: dev nDCG@10 {result['dev_before']:.4f} -> {result['dev_after']:.4f}")
+        results.append(result)
+    tested, legacy = _task_rows(work, results, tell)
+    best = max(results, key=lambda result: (result["dev_after"], -result["seed"]))
     _publish(order.out, str(best["seed"]))
-    found = {**_said(work), "seeds": done, "chosen": best["seed"], "test": tested, "legacy": legacy}
-    found["notes"] = [*work.data.triples.notes, *work.origin.notes, *card.notes(found)]
-    write_json(order.out / "train.json", found)
-    write_text(order.out / "README.md", card.readme(found))
-    return {**found, "folder": str(order.out)}
+    summary = {**_provenance(work), "seeds": results, "chosen": best["seed"], "test": tested, "legacy": legacy}
+    summary["notes"] = [*work.recipe.triples.notes, *work.origin.notes, *card.notes(summary)]
+    write_json(order.out / "train.json", summary)
+    write_text(order.out / "README.md", card.readme(summary))
+    return {**summary, "folder": str(order.out)}
 
 
 def _prepared(order: TrainRequest, progress: Progress) -> _Work:
-    """Read and check everything that can be wrong before anything is trained."""
+    """Read and check all inputs before anything is trained."""
     settings = order.settings
     if settings.seeds < FEWEST_SEEDS and not order.few_seeds:
         raise ConfigError(
             f"--seeds {settings.seeds}: found fewer than {FEWEST_SEEDS}, and one training says little about the next; "
             "give more, or allow it with --few-seeds, which is written on the card"
         )
-    found = triples.read(order.triples, graded=settings.recipe == "soft")
-    origin = provenance.origin(found, order.test)
+    examples = triples.read(order.triples, graded=settings.recipe == "soft")
+    origin = provenance.origin(examples, order.test)
     tested = scores.test_tasks(order.test)
     models = TrainModels(order.base, settings, order.device, progress)
     models.check()
-    provenance.no_test_query(found, (text for task in tested for text in scores.asked(task)), order.test)
-    old = [task for source in order.legacy for task in tasks.legacy(source)]
-    data = RecipeData(found, splitting.held_back(found, settings.dev, settings.seed), models)
-    data.check()
-    return _Work(order, data, origin, ModelScores(models, [*tested, *old]), len(tested))
+    provenance.no_test_query(examples, (text for task in tested for text in scores.asked(task)), order.test)
+    legacy_tasks = [task for source in order.legacy for task in tasks.legacy(source)]
+    recipe = RecipeData(examples, splitting.held_back(examples, settings.dev, settings.seed), models)
+    recipe.check()
+    return _Work(order, recipe, origin, ModelScores(models, [*tested, *legacy_tasks]), len(tested))
 
 
 def _identity(work: _Work) -> dict[str, Json]:
-    """Return what a folder's seeds have in common."""
+    """Return what all seeds of a folder share: settings and digests of triples, models and test set."""
     order = work.order
     return {
         "version": VERSION,
         "settings": order.settings.model_dump(mode="json", exclude={"seeds"}),
-        "triples": work.data.triples.digest,
-        "base": _revision(work.data.models.query, order.settings),
-        "documents": _revision(work.data.models.document, order.settings),
+        "triples": work.recipe.triples.digest,
+        "base": _revision(work.recipe.models.query, order.settings),
+        "documents": _revision(work.recipe.models.document, order.settings),
         "test": [task.content for task in work.scoring.tasks[: work.tested]],
     }
 
@@ -278,80 +275,80 @@ def _revision(name: str, settings: TrainSettings) -> str:
 
 
 def _begin(work: _Work) -> None:
-    """Take a folder, or go on in it; ConfigError if it was begun with other settings or triples."""
-    folder, asked = work.order.out, _identity(work)
+    """Start or resume a folder; ConfigError if it was begun with other inputs, unless `force` is set."""
+    folder, identity = work.order.out, _identity(work)
     begun = free_place(folder, [BEGUN]) / BEGUN
-    if begun.is_file() and (before := read_json(begun)) != asked:
+    if begun.is_file() and (earlier := read_json(begun)) != identity:
         if not work.order.force:
-            other = next(name for name in asked if before.get(name) != asked[name])
+            changed = next(name for name in identity if earlier.get(name) != identity[name])
             raise ConfigError(
-                f"{folder}: a training with other {OTHER[other]} lies there; give another folder with --out, or begin "
-                "anew with --force"
+                f"{folder}: a training with other {OTHER[changed]} lies there; give another folder with --out, or "
+                "begin anew with --force"
             )
         shutil.rmtree(folder / "seeds", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(begun, asked)
+    write_json(begun, identity)
 
 
-def _seed(work: _Work, seed: int, progress: Progress) -> dict[str, Any]:
-    """Return what the training of a seed found; one that is finished is not done again."""
-    return trained(work.data, seed, work.order.out / "seeds" / str(seed), progress)
-
-
-def _scored(
-    work: _Work, done: Sequence[dict[str, Any]], tell: Callable[[str], None]
+def _task_rows(
+    work: _Work, results: Sequence[dict[str, Any]], tell: Callable[[str], None]
 ) -> tuple[list[dict[str, Json]], list[dict[str, Json]]]:
-    """Return scores of the test set's tasks and of legacy tasks, of the base and of every seed's model."""
-    models, settings = work.data.models, work.order.settings
-    kept = models.vectors(models.document) if settings.frozen else None
-    base = work.scoring.of("base", _compared_with(work), documents=kept)
-    of_seeds: list[list[Scored]] = []
-    for each in done:
-        place = work.order.out / "seeds" / str(each["seed"]) / "model"
-        of_seeds.append(work.scoring.of(f"seed-{each['seed']}", str(place), documents=kept))
-        tell(f"seed {each['seed']}: {of_seeds[-1][0].main:.4f}, base {base[0].main:.4f}")
+    """Score the base and every seed's model; return rows of the test set's tasks and of legacy tasks."""
+    models, settings = work.recipe.models, work.order.settings
+    document_vectors = models.vectors(models.document) if settings.frozen else None
+    base = work.scoring.of("base", _compared_with(work), documents=document_vectors)
+    seed_scores: list[list[Scored]] = []
+    for result in results:
+        folder = work.order.out / "seeds" / str(result["seed"]) / "model"
+        seed_scores.append(work.scoring.of(f"seed-{result['seed']}", str(folder), documents=document_vectors))
+        tell(f"seed {result['seed']}: {seed_scores[-1][0].main:.4f}, base {base[0].main:.4f}")
     rows = [
-        scores.compared(before, [tasks_scored[at] for tasks_scored in of_seeds], work.scoring.tasks[at], settings.seed)
-        for at, before in enumerate(base)
+        scores.compared(
+            before,
+            [scores_by_task[number] for scores_by_task in seed_scores],
+            work.scoring.tasks[number],
+            settings.seed,
+        )
+        for number, before in enumerate(base)
     ]
     return rows[: work.tested], rows[work.tested :]
 
 
 def _compared_with(work: _Work) -> str:
-    """Return the model that trained ones are compared with: the document model on both sides, where it is another."""
-    models = work.data.models
+    """Return the model to compare with: the document model for both sides if it differs, else the base."""
+    models = work.recipe.models
     both = models.settings.documents and not models.shared
     return models.document if both else models.base
 
 
 def _publish(folder: Path, seed: str) -> None:
     """Copy the model of a seed to `model/`."""
-    beside = folder / ".model"
-    shutil.rmtree(beside, ignore_errors=True)
+    temporary = folder / ".model"
+    shutil.rmtree(temporary, ignore_errors=True)
     with explained(folder):
-        shutil.copytree(folder / "seeds" / seed / "model", beside)
+        shutil.copytree(folder / "seeds" / seed / "model", temporary)
     shutil.rmtree(folder / "model", ignore_errors=True)
-    beside.rename(folder / "model")
+    temporary.rename(folder / "model")
 
 
-def _said(work: _Work) -> dict[str, Any]:
-    """Return what a training was made of."""
-    found, data = work.data.triples, work.data
+def _provenance(work: _Work) -> dict[str, Any]:
+    """Return models, data, settings and library versions of a training."""
+    examples, recipe = work.recipe.triples, work.recipe
     return {
         "version": VERSION,
         "base": work.order.base,
-        "documents_by": data.models.document,
+        "documents_by": recipe.models.document,
         "compared_with": _compared_with(work),
         "identity": digest(_identity(work)),
         "triples": {
-            "name": found.place.name,
-            "digest": found.digest,
-            "queries": len(found.queries),
-            "positives": found.pairs,
-            "documents": len(found.documents),
-            "examples": data.count,
+            "name": examples.place.name,
+            "digest": examples.digest,
+            "queries": len(examples.queries),
+            "positives": examples.pairs,
+            "documents": len(examples.documents),
+            "examples": recipe.count,
         },
-        "dev_queries": len(data.held.dev),
+        "dev_queries": len(recipe.held.dev),
         "origin": work.origin.shown(),
         "settings": work.order.settings.model_dump(mode="json"),
         "few_seeds": work.order.settings.seeds < FEWEST_SEEDS,

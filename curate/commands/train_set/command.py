@@ -59,10 +59,10 @@ def train_set(
     from curate.system.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", judge)
-    given = {
+    options = {
         "train_set.test": test, "pool.depth": depth, "pool.size": depth, "ingest.sample": queries, "language": language
     }  # fmt: skip
-    changes += assigned(given)
+    changes += assigned(options)
     if source is not None:
         changes = of_source("train", source) + changes
         pipeline = pipeline or "train-set"
@@ -71,27 +71,27 @@ def train_set(
         raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
     if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
-    found = read_json(work.folder / "train_set" / "train_set.json")
-    warnings = caveats(found, found["queries"]["before"] if found["mined"][-1]["pairs"] else None)
-    warnings += [UNCHECKED] if found["leaks"] is None else []
-    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
+    summary = read_json(work.folder / "train_set" / "train_set.json")
+    warnings = caveats(summary, summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None)
+    warnings += [UNCHECKED] if summary["leaks"] is None else []
+    answer(summary, _lines(summary, work), as_json=as_json, warnings=warnings)
 
 
-def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
-    """Yield the figures that people look at first, and where the rest lies."""
-    if found["heuristic"]:
+def _lines(summary: Mapping[str, Any], work: "Run") -> Iterator[str]:
+    """Yield the main figures, and the folder of the triples."""
+    if summary["heuristic"]:
         yield "THE JUDGES ARE HEURISTICS: this shows the machinery, and nothing should be trained on it"
-    queries = dict(found["queries"])
+    queries = dict(summary["queries"])
     after, before = queries.pop("after"), queries.pop("before")
-    yield f"{after:,} of {before:,} queries, {found['positives']:,} positives, {found['negatives']:,} negatives"
+    yield f"{after:,} of {before:,} queries, {summary['positives']:,} positives, {summary['negatives']:,} negatives"
     yield from (f"left out, {reason}: {count:,}" for reason, count in queries.items())
-    if found["leaks"] is None:
+    if summary["leaks"] is None:
         yield UNCHECKED
     else:
-        yield leaking(found["leaks"])
-    if found["mined"][-1]["pairs"]:
+        yield leaking(summary["leaks"])
+    if summary["mined"][-1]["pairs"]:
         yield "\nMined negatives (candidates without a label) that the judge found relevant"
         columns = ("positions", "pairs", "relevant", "share", "low", "high")
-        yield as_table([{name: band[name] for name in columns} for band in found["mined"]], digits=3)
+        yield as_table([{name: band[name] for name in columns} for band in summary["mined"]], digits=3)
         yield from too_few(before)
     yield f"triples: {work.folder / 'train_set' / 'triples'}"

@@ -1,4 +1,4 @@
-"""Hard-negative mining figures: the best grade per pair, and how wrong ungraded negatives would be."""
+"""Stage `train_set`: choose positives and hard negatives from graded pairs, without leaks from the test set."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -29,29 +29,29 @@ from curate.tables.exporters import manifest, triples
 from curate.view import run_figures
 
 BAND = 10
-"""Positions of the pool per reported share of relevant candidates."""
+"""Pool positions per band of the reported shares."""
 
 
 def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> list[dict[str, Json]]:
-    """Return how many negatives mined without a judge would be wrong, by ten positions of the pool, then in all.
+    """Return the share of false negatives if negatives were mined without a judge, by band of positions and overall.
 
-    Mined are the judged candidates of a query that the source does not label as its positives. The share of them that
-    the judge found relevant has a 95 % interval that resamples queries; None without a pair.
+    Mined negatives are judged candidates that the source does not label as positives; false ones are judged relevant.
+    95 % intervals resample queries; None without a pair.
     """
-    known = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"]))
-    pairs = known.join(labels, on=PAIR, how="anti").join(pool.select(*PAIR, "position"), on=PAIR)
+    decided = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"]))
+    pairs = decided.join(labels, on=PAIR, how="anti").join(pool.select(*PAIR, "position"), on=PAIR)
     pairs = pairs.with_columns(band=(pl.col("position") - 1) // BAND).sort("band", "query_id", "doc_id")
     bands = [
-        {"positions": f"{part['band'][0] * BAND + 1}-{part['band'][0] * BAND + BAND}", **_turned(part, seed)}
-        for part in pairs.partition_by("band", maintain_order=True)
+        {"positions": f"{band['band'][0] * BAND + 1}-{band['band'][0] * BAND + BAND}", **_relevant_share(band, seed)}
+        for band in pairs.partition_by("band", maintain_order=True)
     ]
-    return [*bands, {"positions": "all", **_turned(pairs, seed)}]
+    return [*bands, {"positions": "all", **_relevant_share(pairs, seed)}]
 
 
-def _turned(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
+def _relevant_share(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
     relevant = pairs["verdict"] == "relevant"
-    found = ratios.mean(relevant.to_numpy(), ratios.numbered(pairs["query_id"]), seed)
-    bounds = (found.value, found.low, found.high) if found else (None, None, None)
+    ratio = ratios.mean(relevant.to_numpy(), ratios.numbered(pairs["query_id"]), seed)
+    bounds = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
     rounded = (None if bound is None else round(bound, 5) for bound in bounds)
     return {
         "pairs": len(pairs),
@@ -61,62 +61,62 @@ def _turned(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
 
 
 def best(scale: Scale) -> pl.Expr:
-    """Return the place of a pair's best grade on the scale, 0 for the best there is; null without a grade."""
-    places = {label: place for place, label in enumerate(scale.labels)}
-    graded = pl.element().struct.field("grade").replace_strict(places, default=None, return_dtype=pl.Int64)
+    """Return an expression for the rank of a pair's best grade, 0 the highest of the scale; null without a grade."""
+    ranks = {label: rank for rank, label in enumerate(scale.labels)}
+    graded = pl.element().struct.field("grade").replace_strict(ranks, default=None, return_dtype=pl.Int64)
     return pl.col("votes").list.eval(graded).list.min()
 
 
 def by_grade(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, int]:
-    """Return how many negatives have each best grade, those that occur."""
+    """Return best grade -> number of negatives, for grades that occur."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=PAIR, how="semi")
     counted = negatives.select(best=best(scale))["best"].value_counts().sort("best")
-    return {scale.labels[at]: count for at, count in counted.iter_rows()}
+    return {scale.labels[rank]: count for rank, count in counted.iter_rows()}
 
 
-# Train set: graded candidates become triples to train on, without what a test set knows.
+# Train set: graded candidates become triples, without leaks from the test set.
 
 UNCHECKED = "none"
-"""In place of a test set: there is none."""
+"""Value of `test` that skips the leak check."""
 
 
 def train_set(
     verdicts: pl.DataFrame, pool: pl.DataFrame, positives: int, negatives: Negatives, scale: Scale
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the chosen pairs (query_id, doc_id, score), sorted, and of every other query why it has none.
+    """Return the chosen pairs (query_id, doc_id, score), sorted, and dropped query -> reason.
 
-    Relevant pairs are positives, best grade, then best position first. Negatives are pairs that are not relevant,
-    with a grade that is asked for (by default any below the cut); of several judges the best grade counts. What is
-    contested, or a judge failed to grade, is neither.
+    Positives are relevant pairs, by best grade, then position. Negatives are pairs that are not relevant, with one of
+    `negatives.grades` (default: any below the cut); of several judges the best grade counts. Contested and ungraded
+    pairs are neither.
     """
     pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=best(scale))
     grades = below_cut(scale) if negatives.grades is None else negatives.grades
-    wanted = pl.col("best").is_in([scale.place(grade) for grade in grades])
+    has_negative_grade = pl.col("best").is_in([scale.place(grade) for grade in grades])
     order = ["position", "best"] if negatives.draw == "by_rank" else ["best", "position"]
-    found = [
-        pairs.filter(kind)
-        .sort("query_id", *by, "doc_id")
+    chosen_by_score = [
+        pairs.filter(condition)
+        .sort("query_id", *order_columns, "doc_id")
         .group_by("query_id", maintain_order=True)
         .head(number)
         .select(*PAIR, score=pl.lit(score, pl.Int32))
-        for score, kind, by, number in (
+        for score, condition, order_columns, number in (
             (1, pl.col("verdict") == "relevant", ["best", "position"], positives),
-            (0, (pl.col("verdict") == "not relevant") & wanted, order, negatives.number),
+            (0, (pl.col("verdict") == "not relevant") & has_negative_grade, order, negatives.number),
         )
     ]
-    counts = [dict(each.group_by("query_id").len().iter_rows()) for each in found]
+    counts = [dict(table.group_by("query_id").len().iter_rows()) for table in chosen_by_score]
     dropped: dict[str, str] = {}
     for query_id in verdicts["query_id"].unique().sort():
         if query_id not in counts[0]:
             dropped[query_id] = "no positive"
         elif counts[1].get(query_id, 0) < negatives.least:
             dropped[query_id] = "too few negatives"
-    chosen = pl.concat(found).filter(~pl.col("query_id").is_in(list(dropped)))
+    chosen = pl.concat(chosen_by_score).filter(~pl.col("query_id").is_in(list(dropped)))
     return chosen.sort(PAIR), dropped
 
 
 def run(config: Config, context: Context) -> Report:
-    """Decide every pair, take out what the test set knows, choose, and write."""
+    """Decide every pair, remove leaks from the test set, choose triples, and write them."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
     judged: dict[str, Any] = dict(context.done("judge").facts)
     ratings = context.read("judge", "ratings")
@@ -124,15 +124,15 @@ def run(config: Config, context: Context) -> Report:
     verdicts = voting.decide(ratings, panel, context.policy, context.scale)
     queries, pool = pooled(context), context.read("pool", "pool")
     leaking = _leaks(config, context, queries, verdicts)
-    gone = leaking.filter("removed")
-    leaked = gone.filter(pl.col("kind") == "query")["query_id"]
-    left = verdicts.filter(~pl.col("query_id").is_in(leaked.implode())).join(gone, on=PAIR, how="anti")
-    chosen, why = train_set(left, pool, config.positives, config.negatives, context.scale)
+    removed = leaking.filter("removed")
+    leaked = removed.filter(pl.col("kind") == "query")["query_id"]
+    remaining = verdicts.filter(~pl.col("query_id").is_in(leaked.implode())).join(removed, on=PAIR, how="anti")
+    chosen, why = train_set(remaining, pool, config.positives, config.negatives, context.scale)
     dropped = _dropped(queries, chosen, why, leaked)
     labels = context.legacy_positives()
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "test": Path(config.test).name if config.test != UNCHECKED else None,
-        "leaks": _counted(config, leaking),
+        "leaks": None if config.test == UNCHECKED else {**config.leaks.model_dump(), **counts(leaking)},
         "queries": {"before": len(queries), "after": chosen["query_id"].n_unique(), **_reasons(dropped)},
         "panel": panel,
         "heuristic": run_figures.only_heuristics(panel, judged["heuristic"]),
@@ -142,40 +142,42 @@ def run(config: Config, context: Context) -> Report:
         "negatives_by_grade": by_grade(chosen, verdicts, context.scale),
         "mined": mined(verdicts, pool, labels, context.seed),
     }
-    lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
+    losses = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
     if chosen.is_empty():
         raise DataError(
-            f"train_set: none of {len(queries):,} queries has a positive and a negative ({lost}); look at the ratings "
-            "with `curate show ratings`"
+            f"train_set: none of {len(queries):,} queries has a positive and a negative ({losses}); look at the "
+            "ratings with `curate show ratings`"
         )
-    if found["queries"]["after"] < config.least * len(queries):
+    if summary["queries"]["after"] < config.least * len(queries):
         raise UserError(
-            f"train_set: only {found['queries']['after']:,} of {len(queries):,} queries are left ({lost}); look at "
+            f"train_set: only {summary['queries']['after']:,} of {len(queries):,} queries are left ({losses}); look at "
             "judges and pool, or write the set all the same with --set train_set.least=0"
         )
     suspicious = _suspicious(context, chosen)
     for name, table in (("leaks", leaking), ("dropped", dropped), ("verdicts", verdicts)):
         write_table(context.out, name, table)
     write_table(context.out, "qrels", chosen)
-    write_json(context.out / "train_set.json", found)
-    _export(config, context, found, chosen, verdicts)
-    facts: dict[str, Json] = {name: found[name] for name in ("queries", "positives", "negatives")}
-    facts["mined"] = found["mined"][-1]
-    return Report(len(queries), found["queries"]["after"], len(dropped), facts=facts, notes=_notes(found, suspicious))
+    write_json(context.out / "train_set.json", summary)
+    _export(config, context, summary, chosen, verdicts)
+    facts: dict[str, Json] = {name: summary[name] for name in ("queries", "positives", "negatives")}
+    facts["mined"] = summary["mined"][-1]
+    return Report(
+        len(queries), summary["queries"]["after"], len(dropped), facts=facts, notes=_notes(summary, suspicious)
+    )
 
 
 def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> None:
-    """Raise UserError if a judge gives nearly all pairs one relevant grade: it cannot tell negatives."""
-    if found := sanity.uniform(ratings, context.scale, config.most):
+    """Raise UserError if a judge gives nearly all pairs one relevant grade, so that it cannot identify negatives."""
+    if uniform := sanity.uniform(ratings, context.scale, config.most):
         raise UserError(
-            f"train_set: {'; '.join(found)}, more than {100 * config.most:g} %: it does not tell relevant documents "
+            f"train_set: {'; '.join(uniform)}, more than {100 * config.most:g} %: it does not tell relevant documents "
             "from others, perhaps because it was made for another language; name another --judge, or "
             "write the set all the same with --set train_set.most=1"
         )
 
 
 def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
-    """Return the `leaks` table; empty if there is no test set to compare with."""
+    """Return the `leaks` table; empty if the check is skipped."""
     if config.test == UNCHECKED:
         return frame("leaks")
     positives = verdicts.filter(pl.col("verdict") == "relevant").select(PAIR)
@@ -184,18 +186,13 @@ def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl
     return compare(train, splits.read(Path(config.test)), config.leaks, context)
 
 
-def _counted(config: Config, leaking: pl.DataFrame) -> dict[str, Json] | None:
-    if config.test == UNCHECKED:
-        return None
-    return {**config.leaks.model_dump(), **counts(leaking)}
-
-
 def _dropped(queries: pl.DataFrame, chosen: pl.DataFrame, why: Mapping[str, str], leaked: pl.Series) -> pl.DataFrame:
-    """Return the `dropped` table: every query that is in no triple."""
-    known = dict.fromkeys(leaked, "resembles a test query") | dict(why)
-    left = queries.join(chosen, on="query_id", how="anti")["query_id"].sort()
+    """Return the `dropped` table: queries without a triple, with reasons."""
+    reasons = dict.fromkeys(leaked, "resembles a test query") | dict(why)
+    missing = queries.join(chosen, on="query_id", how="anti")["query_id"].sort()
     rows = [
-        {"table": "queries", "id": name, "stage": "train_set", "reason": known.get(name, "not judged")} for name in left
+        {"table": "queries", "id": name, "stage": "train_set", "reason": reasons.get(name, "not judged")}
+        for name in missing
     ]
     return frame("dropped", rows)
 
@@ -205,49 +202,49 @@ def _reasons(dropped: pl.DataFrame) -> dict[str, int]:
 
 
 def _suspicious(context: Context, chosen: pl.DataFrame) -> int:
-    """Return in how many texts of the set something looks like personal data; UserError unless that is allowed."""
-    left = privacy_guard.residual(context)
-    asked, documents = (
+    """Return the number of texts with suspected personal data; UserError unless allowed."""
+    residual = privacy_guard.residual(context)
+    queries, documents = (
         (pl.col("table") == table) & pl.col("id").is_in(chosen[key].unique().implode())
         for table, key in (("queries", "query_id"), ("corpus", "doc_id"))
     )
-    return privacy_guard.stop("train-set", left.filter(asked | documents), context)
+    return privacy_guard.stop("train-set", residual.filter(queries | documents), context)
 
 
 def _export(
-    config: Config, context: Context, found: Mapping[str, Any], chosen: pl.DataFrame, verdicts: pl.DataFrame
+    config: Config, context: Context, summary: Mapping[str, Any], chosen: pl.DataFrame, verdicts: pl.DataFrame
 ) -> None:
     folder = context.out / "triples"
     folder.mkdir()
-    kept = context.read("diversify", "queries").join(chosen, on="query_id", how="semi", maintain_order="left")
+    queries = context.read("diversify", "queries").join(chosen, on="query_id", how="semi", maintain_order="left")
     benchmark = Benchmark(
         name=context.name,
         language=context.language,
-        queries=kept,
+        queries=queries,
         corpus=TableCorpus(context.folder("diversify")),
         qrels=chosen.filter(pl.col("score") == 1),
         candidates=chosen,
         verdicts=verdicts,
         facts={
             **{name: getattr(config, name) for name in ("license", "source", "instruction", "scores")},
-            "judges": found["panel"],
-            "weak_judges": found["heuristic"],
-            **{name: found[name] for name in ("test", "leaks", "queries", "negatives_by_grade", "mined")},
+            "judges": summary["panel"],
+            "weak_judges": summary["heuristic"],
+            **{name: summary[name] for name in ("test", "leaks", "queries", "negatives_by_grade", "mined")},
         },
         duplicates=context.duplicates,
     )
-    held = triples.alone(benchmark)
-    triples.export(held, folder)
-    write_table(folder, "verdicts", held.verdicts.sort(PAIR))
-    labels = made_by_panel(context, held, verdicts)
-    manifest.write(folder, {**manifest.described(held, "triples"), "labels": labels})
+    used = triples.alone(benchmark)
+    triples.export(used, folder)
+    write_table(folder, "verdicts", used.verdicts.sort(PAIR))
+    labels = made_by_panel(context, used, verdicts)
+    manifest.write(folder, {**manifest.described(used, "triples"), "labels": labels})
 
 
-def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
+def _notes(summary: Mapping[str, Any], suspicious: int) -> list[str]:
     notes = []
-    if found["leaks"] is None:
+    if summary["leaks"] is None:
         notes.append("no test set was named, so nothing was checked for leaks; set train_set.test")
-    if found["heuristic"]:
+    if summary["heuristic"]:
         notes.append(
             "all judges are heuristics, whose thresholds were set on the Chinese and the English demo alone: the set "
             "shows the machinery, and nothing should be trained on it"
@@ -258,26 +255,26 @@ def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check that a test set is named; return what identifies it and the encoder, and what may leave."""
+    """Return digests and settings that identify the inputs; ConfigError without a test set."""
     if not config.test:
         raise ConfigError(
             "train_set.test: found nothing, expected the folder of the test set's run, or of an export of it; name it "
             "with --test FOLDER, or check nothing for leaks with --test none"
         )
     _check_grades(config.negatives.grades, context)
-    known: dict[str, Json] = {"residual": privacy_guard.allowed(context), "duplicates": context.duplicates}
+    inputs: dict[str, Json] = {"residual": privacy_guard.allowed(context), "duplicates": context.duplicates}
     if config.test != UNCHECKED:
-        known["encoder"] = build.encoder(context, config.leaks.encoder).revision
-        known["test"] = splits.digests(Path(config.test))
+        inputs["encoder"] = build.encoder(context, config.leaks.encoder).revision
+        inputs["test"] = splits.digests(Path(config.test))
     if context.policy != "unanimous":
-        known["policy"] = voting.dumped(context.policy)
+        inputs["policy"] = voting.dumped(context.policy)
     if context.relevant_from is not None:
-        known["relevant_from"] = context.relevant_from
-    return known
+        inputs["relevant_from"] = context.relevant_from
+    return inputs
 
 
 def _check_grades(grades: Sequence[str] | None, context: Context) -> None:
-    """Raise ConfigError unless the grades asked for are below the cut of the rubric."""
+    """Raise ConfigError unless the negatives' grades are below the cut of the rubric."""
     scale = load_rubric(check(JudgeConfig, context.settings.get("judge") or {}, "judge"), context).scale
     if grades is not None and not {*grades} <= {*below_cut(scale)}:
         raise ConfigError(
@@ -287,7 +284,7 @@ def _check_grades(grades: Sequence[str] | None, context: Context) -> None:
 
 
 def below_cut(scale: Scale) -> list[str]:
-    """Return the labels of grades that do not make a document relevant, best first."""
+    """Return the labels of grades that are not relevant, best first."""
     return [label for label in scale.labels if label not in scale.relevant]
 
 

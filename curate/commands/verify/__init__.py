@@ -37,29 +37,31 @@ def verify(
     if not folder.is_dir():
         raise NotFound(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
     files: dict[str, Path] = {}
-    for each in recorded or []:
-        name, sign, path = each.partition("=")
+    for assignment in recorded or []:
+        name, sign, path = assignment.partition("=")
         if not sign or not Path(path).is_file():
-            raise ConfigError(f"--recorded {each!r}: expected NAME=FILE, with a file of recorded grades")
+            raise ConfigError(f"--recorded {assignment!r}: expected NAME=FILE, with a file of recorded grades")
         files[name] = Path(path)
     with opened(ledger) as store:
-        found = compare(folder, store, files)
-    different = sum(len(one.differences) for one in found)
+        results = compare(folder, store, files)
+    different = sum(len(result.differences) for result in results)
     failed: CheckFailed | None = None
     if different:
         failed = CheckFailed(f"{folder}: {_counted(different)}; export again, or ask who changed the files")
-    elif unchecked := [part for one in found for part in one.unchecked]:
+    elif unchecked := [unchecked_part for result in results for unchecked_part in result.unchecked]:
         failed = Unchecked(f"{folder}: not checked: {'; '.join(unchecked)}")
-    answer([asdict(one) for one in found], map(_said, found), as_json=as_json, failed=failed)
+    answer([asdict(result) for result in results], map(_text, results), as_json=as_json, failed=failed)
 
 
-def _said(found: "Verified") -> str:
-    said = "verified, but for what was not checked" if found.unchecked else "verified"
-    lines = [f"{found.folder}: {_counted(len(found.differences)) if found.differences else said}"]
-    lines += [f"- {line}" for line in found.differences]
-    lines += [f"  not checked: {part}" for part in found.unchecked]
-    if found.pairs:
-        lines.append(f"  {found.pairs:,} judged pairs looked up in the ledger, {found.labels:,} rows of labels derived")
+def _text(result: "Verified") -> str:
+    verdict = "verified, but for what was not checked" if result.unchecked else "verified"
+    lines = [f"{result.folder}: {_counted(len(result.differences)) if result.differences else verdict}"]
+    lines += [f"- {line}" for line in result.differences]
+    lines += [f"  not checked: {unchecked_part}" for unchecked_part in result.unchecked]
+    if result.pairs:
+        lines.append(
+            f"  {result.pairs:,} judged pairs looked up in the ledger, {result.labels:,} rows of labels derived"
+        )
     return "\n".join(lines)
 
 

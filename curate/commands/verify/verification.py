@@ -1,4 +1,4 @@
-"""Verify an export: its files against the manifest, and every label against what follows from the ledger, offline."""
+"""Verify an export offline: files against the manifest, labels against those derived from the ledger."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,43 +26,43 @@ from curate.tables.kinds import kind
 from curate.tables.kinds.benchmark_kind import listed
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
-"""What is raised where a file holds something else than its name says."""
+"""Errors of reading a file with unexpected content."""
 
 
 @dataclass
 class Verified:
-    """What was compared, and what differs."""
+    """Result of verifying one export."""
 
     folder: Path
     differences: list[str]
-    """A sentence each, with counts and example ids; none if the export is what the ledger says."""
+    """Sentences with counts and example ids; empty if the export agrees with the ledger."""
     pairs: int = 0
-    """Judged pairs whose votes were looked up."""
+    """Judged pairs looked up in the ledger."""
     labels: int = 0
-    """Rows of labels that were derived and compared."""
+    """Rows of labels derived and compared."""
     unchecked: list[str] = field(default_factory=list)
-    """What follows neither from the tables nor from the ledger: a part each, as a noun phrase."""
+    """Parts that follow neither from the tables nor from the ledger, as noun phrases."""
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts of an export by digest; only documents that were judged are looked at."""
+    """Digests of an export's texts, only of judged documents."""
 
     pairs: pl.DataFrame
-    """query_id, doc_id, and the digests of what judges saw, null without a text."""
+    """query_id, doc_id, and digests of the texts that judges saw, null without a text."""
     contents: pl.DataFrame
-    """doc_id, content: a digest of title and text."""
+    """doc_id and `content`, a digest of title and text."""
     documents: int
-    """How many there are in all."""
+    """Number of all documents."""
 
 
 def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = None) -> list[Verified]:
-    """Return what is wrong with an export, or with every format of a run's `export`; DataError if it is none.
+    """Verify an export, or every format in a run's `export`; DataError if there is none.
 
-    `recorded` gives the files of judges that replayed grades, for no ledger holds those.
+    `recorded` maps judges with replayed grades, which are in no ledger, to their files.
     """
-    own = (folder / manifest.NAME).is_file()
-    folders = [folder] if own else sorted(path.parent for path in folder.glob(f"*/{manifest.NAME}"))
+    is_export = (folder / manifest.NAME).is_file()
+    folders = [folder] if is_export else sorted(path.parent for path in folder.glob(f"*/{manifest.NAME}"))
     if not folders:
         raise DataError(
             f"{folder}: no {manifest.NAME} in it or one level below; give a folder that `curate export` wrote"
@@ -72,7 +72,7 @@ def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = N
 
 
 def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
-    """Return what is wrong with one format; a manifest of another form is one thing that is."""
+    """Verify one export; a malformed manifest is reported as a difference."""
     try:
         return _verified(folder, votes, seen)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -81,104 +81,104 @@ def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
 
 def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
     body = manifest.read(folder)
-    found = Verified(folder, list(manifest.changed(folder, body["files"])))
-    found.differences += foreign(folder, body["format"], body["files"])
+    result = Verified(folder, list(manifest.changed(folder, body["files"])))
+    result.differences += foreign(folder, body["format"], body["files"])
     if body["format"] not in {*EXPORTERS.names(), *FILES}:
-        found.differences.append(
+        result.differences.append(
             f"{manifest.NAME}: no exporter writes the format {body['format']!r}; expected one of "
             f"{', '.join(EXPORTERS.names())}, or install the package that wrote it"
         )
     elif body["format"] not in READERS:
-        found.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
+        result.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
     elif body["format"] in OF_CANDIDATES and "labels" not in body:  # as 0.1 wrote it
-        found.unchecked.append(
+        result.unchecked.append(
             "labels and texts, for this manifest says nothing of how labels were made; write it again"
         )
-        return found
+        return result
     if body["format"] not in READERS:
-        return found
+        return result
     try:
-        _compare(found, body, votes, seen)
+        _compare(result, body, votes, seen)
     except UserError as error:
-        found.differences.append(f"cannot be read as an export any more: {error}")
+        result.differences.append(f"cannot be read as an export any more: {error}")
     except _UNREADABLE as error:  # whose words may quote a text
-        found.differences.append(f"cannot be read as an export any more ({type(error).__name__})")
-    return found
+        result.differences.append(f"cannot be read as an export any more ({type(error).__name__})")
+    return result
 
 
-def _compare(found: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
-    """Add what differs in the texts and labels of an export; any file of it may be another one."""
+def _compare(result: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
+    """Add differences in texts and labels; any file may have been replaced."""
     module, _, name = READERS[body["format"]].partition(":")
-    written: ExportContents = getattr(import_module(module), name)(found.folder)
-    verdicts = read_table(found.folder, "verdicts")
+    written: ExportContents = getattr(import_module(module), name)(result.folder)
+    verdicts = read_table(result.folder, "verdicts")
     texts = _texts(written, verdicts, body["labels"]["shown"], seen)
     for name, count in (("queries", written.queries.height), ("corpus", texts.documents)):
         if count != body["rows"][name]:
-            found.differences.append(f"{name}: expected {body['rows'][name]:,} texts, found {count:,}")
-    found.differences += _unknown(texts.pairs)
-    _labels(found, written, verdicts, texts, body, votes)
+            result.differences.append(f"{name}: expected {body['rows'][name]:,} texts, found {count:,}")
+    result.differences += _without_texts(texts.pairs)
+    _compare_labels(result, written, verdicts, texts, body, votes)
 
 
-def _labels(
-    found: Verified,
+def _compare_labels(
+    result: Verified,
     written: ExportContents,
     verdicts: pl.DataFrame,
     texts: _Texts,
     body: Mapping[str, Any],
     votes: Votes,
 ) -> None:
-    """Add what the ledger says otherwise, table by table."""
-    say, made = found.differences, body["labels"]
+    """Add differences between labels and the ledger, table by table."""
+    problems, label_facts = result.differences, body["labels"]
     try:
-        derived = votes.derive(texts.pairs, verdicts, made)
+        derived = votes.derive(texts.pairs, verdicts, label_facts)
     except DataError as error:
-        say.append(str(error))
+        problems.append(str(error))
         return
-    say += derived.differences
-    found.pairs, people = verdicts.height, verdicts.filter(pl.col("policy") == EXPERTS).height
-    if people != made["experts"]:
-        say.append(
-            f"verdicts.parquet: {people:,} labels are said to be experts', the manifest says {made['experts']:,}"
+    problems += derived.differences
+    result.pairs, people = verdicts.height, verdicts.filter(pl.col("policy") == EXPERTS).height
+    if people != label_facts["experts"]:
+        problems.append(
+            f"verdicts.parquet: {people:,} labels are said to be experts', the manifest says {label_facts['experts']:,}"
         )
     if people:
-        found.unchecked.append(f"{people:,} labels of experts, which no ledger holds")
-    given = next((table for labels, table in written.tables.values() if labels == "reranking qrels"), None)
+        result.unchecked.append(f"{people:,} labels of experts, which no ledger holds")
+    written_candidates = next((table for labels, table in written.tables.values() if labels == "reranking qrels"), None)
     chosen = verdicts.select(PAIR).clear()
     if written.reranks:
-        chosen = candidates(derived.verdicts, chosen if given is None else given, made)
-    if given is None and chosen.height:
-        say.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
-    grades = graded(derived.verdicts, dict(written.tables.values()), made)
-    wanted = expected(derived.verdicts, written.queries, texts.contents, chosen, made, grades)
-    for place, (labels, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
-        say += differences(place, table, wanted[labels])
-        found.labels += table.height if labels != RETRIEVAL_QUERIES else 0
-    _of_kinds(found, written, body, votes.ledger)
+        chosen = candidates(derived.verdicts, chosen if written_candidates is None else written_candidates, label_facts)
+    if written_candidates is None and chosen.height:
+        problems.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
+    grades = graded(derived.verdicts, dict(written.tables.values()), label_facts)
+    expected_tables = expected(derived.verdicts, written.queries, texts.contents, chosen, label_facts, grades)
+    for path, (labels, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
+        problems += differences(path, table, expected_tables[labels])
+        result.labels += table.height if labels != RETRIEVAL_QUERIES else 0
+    _compare_kinds(result, written, body, votes.ledger)
     if written.triples is not None:
-        wrong, unchecked = triples.compare_triples(found.folder, body, written, written.triples, derived.verdicts)
-        found.differences += wrong
-        found.unchecked += unchecked
-        found.labels += written.triples.height
+        wrong, unchecked = triples.compare_triples(result.folder, body, written, written.triples, derived.verdicts)
+        result.differences += wrong
+        result.unchecked += unchecked
+        result.labels += written.triples.height
     if written.reranks:
-        rerank = made["rerank"]
+        rerank = label_facts["rerank"]
         if chosen.height and rerank["draw"] == "by_rank":
-            found.unchecked.append("which negatives a reranker is given, for no export holds their place in the pool")
+            result.unchecked.append("which negatives a reranker is given, for no export holds their place in the pool")
         wrong, unchecked = readmes.compare_readmes(
-            found.folder, body, written, texts.documents, derived.verdicts, chosen, grades
+            result.folder, body, written, texts.documents, derived.verdicts, chosen, grades
         )
-        found.differences += wrong
-        found.unchecked += unchecked
+        result.differences += wrong
+        result.unchecked += unchecked
 
 
-def _of_kinds(found: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
-    """Add what differs in the tables of kinds that have their own."""
-    made = body.get("kinds", {}) if body["format"] in FOLDERS else {}
-    found.differences += [f"{name}: the whole folder is missing" for name in sorted({*made} - {*written.kinds})]
+def _compare_kinds(result: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
+    """Add differences in tables of other kinds."""
+    kind_facts = body.get("kinds", {}) if body["format"] in FOLDERS else {}
+    result.differences += [f"{name}: the whole folder is missing" for name in sorted({*kind_facts} - {*written.kinds})]
     for name, tables in written.kinds.items():
-        checked = kind(name).verify(kind(name).read(tables), made.get(name, {}), ledger)
-        found.differences += checked.differences
-        found.unchecked += checked.unchecked
-        found.labels += checked.labels
+        checked = kind(name).verify(kind(name).read(tables), kind_facts.get(name, {}), ledger)
+        result.differences += checked.differences
+        result.unchecked += checked.unchecked
+        result.labels += checked.labels
 
 
 def _texts(
@@ -187,7 +187,7 @@ def _texts(
     limits: Mapping[str, int | None],
     seen: dict[tuple[str, int | None], str],
 ) -> _Texts:
-    """Read the texts once; `seen` remembers what judges were shown of a document, for the next format."""
+    """Digest the texts in one pass; `seen` caches digests of shown passages across formats."""
     judged, count, limit = verdicts.select("doc_id").unique(), 0, limits["passage_tokens"]
     rows: list[tuple[str, str, str]] = []
     for batch in written.documents():
@@ -202,10 +202,10 @@ def _texts(
         for query_id, text in written.queries.iter_rows()
     ]
     documents = _frame(rows, "doc_id", "passage_digest", "content")
-    asked = _frame(queries, "query_id", "query_digest").unique("query_id")
+    query_digests = _frame(queries, "query_id", "query_digest").unique("query_id")
     pairs = (
         verdicts.select(PAIR)
-        .join(asked, on="query_id", how="left", maintain_order="left")
+        .join(query_digests, on="query_id", how="left", maintain_order="left")
         .join(documents.drop("content").unique("doc_id"), on="doc_id", how="left", maintain_order="left")
     )
     return _Texts(pairs, documents.select("doc_id", "content"), count)
@@ -215,7 +215,7 @@ def _frame(rows: list[Any], *columns: str) -> pl.DataFrame:
     return pl.DataFrame(rows, dict.fromkeys(columns, pl.String), orient="row")
 
 
-def _unknown(pairs: pl.DataFrame) -> Iterator[str]:
+def _without_texts(pairs: pl.DataFrame) -> Iterator[str]:
     for column, what in (("query_id", "query"), ("doc_id", "document")):
         digest = "query_digest" if what == "query" else "passage_digest"
         lost = pairs.filter(pl.col(digest).is_null())[column].unique(maintain_order=True).to_list()
