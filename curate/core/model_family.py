@@ -53,7 +53,6 @@ def _plain(name: str) -> str:
 
 
 def _spellings_by_family() -> Mapping[str, Sequence[str]]:
-    """Return family -> its spellings, of all parts of the table."""
     return {kin: (kin, *spellings) for table in _table().values() for kin, spellings in table.items()}
 
 

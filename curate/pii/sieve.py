@@ -96,7 +96,6 @@ os.register_at_fork(after_in_child=_thread.cache_clear)  # a fork has no threads
 
 
 def _rows_by_recogniser(group: Sequence[_Chained], scans: _Scans) -> list[tuple[Recogniser, list[int]]]:
-    """Return each recogniser with the rows in which it may find something."""
     return [
         (recogniser, np.unique(np.concatenate([_scan(chain, scans).numbers for chain in chains])).tolist())
         for recogniser, chains in group

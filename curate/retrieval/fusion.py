@@ -159,7 +159,6 @@ def _table(name: str, *columns: pl.Series | Numbers | Scores) -> pl.DataFrame:
 
 
 def _past(numbers: Numbers) -> int:
-    """Return 1 + the maximum; 1 for no numbers."""
     return int(numbers.max(initial=0)) + 1
 
 

@@ -113,7 +113,6 @@ def edit_rules(language: str) -> EditRules | None:
 
 
 def _cased(old: str, new: str) -> str:
-    """Return the replacement of a word, capitalised if the word is."""
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 
@@ -127,5 +126,4 @@ def _name_pattern(name: str) -> str:
 
 
 def _free(span: tuple[int, int], keep: Places) -> bool:
-    """Return whether a span overlaps none of `keep`."""
     return all(span[1] <= start or end <= span[0] for start, end in keep)

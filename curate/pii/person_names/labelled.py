@@ -27,7 +27,6 @@ _FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
 
 def _spaced_pattern(pattern: str) -> str:
-    """Return a pattern of labels with any white space inside."""
     return pattern.replace(re.escape(" "), r"\s")
 
 

@@ -109,7 +109,6 @@ def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float)
 
 
 def _is_typical(piece: str) -> bool:
-    """Return whether a part is typical of names by itself."""
     return len(piece) > 1 and any(_TELLING_WORDS.after(piece, index) > 1 for index in range(len(piece)))
 
 

@@ -73,7 +73,6 @@ def index(
 
 
 def _is_complete(folder: Path) -> bool:
-    """Return whether an index exists and is undamaged."""
     try:
         return read_json(folder / MARK) == digests(folder)
     except (OSError, DataError):
