@@ -22,7 +22,7 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
     common = ("README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet")
-    alternatives = "|".join((*common, *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ())))
+    alternatives = "|".join((*common, *FILES.get(name, ()), *(_kind_patterns() if name in FOLDERS else ())))
     permitted = re.compile(alternatives.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
     for path, digest in paths.items():
         if permitted and not permitted.fullmatch(path):
@@ -34,8 +34,7 @@ def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
         yield f"{TASKS}: it is not the program that curate writes; do not run it"
 
 
-def _of_kinds() -> Iterator[str]:
-    """Yield the patterns of the files in the folders of all kinds."""
+def _kind_patterns() -> Iterator[str]:
     for kind in kinds():
         yield f"{kind.name}/README.md"
         splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
