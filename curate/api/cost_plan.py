@@ -50,16 +50,16 @@ class CostPlan:
         return pl.DataFrame(cast("Sequence[dict[str, Any]]", self.rows), infer_schema_length=None)
 
     def __repr__(self) -> str:
-        return f"CostPlan({self._said()})"
+        return f"CostPlan({self._sentence()})"
 
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         if not self.rows:
             return "nothing is left to send"
         price = "price unknown" if self.cost is None else f"at most {shown(self.cost, self.currency)}"
         return f"{self.calls:,} calls, {price}"
 
     def _repr_html_(self) -> str:
-        return html.block(f"Plan: {self._said()}", html.table(self.rows, digits=2))
+        return html.block(f"Plan: {self._sentence()}", html.table(self.rows, digits=2))
 
 
 class ConsentNeeded(BudgetError):

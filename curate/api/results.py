@@ -40,16 +40,16 @@ class AuditResult:
         return pl.DataFrame(rows, schema=["measure", "mean", "low", "high", "median"], orient="row", strict=False)
 
     def __repr__(self) -> str:
-        return f"AuditResult({self._said()})"
+        return f"AuditResult({self._sentence()})"
 
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         figures = self.figures
         return f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
 
     def _repr_html_(self) -> str:
         warned = ["The judges are heuristics: these means are no evidence about the labels."]
         notes = [*(warned if self.figures["heuristic"] else ()), str(self.run.report_path)]
-        return html.block(f"Audit: {self._said()}", html.table(self.frame.to_dicts()), html.lines(notes))
+        return html.block(f"Audit: {self._sentence()}", html.table(self.frame.to_dicts()), html.lines(notes))
 
 
 @dataclass(frozen=True, repr=False)

@@ -194,14 +194,14 @@ class RunView:
     @property
     def report_path(self) -> Path:
         """Return the HTML report, of an audit its page; MissingTable if it is not written yet."""
-        return self._there("audit.html" if (self.folder / "audit.html").exists() else "report.html", "report")
+        return self._existing("audit.html" if (self.folder / "audit.html").exists() else "report.html", "report")
 
     @property
     def export_path(self) -> Path:
         """Return the folder of the exported benchmark, one folder in it per format; MissingTable before that."""
-        return self._there("export", "export")
+        return self._existing("export", "export")
 
-    def _there(self, name: str, stage: str) -> Path:
+    def _existing(self, name: str, stage: str) -> Path:
         path = self.folder / name
         if not path.exists():
             raise MissingTable(f"{path}: is not there, for {remedy(self.folder, stage)}")

@@ -18,7 +18,9 @@ def family(model: str, declared: str | None = None) -> str | None:
     None for a name that begins with no letter.
     """
     if declared:
-        return next((name for name, spellings in _known().items() if _plain(declared) in spellings), declared)
+        return next(
+            (name for name, spellings in _spellings_by_family().items() if _plain(declared) in spellings), declared
+        )
     vendor, _, model_name = model.rpartition("/")
     spelled = _spelled(model_name) or _spelled(vendor)
     if spelled:
@@ -50,8 +52,7 @@ def _plain(name: str) -> str:
     return _BETWEEN.sub("-", name.strip().lower())
 
 
-def _known() -> Mapping[str, Sequence[str]]:
-    """Return family -> its spellings, of all parts of the table."""
+def _spellings_by_family() -> Mapping[str, Sequence[str]]:
     return {kin: (kin, *spellings) for table in _table().values() for kin, spellings in table.items()}
 
 

@@ -18,13 +18,13 @@ Threshold = TypeVar("Threshold")
 
 def script_of(language: str) -> Script:
     """Return the script of a language tag: `zh-CN` and `zh` are zh, `en` is latin, `ru` is other."""
-    scripts: Mapping[Script, Sequence[str]] = _known()["scripts"]
+    scripts: Mapping[Script, Sequence[str]] = _content()["scripts"]
     return next((script for script, tags in scripts.items() if base_language(language).lower() in tags), "other")
 
 
 def guess(thresholds: str, language: str) -> str:
     """Return a sentence where packaged thresholds were calibrated on texts of other languages; else nothing."""
-    languages: Sequence[str] = _known()["calibrated"]
+    languages: Sequence[str] = _content()["calibrated"]
     if base_language(language).lower() in languages:
         return ""
     return f"{thresholds} were calibrated on {' and '.join(languages)} texts; on {language} they are a guess"
@@ -49,6 +49,6 @@ class ThresholdsByScript(Generic[Threshold]):
 
 
 @cache
-def _known() -> dict[str, Any]:
+def _content() -> dict[str, Any]:
     content: dict[str, Any] = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return content

@@ -16,13 +16,13 @@ from curate.ledger.records import Call, Kept, Rating
 from curate.ledger.tables import KEPT, insert
 
 
-def _places(record: type, *names: str) -> list[int]:
+def _parameter_numbers(record: type, *names: str) -> list[int]:
     return [1 + [field.name for field in fields(record)].index(name) for name in names]
 
 
-_of_call = itemgetter(*_places(Call, "judge_digest", "rubric_digest"))
-_of_rating = itemgetter(*_places(Rating, "judge_digest", "rubric_digest"))
-_said = itemgetter(*_places(Rating, "judge_digest", "rubric_digest", "grade"))
+_of_call = itemgetter(*_parameter_numbers(Call, "judge_digest", "rubric_digest"))
+_of_rating = itemgetter(*_parameter_numbers(Rating, "judge_digest", "rubric_digest"))
+_said = itemgetter(*_parameter_numbers(Rating, "judge_digest", "rubric_digest", "grade"))
 
 
 class Appending:

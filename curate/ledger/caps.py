@@ -52,8 +52,8 @@ class Caps:
 
     def take(self, cap: float, spent: float, held: float, least: float) -> Room:
         """Take at least `least` in addition to spent and held amounts; if there is no room, release the unused part."""
-        with self._alone() as (connection, moment):
-            elsewhere, returning = self._others(connection, moment)
+        with self._exclusive() as (connection, moment):
+            elsewhere, returning = self._taken_by_others(connection, moment)
             room = cap - elsewhere - spent - held
             granted = max(least, room / LUMP) if room >= least else 0.0
             self._write(connection, moment, spent, held + granted, asking=1)
@@ -61,25 +61,25 @@ class Caps:
 
     def stay(self) -> None:
         """Renew this process's lease."""
-        with self._alone() as (connection, moment):
+        with self._exclusive() as (connection, moment):
             connection.execute(self._mine(until=moment))
 
     def leave(self, spent: float) -> None:
         """Release all that is not spent; the row of a process that spent nothing is deleted."""
-        with self._alone() as (connection, moment):
+        with self._exclusive() as (connection, moment):
             if spent:
                 self._write(connection, moment, spent, 0.0, asking=0)
             else:
                 connection.execute(self._table.delete().where(self._table.c.owner == self.owner))
 
     @contextmanager
-    def _alone(self) -> "Iterator[tuple[Connection, float]]":
+    def _exclusive(self) -> "Iterator[tuple[Connection, float]]":
         """Yield an exclusive connection for taking, and the time by the database's clock."""
         with self._database.alone(_TAKING) as connection:
             clock = self._sa.literal_column(NOW[connection.dialect.name], self._sa.Float)
             yield connection, float(connection.execute(self._sa.select(clock)).scalar_one())
 
-    def _others(self, connection: "Connection", moment: float) -> tuple[float, bool]:
+    def _taken_by_others(self, connection: "Connection", moment: float) -> tuple[float, bool]:
         """Return the amount taken by others, and whether an active process may release some of it."""
         columns = self._table.c
         if self.began is None:

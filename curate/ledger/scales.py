@@ -35,7 +35,7 @@ class Noted:
 
 def noted(connection: sa.Connection) -> Noted:
     """Return all scales stored in a ledger."""
-    judge_scales = ((name, _named(identity)) for name, identity in connection.execute(sa.select(judges)))
+    judge_scales = ((name, _scale_of_identity(identity)) for name, identity in connection.execute(sa.select(judges)))
     return Noted(
         {name: parsed(text) for name, text in connection.execute(sa.select(rubrics))},
         {name: scale for name, scale in judge_scales if scale},
@@ -94,7 +94,7 @@ def parsed(text: str) -> Scale | None:
         return None
 
 
-def _named(identity: str) -> Scale | None:
+def _scale_of_identity(identity: str) -> Scale | None:
     """Return the scale in an identity; None if `scale` is something else, as a plug-in may have it."""
     try:
         return parsed(json.dumps(json.loads(identity)["scale"]))

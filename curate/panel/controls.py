@@ -65,9 +65,9 @@ def draw(
     """
     known_of_pool = known.filter(pl.col("query_id").is_in(pool["query_id"].unique().implode()))
     relevant = pl.col("grade").is_in(list(scale.relevant))
-    good = _some(known_of_pool.filter(relevant), size, seed, "positive")
+    good = _drawn_pairs(known_of_pool.filter(relevant), size, seed, "positive")
     near = pool.filter(pl.col("position") <= TOP).select(PAIR)
-    bad = _some(known_of_pool.filter(~relevant).join(near, on=PAIR, how="semi"), size // 2, seed, "rejected")
+    bad = _drawn_pairs(known_of_pool.filter(~relevant).join(near, on=PAIR, how="semi"), size // 2, seed, "rejected")
     queries = good["query_id"].unique().sort().to_list() or pool["query_id"].unique().sort().to_list()
     excluded = {*pool.select(PAIR).iter_rows(), *known.select(PAIR).iter_rows()}
     random = strangers(queries, documents, excluded, size - len(bad), seed)
@@ -157,7 +157,7 @@ def _balanced(good: Estimate, bad: Estimate) -> tuple[float, float, float]:
     return mean, max(mean - below, 0.0), min(mean + above, 1.0)
 
 
-def _some(pairs: pl.DataFrame, size: int, seed: int, kind: str) -> pl.DataFrame:
+def _drawn_pairs(pairs: pl.DataFrame, size: int, seed: int, kind: str) -> pl.DataFrame:
     rows = shuffled(sorted(pairs.select(PAIR).iter_rows()), seed, "controls", kind)[:size]
     return _frame(rows, kind)
 

@@ -133,7 +133,7 @@ def together(
                 low,
                 error_correlation,
                 family=family if family == families.get(names[second]) else None,
-                near=_near(error_correlation, kappa, low),
+                near=_near_identical(error_correlation, kappa, low),
             )
         )
     return pairs
@@ -228,7 +228,7 @@ def _alike(first: Ints, second: Ints) -> tuple[int, float | None, float | None, 
     return items, 1 - unequal.value, kappa, 1 - unequal.high / by_chance
 
 
-def _near(errors: float | None, kappa: float | None, low: float | None) -> bool | None:
+def _near_identical(errors: float | None, kappa: float | None, low: float | None) -> bool | None:
     """Return whether two judges are near-identical; None if unknown."""
     if errors is not None:
         return errors >= ERRORS

@@ -154,7 +154,6 @@ def _either(one: bool | None, two: bool | None) -> bool | None:
 
 
 def _centred(values: Floats, row: Ints) -> Floats:
-    """Return values less the mean of their cluster."""
     return values - _means(values, row)[row] if len(values) else values
 
 

@@ -171,10 +171,10 @@ class _Draft:
 
 def _raw(start: int, end: int, spans: Sequence[Span], written: Sequence[Interval]) -> Interval:
     """Map a stretch of a text with replacements to the raw text."""
-    return _back(start, 0, spans, written), _back(end, 1, spans, written)
+    return _raw_offset(start, 0, spans, written), _raw_offset(end, 1, spans, written)
 
 
-def _back(position: int, edge: int, spans: Sequence[Span], written: Sequence[Interval]) -> int:
+def _raw_offset(position: int, edge: int, spans: Sequence[Span], written: Sequence[Interval]) -> int:
     """Map an offset to the raw text; inside a replacement, to its span's start (edge 0) or end (edge 1)."""
     last = bisect_right(written, position, key=itemgetter(0)) - 1
     if last < 0:

@@ -118,7 +118,7 @@ def _units(name: str) -> re.Pattern[str]:
 
 
 @cache
-def _any(name: str, after: str = "") -> re.Pattern[str]:
+def _pattern_of_list(name: str, after: str = "") -> re.Pattern[str]:
     """Return the pattern of a list's entries; what is `after` them is looked at, not used up."""
     return re.compile(f"(?:{'|'.join(_words()[name])}){after}")
 
@@ -149,11 +149,11 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     from curate.pii.recognisers import phone_western
 
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
-    seen = _any("zips", r"(?![\d-])").sub(_blank, seen)
+    seen = _pattern_of_list("zips", r"(?![\d-])").sub(_blank, seen)
     seen = phone_western.ALONE.sub(
         lambda match: _blank(match) if phone_western.for_everybody(match) else match[0], seen
     )
-    candidates = [*_digits(seen), *_beside(seen)]
+    candidates = [*_digits(seen), *_beside_words(seen)]
     merged: list[Residue] = []
     for residue in sorted(candidates, key=lambda residue: (residue.start, -residue.end)):
         if not merged or residue.start >= merged[-1].end:
@@ -199,13 +199,13 @@ def _suspicious(run: str, before: str, after: str) -> bool:
     if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run) or _free_line(run, before, after):
         return False
     if _DATE.fullmatch(run):
-        return _any("births", r"\W{0,4}\Z").search(before) is not None
+        return _pattern_of_list("births", r"\W{0,4}\Z").search(before) is not None
     plain = (_YEARS, _RANGE, _PRESSURE)
     if any(pattern.fullmatch(run) for pattern in plain) or _POWER.search(run) or is_measure(run, after):
         return False
     if "." in run and all(_NUMBER.fullmatch(number) for number in re.split(r"[\s/~*()+-]+", run) if number):
         return False
-    return _any("codes", r"\s?\Z").search(before) is None
+    return _pattern_of_list("codes", r"\s?\Z").search(before) is None
 
 
 def _free_line(number: str, before: str, after: str) -> bool:
@@ -220,32 +220,34 @@ def _free_line(number: str, before: str, after: str) -> bool:
     return phone_western.everybody(number) or bool(_FREE_OF_CHARGE.fullmatch(number) and re.match("[ -]?[a-z]", after))
 
 
-def _beside(text: str) -> Iterator[Residue]:
+def _beside_words(text: str) -> Iterator[Residue]:
     for reason, pattern, fewest in (("account", _VALUE, 5), ("record", "[a-z0-9-]+", 3)):
-        for word in _any(f"{reason}s", rf"(?=(?P<link>{_LINK})(?P<value>{pattern}))").finditer(text):
+        for word in _pattern_of_list(f"{reason}s", rf"(?=(?P<link>{_LINK})(?P<value>{pattern}))").finditer(text):
             number, start = word["value"].rstrip(".-"), word.start("value")
             after = text[start + len(number) : start + len(number) + _NEAR]
             free = _free_line(number, text[max(start - _NEAR, 0) : start], after)
             if (
-                _alone(word, text)
+                _is_separate_word(word, text)
                 and _telling(number, word["link"], fewest)
                 and not (is_measure(number, after) or free)
             ):
                 yield Residue(start, start + len(number), reason)
-    for word in _any("national", rf"(?=(?P<link>{_SAID})(?P<value>{_NUMBER_LIKE}))").finditer(text):
+    for word in _pattern_of_list("national", rf"(?=(?P<link>{_SAID})(?P<value>{_NUMBER_LIKE}))").finditer(text):
         number, start = word["value"], word.start("value")
-        if _alone(word, text) and sum(map(str.isdecimal, number)) >= 5 and not _public(number):
+        if _is_separate_word(word, text) and sum(map(str.isdecimal, number)) >= 5 and not _public(number):
             yield Residue(start, start + len(number), "national")
-    for match in _any("names", r"\s?:\s?(?P<value>[\u4e00-\u9fff]{2,4}|[a-z]+ [a-z]+)").finditer(text):
-        if not _any("no_names").match(match["value"]):
+    for match in _pattern_of_list("names", r"\s?:\s?(?P<value>[\u4e00-\u9fff]{2,4}|[a-z]+ [a-z]+)").finditer(text):
+        if not _pattern_of_list("no_names").match(match["value"]):
             yield Residue(*match.span("value"), "name")
-    for match in _any("addresses", r"\s?:\s?(?P<value>[\u4e00-\u9fff]{3}[\u4e00-\u9fff0-9-]*)").finditer(text):
+    for match in _pattern_of_list("addresses", r"\s?:\s?(?P<value>[\u4e00-\u9fff]{3}[\u4e00-\u9fff0-9-]*)").finditer(
+        text
+    ):
         yield Residue(*match.span("value"), "address")
     for match in _EMAIL.finditer(text):
         yield Residue(*match.span(), "account")
 
 
-def _alone(word: re.Match[str], text: str) -> bool:
+def _is_separate_word(word: re.Match[str], text: str) -> bool:
     """Return whether a word is not part of a longer one; only Latin words are checked."""
     around = text[max(word.start() - 1, 0) : word.start()] + text[word.end() : word.end() + 1]
     return not word[0].isascii() or not any(character.isascii() and character.isalpha() for character in around)
@@ -264,5 +266,5 @@ def _public(number: str) -> bool:
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
     from curate.pii.recognisers import phone_western
 
-    is_helpline = any(_any("helplines").fullmatch(form) for form in (number, spoken))
+    is_helpline = any(_pattern_of_list("helplines").fullmatch(form) for form in (number, spoken))
     return is_helpline or phone_western.is_hotline(spoken)

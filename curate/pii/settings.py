@@ -155,7 +155,7 @@ class Masking(Section):
 
 def recognisers(config: Masking) -> Sequence[Recogniser]:
     """Return what is on, the user's own last; ConfigError for a pattern or a list that is none."""
-    return [*map(RECOGNISERS.load, config.names), *_own(config)]
+    return [*map(RECOGNISERS.load, config.names), *_custom_recognisers(config)]
 
 
 def checked(config: Masking) -> None:
@@ -163,10 +163,10 @@ def checked(config: Masking) -> None:
     for name in config.names:
         if name not in RECOGNISERS.builtin:
             RECOGNISERS.load(name)
-    _own(config)
+    _custom_recognisers(config)
 
 
-def _own(config: Masking) -> list[Recogniser]:
+def _custom_recognisers(config: Masking) -> list[Recogniser]:
     patterns = (from_pattern(name, pattern) for name, pattern in config.patterns.items())
     return [*patterns, *(from_words(name, word) for name, word in config.words.items())]
 

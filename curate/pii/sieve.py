@@ -58,7 +58,7 @@ def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, l
 def _groups(recognisers: Sequence[Recogniser]) -> list[list[_Chained]]:
     """Return recognisers with their chains, in order, in groups with at most as many patterns as a thread caches."""
     triggers = [getattr(recogniser, "triggers", ((),)) for recogniser in recognisers]
-    together = _together(dict.fromkeys(chain for chains in triggers for chain in chains))
+    together = _with_unions(dict.fromkeys(chain for chains in triggers for chain in chains))
     groups, patterns = list[list[_Chained]](), set[str]()
     for recogniser, chains in zip(recognisers, triggers, strict=True):
         chains_joined = [together.get(chain, chain) for chain in chains]
@@ -71,7 +71,7 @@ def _groups(recognisers: Sequence[Recogniser]) -> list[list[_Chained]]:
     return groups
 
 
-def _together(chains: Iterable[_Chain]) -> dict[_Chain, _Chain]:
+def _with_unions(chains: Iterable[_Chain]) -> dict[_Chain, _Chain]:
     """Return chain -> chain with an additional first scan for the union of several patterns."""
     ends: dict[_Chain, list[str]] = {(TWO_SIGNS,): [], (THREE_DIGITS,): []}
     for chain in chains:
@@ -96,7 +96,6 @@ os.register_at_fork(after_in_child=_thread.cache_clear)  # a fork has no threads
 
 
 def _rows_by_recogniser(group: Sequence[_Chained], scans: _Scans) -> list[tuple[Recogniser, list[int]]]:
-    """Return each recogniser with the rows in which it may find something."""
     return [
         (recogniser, np.unique(np.concatenate([_scan(chain, scans).numbers for chain in chains])).tolist())
         for recogniser, chains in group

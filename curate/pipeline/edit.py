@@ -19,11 +19,11 @@ def assigned(text: str, keys: tuple[str, ...], setting: Json) -> str:
     put(settings, list(keys), setting)
     section = settings[keys[0]]
     lines = text.splitlines()
-    begin, end = _place(lines, keys[0], 0, (0, len(lines)))
+    begin, end = _block_lines(lines, keys[0], 0, (0, len(lines)))
     if len(keys) == 1 or begin == end or not isinstance(section, Mapping) or ": " in lines[begin].partition("#")[0]:
         written = [f"{keys[0]}: {flow(section)}"]
         return _joined([*lines[:begin], *([""] if begin == end else []), *written, *lines[end:]])
-    inside = _place(lines, keys[1], 2, (begin + 1, end))
+    inside = _block_lines(lines, keys[1], 2, (begin + 1, end))
     return _joined([*lines[: inside[0]], f"  {keys[1]}: {flow(section[keys[1]])}", *lines[inside[1] :]])
 
 
@@ -37,7 +37,7 @@ def _escaped(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _place(lines: list[str], key: str, indent: int, within: tuple[int, int]) -> tuple[int, int]:
+def _block_lines(lines: list[str], key: str, indent: int, within: tuple[int, int]) -> tuple[int, int]:
     """Return first line and end of a key's block among lines of one indent.
 
     Without the key, both are where its block would begin: after the last line of content.

@@ -36,7 +36,9 @@ def need_run(folder: Path) -> None:
     if folder.is_dir() and not is_run(folder):
         foreign = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".") or path.name == ID)
         if foreign:
-            raise UserError(f"{folder}: no run folder, and not empty ({_some(foreign)}); give a new folder with --run")
+            raise UserError(
+                f"{folder}: no run folder, and not empty ({_name_list(foreign)}); give a new folder with --run"
+            )
     for name in stages.KNOWN:
         if (folder / name).is_symlink():
             raise UserError(
@@ -50,7 +52,7 @@ def need_ours(run: Path, name: str) -> None:
     folder = run / name
     if not folder.exists():
         return
-    written = _written(run, name)
+    written = _files_of_stage(run, name)
     if written is None and (folder.is_file() or any(folder.iterdir())):
         raise UserError(
             f"{folder}: no folder of the stage, for it has no stage.json of ours, and {name} would replace it; "
@@ -59,11 +61,11 @@ def need_ours(run: Path, name: str) -> None:
     present = {path.relative_to(folder).as_posix() for path in _below(folder) if not _OTHERS.fullmatch(path.name)}
     if foreign := sorted(present - {"stage.json", *(written or ())}):
         raise UserError(
-            f"{folder}: holds what the stage did not write ({_some(foreign)}) and would replace; move it elsewhere"
+            f"{folder}: holds what the stage did not write ({_name_list(foreign)}) and would replace; move it elsewhere"
         )
 
 
-def _written(run: Path, name: str) -> set[str] | None:
+def _files_of_stage(run: Path, name: str) -> set[str] | None:
     """Return the files that a stage wrote, by its mark, or if that is damaged by the manifest."""
     from curate.pipeline.mark import Mark
 
@@ -87,5 +89,5 @@ def _below(folder: Path) -> Iterator[Path]:
             yield from _below(path)
 
 
-def _some(names: list[str]) -> str:
+def _name_list(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")

@@ -62,5 +62,5 @@ class Config(Section):
 
     @field_validator("controls", mode="before")
     @classmethod
-    def _off(cls, controls: object) -> object:
+    def _zero_if_off(cls, controls: object) -> object:
         return 0 if controls in (False, "off") else controls

@@ -90,7 +90,7 @@ def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
     if method == "round-robin":
         rows = np.lexsort((pairs.first, pairs.best, pairs.queries))
         return rows[places(pairs.queries) < size]
-    inside = _within(pairs) <= size
+    inside = _best_rank_counts(pairs) <= size
     # those inside come first, then the others, each in the order of the fusion
     by_side = np.lexsort((~inside, pairs.queries))
     chosen = np.empty(len(rows), dtype=np.bool_)
@@ -159,11 +159,10 @@ def _table(name: str, *columns: pl.Series | Numbers | Scores) -> pl.DataFrame:
 
 
 def _past(numbers: Numbers) -> int:
-    """Return 1 + the maximum; 1 for no numbers."""
     return int(numbers.max(initial=0)) + 1
 
 
-def _within(pairs: Pairs) -> Numbers:
+def _best_rank_counts(pairs: Pairs) -> Numbers:
     """Return for every pair the number of pairs of its query with the same or a better best rank."""
     keys = pairs.queries * _past(pairs.best) + pairs.best
     starts = starts_of(pairs.queries)

@@ -308,12 +308,12 @@ def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
     folder = context.run / "reviews"
     if (folder / config.sample / "design.json").is_file():
         return Desk(Sample.load(folder / config.sample))
-    if drawn := _drawn(folder):
+    if drawn := _threshold_samples(folder):
         raise ConfigError(f"consensus.accept.sample: no sample {config.sample!r} in {folder}; {suggestion('', drawn)}")
     return None
 
 
-def _drawn(folder: Path) -> list[str]:
+def _threshold_samples(folder: Path) -> list[str]:
     """Return the samples that were drawn for a threshold."""
     samples = [Sample.load(path.parent) for path in sorted(folder.glob("*/design.json"))]
     return [sample.design.name for sample in samples if sample.design.facts.get("of") == OF]

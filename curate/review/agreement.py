@@ -170,7 +170,7 @@ def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, in
     ruled = {name: size for name, size in sizes.items() if name in sampling_design.decided(sizes)}
     judges: dict[str, dict[str, Json]] = {}
     for judge in sorted({name for row in read for name in row.votes}):
-        judges[judge] = _both([(row.stratum, row.votes.get(judge), row.settled) for row in read], sizes, scale)
+        judges[judge] = _kappas([(row.stratum, row.votes.get(judge), row.settled) for row in read], sizes, scale)
     ranked = dict(sorted(judges.items(), key=lambda judge: _value(judge[1]["cut"]), reverse=True))
     between_people = between(review, read, sum(sizes.values()))
     return {"panel": _kappa(panel, ruled, 2), "judges": cast("Json", ranked), "people": between_people}
@@ -182,7 +182,7 @@ def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Js
     for first, second in combinations(review.assessors, 2):
         both = [("all", row.said[first], row.said[second]) for row in read if first in row.said and second in row.said]
         if both:
-            kappas[f"{first}, {second}"] = _both(both, {"all": size}, review.sample.scale)
+            kappas[f"{first}, {second}"] = _kappas(both, {"all": size}, review.sample.scale)
     return kappas
 
 
@@ -207,7 +207,7 @@ def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
     return {"value": round(point, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
 
 
-def _both(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
+def _kappas(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
     """Return the kappa of two raters on the grades and, if the scale has a cut, at the cut."""
     cut = (
         [(stratum, _side(first, scale), _side(second, scale)) for stratum, first, second in pairs]

@@ -172,12 +172,12 @@ class Desk:
 
     def rows(self, person: str) -> list[SampleRow]:
         """Return a person's rows in reading order; ConfigError for an unknown person."""
-        self._known(person)
+        self._check_person(person)
         return list(self.sample.rows.values()) if person == ADJUDICATED else self.sample.of(person)
 
     def said(self, person: str) -> dict[str, Answer]:
         """Return row -> a person's last answer, sorted by time."""
-        self._known(person)
+        self._check_person(person)
         return self._heard.setdefault(person, Heard(self.sample.folder, person)).said()
 
     def people(self) -> list[str]:
@@ -247,7 +247,7 @@ class Desk:
             return None
         return [digests(self.sample.folder / "answers"), sha256(self.sample.folder / "design.json")]
 
-    def _known(self, person: str) -> None:
+    def _check_person(self, person: str) -> None:
         if person not in (*self.assessors, ADJUDICATED):
             raise ConfigError(f"assessor {person!r}: {suggestion(person, self.assessors)}")
 

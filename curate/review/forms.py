@@ -28,7 +28,7 @@ def html(text: str) -> "Markup":
 
 def of_items(text: str, question: Mapping[str, str], scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:
     """Return the guide for items of a kind: its question in every language, and its answers in a table."""
-    questions = "\n".join(f"**{_plain(wording)}**  " for wording in question.values())
+    questions = "\n".join(f"**{_escaped(wording)}**  " for wording in question.values())
     return of_scale(text, scale, meanings, "answer").replace("{question}", questions)
 
 
@@ -40,12 +40,12 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
     heads = [_head(language) for language in meanings]
     rows = [[head, *heads], ["---"] * (1 + len(heads))]
     rows += [
-        [f"**{_plain(label)}**", *(_plain(meaning.get(label, "")) for meaning in meanings.values())]
+        [f"**{_escaped(label)}**", *(_escaped(meaning.get(label, "")) for meaning in meanings.values())]
         for label in scale.labels
     ]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     paragraphs = [paragraph for paragraph in text.split("\n\n") if scale.positives or "{relevant}" not in paragraph]
-    relevant = " / ".join(f"**{_plain(label)}**" for label in scale.positives)
+    relevant = " / ".join(f"**{_escaped(label)}**" for label in scale.positives)
     return "\n\n".join(paragraphs).replace("{relevant}", relevant).replace("{grades}", table)
 
 
@@ -55,8 +55,7 @@ def _head(language: str) -> str:
     return heads.get(language, language)
 
 
-def _plain(text: str) -> str:
-    """Return a text in one line with Markdown escaped."""
+def _escaped(text: str) -> str:
     return _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
 
 

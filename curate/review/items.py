@@ -80,7 +80,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     }
     design = Design(
         order.name,
-        ITEM_FORMS[_texts(items) - 1],
+        ITEM_FORMS[_text_count(items) - 1],
         order.language,
         order.seed,
         tuple(order.assessors),
@@ -90,7 +90,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         _scale(kind, items).to_json(),
         items.meanings,
     )
-    sample = Sample(folder, design, _placed(rows, _texts(items), order))
+    sample = Sample(folder, design, _placed(rows, _text_count(items), order))
     sample.freeze()
     return sample
 
@@ -145,8 +145,7 @@ def _scale(kind: BenchmarkKind, items: ReviewItems) -> Scale:
         raise DataError(f"{kind.table}: its labels cannot be the answers of a sheet: {error}") from error
 
 
-def _texts(items: ReviewItems) -> int:
-    """Return how many texts an item has: 1 or 2."""
+def _text_count(items: ReviewItems) -> int:
     return 1 if items.rows["text2"].null_count() == items.rows.height else 2
 
 

@@ -164,10 +164,10 @@ def half_width(
     positive = _positive(sizes)
     if figure == "recall":
         missed = [name for name in sizes if name not in positive]
-        counts = [_part(name, sizes, drawn, 1 - guesses[name]) for name in positive]
-        return _half(recall(counts, [_part(name, sizes, drawn, guesses[name]) for name in missed], level))
+        counts = [_stratum_counts(name, sizes, drawn, 1 - guesses[name]) for name in positive]
+        return _half(recall(counts, [_stratum_counts(name, sizes, drawn, guesses[name]) for name in missed], level))
     names = positive if figure == "precision" else sampling_design.decided(sizes)
-    return _half(share([_part(name, sizes, drawn, guesses[name]) for name in names], level))
+    return _half(share([_stratum_counts(name, sizes, drawn, guesses[name]) for name in names], level))
 
 
 def allocate(
@@ -251,7 +251,7 @@ def anticipated(
         aims=aims,
         figures={figure: half_width(figure, sizes, shares, drawn, level) for figure in FIGURES},
         verdicts={
-            verdict: _half(share([_part(name, sizes, drawn, shares[name]) for name in names], level))
+            verdict: _half(share([_stratum_counts(name, sizes, drawn, shares[name]) for name in names], level))
             for verdict, names in strata_of.items()
         },
     )
@@ -261,7 +261,7 @@ def _positive(names: Iterable[str]) -> list[str]:
     return [name for name in names if sampling_design.verdict_of(name) == "relevant"]
 
 
-def _part(name: str, sizes: Mapping[str, int], drawn: Mapping[str, float], rate: float) -> StratumCounts:
+def _stratum_counts(name: str, sizes: Mapping[str, int], drawn: Mapping[str, float], rate: float) -> StratumCounts:
     return StratumCounts(sizes[name], int(drawn[name]), drawn[name] * rate)
 
 

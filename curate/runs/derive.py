@@ -70,7 +70,7 @@ class Votes:
             and self._last[1].equals(verdicts)
         ):
             return self._last[3]
-        both = _both(pairs, verdicts, provenance, self)
+        both = _joined_grades(pairs, verdicts, provenance, self)
         settling = None
         if "settle" in provenance:
             settling = _ratings_of(pairs, provenance["settle"]["name"], provenance["settle"], self, provenance)
@@ -82,7 +82,7 @@ class Votes:
         return derived
 
 
-def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made, votes: Votes) -> pl.DataFrame:
+def _joined_grades(pairs: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made, votes: Votes) -> pl.DataFrame:
     """Return a row per pair and judge: `grade` and `status` of the ledger, `exported` of the export.
 
     The status is null without a rating. A vote that a cascade skipped stays `stopped`, even if the ledger has a rating

@@ -73,7 +73,7 @@ def identities(connection: sa.Connection) -> Iterator[LedgerFault]:
         yield LedgerFault("judges that are not what their digest says", len(wrong), min(wrong))
     registered = sa.select(judges.c.judge_digest)
     for table, key in ((calls, calls.c.call_id), (ratings, ratings.c.rating_id)):
-        yield from _where(
+        yield from _location(
             connection, f"{table.name} of an unknown judge", key, table, table.c.judge_digest.not_in(registered)
         )
 
@@ -87,7 +87,9 @@ def grades(connection: sa.Connection) -> Iterator[LedgerFault]:
     rated = (row.status == "rated") & _of_scale(scales)
     ungraded = row.status.in_(STATUSES) & (row.status != "rated") & row.grade.is_(None)
     wrong = ~sa.func.coalesce(rated | ungraded, sa.false()) & row.rubric_digest.not_in(lost)
-    yield from _where(connection, "ratings whose grade is not of their status or scale", row.rating_id, ratings, wrong)
+    yield from _location(
+        connection, "ratings whose grade is not of their status or scale", row.rating_id, ratings, wrong
+    )
 
 
 def _of_scale(scales: Noted) -> sa.ColumnElement[bool]:
@@ -124,7 +126,7 @@ def payments(connection: sa.Connection) -> Iterator[LedgerFault]:
         ),
         ("ratings that are grades though their call got no reply", (row.status == "rated") & (call.finish == "error")),
     ):
-        yield from _where(connection, what, row.rating_id, both, wrong)
+        yield from _location(connection, what, row.rating_id, both, wrong)
 
 
 def replies(connection: sa.Connection) -> Iterator[LedgerFault]:
@@ -208,7 +210,7 @@ def _readers(connection: sa.Connection) -> dict[str, Reader]:
 CHECKS: tuple[Callable[[sa.Connection], Iterator[LedgerFault]], ...] = (damage, identities, grades, payments, replies)
 
 
-def _where(
+def _location(
     connection: sa.Connection,
     what: str,
     key: sa.ColumnClause[str],

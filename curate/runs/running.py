@@ -111,14 +111,14 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
     """
     from curate.runs.opening import opened
 
-    return opened(pipeline, folder, assign, detect=detect, tell=_told)
+    return opened(pipeline, folder, assign, detect=detect, tell=_print_line)
 
 
 def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
     """Return the settings of the pipeline or run of the common options; quicker than opening the run."""
     from curate.runs.named import loaded
 
-    return loaded(pipeline, folder, tell=_told)[-1]
+    return loaded(pipeline, folder, tell=_print_line)[-1]
 
 
 def load_head(pipeline: str | None, folder: Path | None) -> "Head":
@@ -126,10 +126,10 @@ def load_head(pipeline: str | None, folder: Path | None) -> "Head":
     from curate.pipeline.pipeline import head
     from curate.runs.named import place
 
-    return head(place(pipeline, folder, tell=_told)[-1])
+    return head(place(pipeline, folder, tell=_print_line)[-1])
 
 
-def _told(line: str) -> None:
+def _print_line(line: str) -> None:
     typer.echo(line, err=True)
 
 
@@ -137,14 +137,14 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Pa
     """Return a run folder, by default the newest, with a notice; UserError with the remedy if it is none."""
     from curate.runs import named
 
-    return named.run_folder(folder, remedy, tell=_told)
+    return named.run_folder(folder, remedy, tell=_print_line)
 
 
 def announce_presets() -> None:
     """Print a notice if the working directory changes the presets."""
     from curate.llm.providers.presets import told_presets
 
-    told_presets(_told)
+    told_presets(_print_line)
 
 
 def assigned(options: Mapping[str, object]) -> list[str]:

@@ -78,7 +78,7 @@ def compare(
     scores = [float(statistic(of_model.sum(axis=0))) for of_model in sums]
     if len(sums) < 2:
         return []
-    chance = _chances(_all(names), sums, scores, statistic, seed, draws)
+    chance = _chances(_all_pairs(names), sums, scores, statistic, seed, draws)
     return _compared(names, scores, chance, resampled(sums, statistic, seed), len(sums[0]))
 
 
@@ -89,7 +89,7 @@ def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: F
     one added, in which the difference is as far from the one found as that is from 0 (paired bootstrap, centred).
     """
     chance = []
-    for one, other in _all(names):
+    for one, other in _all_pairs(names):
         difference, apart = scores[one] - scores[other], drawn[:, one] - drawn[:, other]
         apart = apart[~np.isnan(apart)]
         far = (np.abs(apart - difference) >= abs(difference) - 1e-12).sum()
@@ -97,7 +97,7 @@ def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: F
     return _compared(names, scores, chance, drawn, items)
 
 
-def _all(names: Sequence[str]) -> list[tuple[int, int]]:
+def _all_pairs(names: Sequence[str]) -> list[tuple[int, int]]:
     return list(combinations(range(len(names)), 2))
 
 
@@ -105,7 +105,7 @@ def _compared(
     names: Sequence[str], scores: Sequence[float], chance: Sequence[float], drawn: Floats, items: int
 ) -> list[ModelPair]:
     pairs = []
-    for (one, other), p, adjusted in zip(_all(names), chance, holm(chance), strict=True):
+    for (one, other), p, adjusted in zip(_all_pairs(names), chance, holm(chance), strict=True):
         high, low = (one, other) if scores[one] >= scores[other] else (other, one)
         difference = scores[high] - scores[low]
         spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(items)

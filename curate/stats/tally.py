@@ -112,7 +112,7 @@ def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
 
     DataError names the first code outside the scale.
     """
-    matrix = _whole(codes, 2)
+    matrix = _integer_codes(codes, 2)
     _check_codes(matrix, categories)
     first, which = _distinct(matrix + 1, categories + 1)
     return matrix[first], which
@@ -171,7 +171,7 @@ def crosstab(
 
     Items that one of the two did not rate are left out. `weight` is the number of items of each code.
     """
-    one, two = _whole(first, 1), _whole(second, 1)
+    one, two = _integer_codes(first, 1), _integer_codes(second, 1)
     _same_length(len(two), len(one), "codes of the second rater")
     codes = np.stack([one, two], axis=1)
     _check_codes(codes, categories)
@@ -236,7 +236,7 @@ def _labels(clusters: npt.ArrayLike, items: int) -> tuple[int, Ints]:
     return len(labels), row.astype(np.int64)
 
 
-def _whole(values: Codes | Column, dimensions: int) -> Ints:
+def _integer_codes(values: Codes | Column, dimensions: int) -> Ints:
     """Return whole numbers with -1 for None and NaN, or raise DataError."""
     try:
         raw = np.asarray(values)
@@ -253,7 +253,7 @@ def _whole(values: Codes | Column, dimensions: int) -> Ints:
     odd = np.argwhere(~np.isfinite(filled) | (filled != np.floor(filled)))
     if len(odd):
         raise DataError(
-            f"ratings, {_place(odd[0])}: found {filled[tuple(odd[0])]}, expected a whole number; correct it"
+            f"ratings, {_cell_name(odd[0])}: found {filled[tuple(odd[0])]}, expected a whole number; correct it"
         )
     return filled.astype(np.int64)
 
@@ -266,12 +266,12 @@ def _check_codes(matrix: Ints, categories: int) -> None:
     if wrong.any():
         index = np.argwhere(wrong)[0]
         raise DataError(
-            f"ratings, {_place(index)}: found {matrix[tuple(index)]}, expected a code from 0 to {categories - 1}, or "
-            "-1 for a missing rating; correct it or give a longer scale"
+            f"ratings, {_cell_name(index)}: found {matrix[tuple(index)]}, expected a code from 0 to {categories - 1}, "
+            "or -1 for a missing rating; correct it or give a longer scale"
         )
 
 
-def _place(index: npt.NDArray[np.intp]) -> str:
+def _cell_name(index: npt.NDArray[np.intp]) -> str:
     return ", ".join(f"{word} {number}" for word, number in zip(("row", "column"), index.tolist(), strict=False))
 
 

@@ -61,7 +61,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_scale(folder: Path) -> Scale:
-    """Return the scale of the grades in a `judge` folder; the five grades where none is written, as 0.1 did."""
+    """Return the scale of the grades in a `judge` folder; the five grades where none is written."""
     path = folder / "scale.json"
     try:
         return Scale.from_json(read_json(path)["scale"]) if path.exists() else FIVE

@@ -38,13 +38,13 @@ def listen() -> None:
 def begin() -> None:
     """From now on a press raises KeyboardInterrupt; where that is lost, Python does not print it."""
     _hear(_press, _unbegun)
-    if sys.unraisablehook is not _lost:
-        _ear.unraisable, sys.unraisablehook = sys.unraisablehook, _lost
+    if sys.unraisablehook is not _print_unraisable:
+        _ear.unraisable, sys.unraisablehook = sys.unraisablehook, _print_unraisable
 
 
 def end() -> None:
     """From now on a press ends the process at once: all is done and printed."""
-    _hear(_gone, _press)
+    _hear(_exit_now, _press)
     # A press in an `exec` of a string, as dataclasses have, is kept by Python, which under `-m` kills itself for it at
     # the end instead of giving the exit code; the next `eval` of a string forgets it.
     eval("None")  # noqa: S307
@@ -86,16 +86,16 @@ def _press(_signal: int, _frame: "FrameType | None") -> None:
     raise KeyboardInterrupt
 
 
-def _lost(args: "sys.UnraisableHookArgs") -> None:
+def _print_unraisable(args: "sys.UnraisableHookArgs") -> None:
     """Print an exception that was lost in a callback, except a press, which `main` reports."""
     if not (pressed() and args.exc_type is KeyboardInterrupt):
         _ear.unraisable(args)
 
 
-def _gone(_signal: int, _frame: "FrameType | None") -> None:
+def _exit_now(_signal: int, _frame: "FrameType | None") -> None:
     os._exit(EXIT)
 
 
 def _deaf() -> None:
     """Ignore a press during interpreter shutdown, when Python would restore the default handler, which kills."""
-    _hear(signal.SIG_IGN, _gone)
+    _hear(signal.SIG_IGN, _exit_now)

@@ -109,7 +109,7 @@ def _read(leaf: Json, where: str) -> Json:
     return content
 
 
-def _named(keys: Place, leaf: Json) -> Json:
+def _variable_or_digest(keys: Place, leaf: Json) -> Json:
     return leaf if variable(leaf) else _digested(keys, leaf)
 
 
@@ -120,7 +120,11 @@ def _digested(keys: Place, leaf: Json) -> Json:
 
 
 def _with_sealed_body(judge: Json) -> Json:
-    return {**judge, KEY: _mapped(judge[KEY], _named)} if isinstance(judge, Mapping) and KEY in judge else judge
+    return (
+        {**judge, KEY: _mapped(judge[KEY], _variable_or_digest)}
+        if isinstance(judge, Mapping) and KEY in judge
+        else judge
+    )
 
 
 @cache

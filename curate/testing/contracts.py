@@ -39,15 +39,15 @@ def check_encoder(make: Callable[[], Encoder]) -> None:
         assert np.isfinite(rows).all(), "vectors are finite"
         lengths = np.linalg.norm(rows, axis=1)
         assert np.all((np.abs(lengths - 1) < 1e-3) | (lengths == 0)), "a vector has length 1, or is nothing but zeros"
-        assert not _same(rows[:1], rows[1:2]), "different texts have different vectors"
-        assert _same(encoder.encode(TEXTS[::-1], role)[::-1], rows), "the order of the texts changes nothing"
+        assert not _near_equal(rows[:1], rows[1:2]), "different texts have different vectors"
+        assert _near_equal(encoder.encode(TEXTS[::-1], role)[::-1], rows), "the order of the texts changes nothing"
         alone = np.concatenate([encoder.encode([text], role) for text in TEXTS])
-        assert _same(alone, rows), "the other texts change nothing"
-        assert _same(make().encode(TEXTS, role), rows), "made again, it gives the same vectors"
+        assert _near_equal(alone, rows), "the other texts change nothing"
+        assert _near_equal(make().encode(TEXTS, role), rows), "made again, it gives the same vectors"
         assert encoder.encode([], role).shape == (0, encoder.dim), "no text, no row"
 
 
-def _same(one: Vectors, two: Vectors) -> bool:
+def _near_equal(one: Vectors, two: Vectors) -> bool:
     return bool((np.linalg.norm(one - two, axis=1) < NEAR).all())
 
 

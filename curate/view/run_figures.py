@@ -100,11 +100,13 @@ def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
         alone=alone.sum(axis=0).tolist(),
         relevant=hits[good].sum(axis=0).tolist(),
         relevant_alone=alone[good].sum(axis=0).tolist(),
-        together=_together(names, hits, good),
+        together=_retriever_groups(names, hits, good),
     )
 
 
-def _together(names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]) -> list[RetrieverGroup]:
+def _retriever_groups(
+    names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]
+) -> list[RetrieverGroup]:
     """Return the groups of pairs that the same retrievers found; `hits` is pairs x retrievers, `good` the relevant."""
     kinds, which = np.unique(hits @ (1 << np.arange(len(names))), return_inverse=True)
     counts = zip(kinds.tolist(), np.bincount(which), np.bincount(which[good], minlength=len(kinds)), strict=True)
@@ -278,18 +280,20 @@ def _kappa(lead: Figures, lead_words: Words, words: Words) -> Iterator[str]:
     if lead["sample"] is None:
         yield lead_words["nobody"]
         return
-    yield lead_words["by"].format(_shown(lead["kappa"], words), lead["sample"], lead["read"])
+    yield lead_words["by"].format(_figure_text(lead["kappa"], words), lead["sample"], lead["read"])
     yield lead_words["people"].format(_bounded(lead["people"])) if lead["people"] else lead_words["alone"]
 
 
 def _cost(lead: Figures, lead_words: Words, words: Words) -> Iterator[str]:
     if lead["sample"]:
         for side, prefix in (("positives", ""), ("negatives", "negative_")):
-            yield lead_words[side].format(*(_shown(lead[f"{prefix}{name}"], words) for name in ("precision", "recall")))
+            yield lead_words[side].format(
+                *(_figure_text(lead[f"{prefix}{name}"], words) for name in ("precision", "recall"))
+            )
     share = f"{lead['contested'] / lead['judged']:.1%}" if lead["judged"] else words["undefined"]
     yield lead_words["contested"].format(share, lead["contested"])
     if lead["sample"] and lead["contested"]:
-        yield lead_words["relevant"].format(*(_shown(lead[name], words) for name in ("relevant", "held")))
+        yield lead_words["relevant"].format(*(_figure_text(lead[name], words) for name in ("relevant", "held")))
     if not lead["sample"]:
         yield lead_words["unread"]
 
@@ -311,7 +315,7 @@ def _circular(judges: Sequence[Figures] | None, lead_words: Words) -> Iterator[s
     )
 
 
-def _shown(figure: Figures | None, words: Words) -> str:
+def _figure_text(figure: Figures | None, words: Words) -> str:
     return _bounded(figure) if figure else str(words["undefined"])
 
 

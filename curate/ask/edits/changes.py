@@ -25,7 +25,7 @@ class Edit:
 
 
 def has_rules(language: str) -> bool:
-    """Say whether there are rules for a language."""
+    """Return whether there are rules for a language."""
     return edit_rules(language) is not None
 
 

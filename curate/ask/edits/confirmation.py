@@ -58,10 +58,10 @@ def passed(votes: Mapping[str, str] | None) -> bool:
 
 def combined(plausible: Mapping[str, str], different: Mapping[str, str]) -> dict[str, str]:
     """Return judge -> one vote from its answers to both questions; a status where an answer is missing."""
-    return {judge: _one(answer, different.get(judge)) for judge, answer in plausible.items()}
+    return {judge: _combined_answer(answer, different.get(judge)) for judge, answer in plausible.items()}
 
 
-def _one(plausible: str, different: str | None) -> str:
+def _combined_answer(plausible: str, different: str | None) -> str:
     if plausible in NONE:
         return plausible
     if plausible != "yes":

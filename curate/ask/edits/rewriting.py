@@ -88,16 +88,16 @@ class EditRules(Section):
         """
         for group in self.drugs:
             for cell in group:
-                pattern = "|".join(map(_whole, cell.split("|")))
+                pattern = "|".join(map(_name_pattern, cell.split("|")))
                 spans = [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
                 if not spans or not all(_free(span, keep) for span in spans):
                     continue
                 for substitute in group:
                     if substitute != cell and not re.search(
-                        "|".join(map(_whole, substitute.split("|"))), text, re.IGNORECASE
+                        "|".join(map(_name_pattern, substitute.split("|"))), text, re.IGNORECASE
                     ):
                         name = substitute.split("|")[0]
-                        yield re.sub(pattern, partial(_named, name), text, flags=re.IGNORECASE)
+                        yield re.sub(pattern, partial(_substituted, name), text, flags=re.IGNORECASE)
 
     @property
     def _barred(self) -> frozenset[str]:
@@ -113,19 +113,17 @@ def edit_rules(language: str) -> EditRules | None:
 
 
 def _cased(old: str, new: str) -> str:
-    """Return the replacement of a word, capitalised if the word is."""
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 
-def _named(name: str, match: re.Match[str]) -> str:
+def _substituted(name: str, match: re.Match[str]) -> str:
     return _cased(match[0], name)
 
 
-def _whole(name: str) -> str:
+def _name_pattern(name: str) -> str:
     """Return the pattern of a name, a Latin one as a whole word."""
     return rf"\b{re.escape(name)}\b" if name.isascii() else re.escape(name)
 
 
 def _free(span: tuple[int, int], keep: Places) -> bool:
-    """Return whether a span overlaps none of `keep`."""
     return all(span[1] <= start or end <= span[0] for start, end in keep)

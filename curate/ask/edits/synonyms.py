@@ -175,15 +175,15 @@ def _ambiguous(entries: Sequence[Entry]) -> Iterator[Fault]:
     paired = {frozenset(entry.words) for entry in entries}
     for word, sharing in rows.items():
         joined = [
-            Entry(0, _other(one, word), _other(two, word), "", "")
+            Entry(0, _partner(one, word), _partner(two, word), "", "")
             for one, two in combinations(sharing, 2)
             if (one.meaning and one.meaning == two.meaning)
-            or frozenset((_other(one, word), _other(two, word))) in paired
+            or frozenset((_partner(one, word), _partner(two, word))) in paired
         ]
         roots = groups(joined)
-        first = _other(sharing[0], word)
+        first = _partner(sharing[0], word)
         for entry in sharing[1:]:
-            synonym = _other(entry, word)
+            synonym = _partner(entry, word)
             if synonym != first and roots.get(synonym, synonym) != roots.get(first, first):
                 line = sharing[0].line
                 detail = f"{word} is {first} in line {line} and {synonym} here; name one meaning, or delete one"
@@ -229,5 +229,5 @@ def _unknown(entries: Sequence[Entry], lexicon: Collection[str]) -> Iterator[Fau
             yield Fault(entry.line, "a word that no lexicon knows", detail)
 
 
-def _other(entry: Entry, word: str) -> str:
+def _partner(entry: Entry, word: str) -> str:
     return entry.synonym if entry.term == word else entry.term

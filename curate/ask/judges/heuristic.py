@@ -183,7 +183,7 @@ def _packaged() -> dict[str, Any]:
 
 
 def _spaced(text: str) -> bool:
-    """Say whether most letters are of scripts that put spaces between words."""
+    """Return whether most letters are of scripts that put spaces between words."""
     letters = [char for char in unicodedata.normalize("NFKC", text) if char.isalpha()]
     return 2 * sum(bool(_UNSPACED.match(char)) for char in letters) < len(letters)
 

@@ -99,7 +99,7 @@ class Replay:
                 raise DataError(f"{self.path}:1: found the columns {columns}; add {', '.join(sorted(lacking))}")
             for row in rows:
                 record = _recorded(row, self._scale, f"{self.path}:{rows.line_num}")
-                if self._wanted(row):
+                if self._is_of_assessor(row):
                     yield rows.line_num, (row["query_id"], row["doc_id"]), record
 
     def _replies(self) -> Iterator[tuple[int, Pair, Recorded]]:
@@ -112,12 +112,12 @@ class Replay:
                         f"{self.path}:{number}: expected a JSON object with query_id (text), doc_ids (a list of texts) "
                         "and reply (text or null); mend or remove the line"
                     )
-                if self._wanted(row):
+                if self._is_of_assessor(row):
                     grades = parse(reply, labels(len(doc_ids)), self._scale).grades.values()
                     for doc_id, grade in zip(doc_ids, grades, strict=True):
                         yield number, (query_id, doc_id), Recorded(grade, "rated" if grade else "unparsed")
 
-    def _wanted(self, row: Mapping[str, object]) -> bool:
+    def _is_of_assessor(self, row: Mapping[str, object]) -> bool:
         return self._assessor is None or self._assessor == (row.get("judge") or row.get("assessor"))
 
 

@@ -51,12 +51,12 @@ class Cells:
             if new.get(index, self.cells[index]) != self.cells[index]:
                 pieces += [
                     self.text[copied:start],
-                    self._written(new[index], quoted=self.text[start:end] != self.cells[index]),
+                    self._quoted_cell(new[index], quoted=self.text[start:end] != self.cells[index]),
                 ]
                 copied = end
         return self.script.rewritten("".join([*pieces, self.text[copied:]]), self.line)
 
-    def _written(self, cell: str, *, quoted: bool) -> str:
+    def _quoted_cell(self, cell: str, *, quoted: bool) -> str:
         quoted = quoted or (self.quotes and cell.startswith('"')) or self.delimiter in cell
         return '"' + cell.replace('"', '""') + '"' if quoted else cell
 

@@ -55,7 +55,7 @@ class MaskingPrompt(PromptTemplate):
 
     def meanings(self) -> Mapping[str, str]:
         """Return kind -> its name in the language of the prompt."""
-        return {kind: in_language(words, self.language) for kind, words in _asked().items()}
+        return {kind: in_language(words, self.language) for kind, words in _prompted_kinds().items()}
 
     @property
     def digest(self) -> str:
@@ -115,7 +115,7 @@ def build(asked: MaskingPrompt, window: str, thinking_tokens: int = 0) -> Reques
 
 def schema() -> dict[str, Json]:
     """Return the JSON schema of a reply: a list of quotations, each with a known kind."""
-    span = json_object({"text": {"type": "string"}, "kind": {"type": "string", "enum": list(_asked())}})
+    span = json_object({"text": {"type": "string"}, "kind": {"type": "string", "enum": list(_prompted_kinds())}})
     return json_object({"spans": {"type": "array", "items": span}})
 
 
@@ -154,7 +154,7 @@ def _quotation(entry: object) -> tuple[str, str]:
 
 
 @cache
-def _asked() -> dict[str, Mapping[str, str]]:
+def _prompted_kinds() -> dict[str, Mapping[str, str]]:
     """Return kind -> names of the kinds in the prompt; a new one changes every prompt's digest."""
     return {kind: words for kind, words in kinds().items() if kind not in _UNASKED}
 
@@ -169,7 +169,7 @@ def _implausible(quote: str, kind: str) -> str:
     """Return why a quotation cannot be personal data in any context; empty if it may be."""
     if not kind:
         return "in another form"
-    if kind not in _asked():
+    if kind not in _prompted_kinds():
         return "of an unknown kind"
     letters, digits = sum(map(str.isalpha, quote)), sum(map(str.isdecimal, quote))
     if len(quote) < 2 or letters + digits == 0 or (not letters and digits < _FEWEST_DIGITS):

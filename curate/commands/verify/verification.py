@@ -19,7 +19,7 @@ from curate.panel.voting import EXPERTS, PAIR
 from curate.runs.derive import Votes, candidates, expected, graded
 from curate.runs.differences import content, differences
 from curate.system.files import read_table
-from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
+from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, READERS, manifest
 from curate.tables.exporters.manifest import foreign
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES, ExportContents
 from curate.tables.kinds import kind
@@ -90,11 +90,6 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
         )
     elif body["format"] not in READERS:
         result.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
-    elif body["format"] in OF_CANDIDATES and "labels" not in body:  # as 0.1 wrote it
-        result.unchecked.append(
-            "labels and texts, for this manifest says nothing of how labels were made; write it again"
-        )
-        return result
     if body["format"] not in READERS:
         return result
     try:

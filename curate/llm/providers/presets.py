@@ -68,7 +68,7 @@ def presets() -> Mapping[str, Settings]:
     if not OVERRIDES.is_file():
         return packaged
     merged = dict(packaged)
-    for name, (settings, location) in _own().items():
+    for name, (settings, location) in _local_models().items():
         merged[name] = complete(name, settings, packaged, location)
         if "kind" not in merged[name]:
             raise ConfigError(
@@ -88,7 +88,7 @@ def told_presets(tell: Callable[[str], object]) -> None:
 
 def own_names() -> list[str]:
     """Return the names that ./models.yaml defines or changes, in its order."""
-    return list(_own()) if OVERRIDES.is_file() else []
+    return list(_local_models()) if OVERRIDES.is_file() else []
 
 
 def complete(name: str, settings: Settings, known: Mapping[str, Settings], place: str) -> Settings:
@@ -150,7 +150,7 @@ def _packaged() -> Mapping[str, Settings]:
     return _table(Path(__file__).with_name("presets.yaml"))
 
 
-def _own() -> dict[str, tuple[Settings, str]]:
+def _local_models() -> dict[str, tuple[Settings, str]]:
     """Return name -> (settings, location) of ./models.yaml: at the top level, or below `judges` as in a pipeline."""
     table = dict(_table(OVERRIDES))
     table.pop("rates", None)

@@ -182,7 +182,7 @@ class SdkProvider(ABC):
     def reply(cls, raw: str) -> Reply | None:
         """Return the reply in a provider's text, new or from the ledger; None if it contains none."""
         try:
-            parsed = json.loads(raw, parse_int=_whole)
+            parsed = json.loads(raw, parse_int=_parsed_integer)
         except (ValueError, RecursionError):
             return None
         return cls.read(parsed, raw) if isinstance(parsed, dict) else None
@@ -231,7 +231,7 @@ def shortened(raw: str) -> str:
     if len(raw) <= KEPT:
         return raw
     try:
-        short = json.dumps(_cut(json.loads(raw, parse_int=_whole), _DEEPEST), ensure_ascii=False)
+        short = json.dumps(_cut(json.loads(raw, parse_int=_parsed_integer), _DEEPEST), ensure_ascii=False)
     except (ValueError, RecursionError):
         return ""
     return short if len(short) <= KEPT else ""
@@ -247,7 +247,7 @@ def _cut(content: object, depth: int) -> object:
     return None if isinstance(content, dict | list) else content
 
 
-def _whole(digits: str) -> int | float:
+def _parsed_integer(digits: str) -> int | float:
     # `int` raises for too many digits
     return int(digits) if len(digits) < _LONGEST_NAME else float(digits)
 

@@ -49,7 +49,7 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
         name = titled["name"] if titled else run
         if titled is None and (length := _before_verb(run)):
             yield start, start + length
-        elif not _NO_PERSON.search(name) and _named(name):
+        elif not _NO_PERSON.search(name) and _is_full_name(name):
             yield start, start + len(name)
         elif (end := longest(text, start)) is not None and behind(text, end) > 0:  # the sentence goes on: @许志强说得对
             yield start, end
@@ -63,12 +63,12 @@ def _before_verb(run: str) -> int:
         if name[-1] in _LISTS["speech"]:
             continue
         surname = 2 if name[:2] in known().compounds else 1
-        if _VERB.match(run, length) and _named(name) and not _NO_PERSON.search(name) and surname < length:
+        if _VERB.match(run, length) and _is_full_name(name) and not _NO_PERSON.search(name) and surname < length:
             return length
     return 0
 
 
-def _named(name: str) -> bool:
+def _is_full_name(name: str) -> bool:
     """Return whether a word is a surname with a given name, not a surname alone or a nickname."""
     return (
         len(name) > 2 - (name[:1] in known().sure) and name[0] not in "小老阿" and name[-1] != "某" and is_name([name])
@@ -89,15 +89,15 @@ def _person(pieces: Sequence[str], name: str) -> bool:
     name_parts = [piece for piece in pieces if piece not in _TITLE_WORDS]
     if len(name_parts) == 1:
         titled = pieces[0] in _TITLES and name_parts[0] in _SURNAMES
-        return titled or _one(name_parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
+        return titled or _is_one_word_name(name_parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
     if not 2 <= len(name_parts) <= 3:
         return False
     if name_parts[0] in given_names() or (name_parts[-1] in given_names() and len(name_parts[0]) > 1):
         return True
-    return _beside(name_parts, titled=len(name_parts) < len(pieces)) or _spelt(name_parts, name)
+    return _has_name_in_context(name_parts, titled=len(name_parts) < len(pieces)) or _spelt(name_parts, name)
 
 
-def _beside(name_parts: Sequence[str], *, titled: bool) -> bool:
+def _has_name_in_context(name_parts: Sequence[str], *, titled: bool) -> bool:
     """Return whether a given name is between two words, or a surname follows an initial or a title."""
     if len(name_parts) == 3 and name_parts[1] in given_names() and min(map(len, name_parts)) > 3:
         return True
@@ -112,7 +112,7 @@ def _spelt(name_parts: Sequence[str], name: str) -> bool:
     return _pinyin(joined) and (name_parts[0] in surnames or name_parts[-1] in surnames)
 
 
-def _one(word: str, fewest: int) -> bool:
+def _is_one_word_name(word: str, fewest: int) -> bool:
     """Return whether a word is a given name, a given name with a surname, or a name in pinyin."""
     if word in given_names():
         return len(word) > 3

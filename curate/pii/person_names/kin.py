@@ -27,10 +27,10 @@ _CALLED = frozenset(LISTS["called"])
 def given_alone(text: str) -> list[Span]:
     """Return given names of two characters behind a family word, where what a person does or an age follows."""
     text = narrow(text)
-    return in_order(_places(text), "name", "name_given")
+    return in_order(_name_extents(text), "name", "name_given")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _name_extents(text: str) -> Iterator[tuple[int, int]]:
     for match in _AFTER_KIN.finditer(text):
         start, end = match.span("given")
         weight = given_weight(match["given"])

@@ -47,7 +47,7 @@ def places(text: str) -> Iterator[tuple[int, int]]:
         if owner is None or _ordinary(match["first"]):
             continue
         start, end = match.start("first"), _end(text, match.end("first"))
-        if _known(match["first"]) or _vouched(match, end, front[: owner.start()]):
+        if _is_given_name(match["first"]) or _vouched(match, end, front[: owner.start()]):
             yield start, end
 
 
@@ -77,6 +77,6 @@ def _ordinary(word: str) -> bool:
     return word in _NOT or word.casefold() in _VERBS
 
 
-def _known(word: str) -> bool:
+def _is_given_name(word: str) -> bool:
     plain = "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
     return plain in _GIVEN or plain.split("-")[0] in _GIVEN

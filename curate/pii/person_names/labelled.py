@@ -26,22 +26,21 @@ _OPEN = r"[】\])）］]?"
 _FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
 
-def _written(pattern: str) -> str:
-    """Return a pattern of labels with any white space inside."""
+def _spaced_pattern(pattern: str) -> str:
     return pattern.replace(re.escape(" "), r"\s")
 
 
-@trigger(rf"{_written(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}", needs=CHINESE)
+@trigger(rf"{_spaced_pattern(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}", needs=CHINESE)
 @trigger(
-    rf"{_written(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}",
+    rf"{_spaced_pattern(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}",
     needs=(CHINESE, "[:：=]"),
 )
 def labelled(text: str) -> list[Span]:
     """Return names after the labels of forms and reports; several with 、 or / between them."""
-    return in_order(_places(narrow(text)), "name", "name_labelled")
+    return in_order(_name_extents(narrow(text)), "name", "name_labelled")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _name_extents(text: str) -> Iterator[tuple[int, int]]:
     for match in _LABEL.finditer(text):
         trust = _trust(match)
         start, end = match.end(), _value(text, match.end(), trust) if trust else None

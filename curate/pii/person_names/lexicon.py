@@ -240,12 +240,12 @@ def is_name(rater: Sequence[str]) -> bool:
 
     The second word of a full name may be unknown if both are capitalised.
     """
-    if rater and all(map(_known, rater)):
+    if rater and all(map(_is_known_name, rater)):
         return True
     return len(rater) > 1 and all(map(_CAPITAL.fullmatch, rater)) and rater[0].casefold() in given_names()
 
 
-def _known(word: str) -> bool:
+def _is_known_name(word: str) -> bool:
     """Return whether a word is a name; non-Chinese ones must be capitalised."""
     if not word.isascii():
         return _chinese(word)

@@ -44,10 +44,10 @@ def of_kin(text: str) -> list[Span]:
     eponyms and diseases stay.
     """
     text = narrow(text)
-    return in_order([*_places(text), *kin_abroad.places(text)], "name", "name_of_kin")
+    return in_order([*_name_extents(text), *kin_abroad.places(text)], "name", "name_of_kin")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _name_extents(text: str) -> Iterator[tuple[int, int]]:
     for match in _OWNED.finditer(text):
         if match["small"]:
             yield match.span("small")

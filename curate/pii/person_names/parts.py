@@ -61,7 +61,7 @@ def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
     runs = list(zip(ends[::2], ends[1::2], strict=True))
     index = 0
     while index + 1 < len(runs):
-        name = _from(text, runs[index:])
+        name = _heaviest_name(text, runs[index:])
         if name is None:
             index += 1
         else:
@@ -70,7 +70,7 @@ def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
             index += used
 
 
-def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
+def _heaviest_name(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
     """Return (start, end, number of runs) of the heaviest name that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
     for count, inner, strong in _lengths(text, runs):
@@ -79,7 +79,7 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
             for end, tail in _tails(text, last[0]):
                 total = head + inner + tail + front(text, start) + behind(text, end)
                 sure = strong or _sure(text, (start, runs[0][1]), (last[0], end), total)
-                if sure and (best is None or total > best[0]) and not _thing(text, end):
+                if sure and (best is None or total > best[0]) and not _before_thing(text, end):
                     best = total, start, end, count
     return best[1:] if best is not None and best[0] >= _BAR else None
 
@@ -89,7 +89,7 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
     inner, strong = 0.0, True
     for count in range(2, len(runs) + 1):
         previous, last = runs[count - 2], runs[count - 1]
-        middle = _whole(text, *previous) if count > 2 else 0.0
+        middle = _middle_gain(text, *previous) if count > 2 else 0.0
         if middle is None:
             return
         joint = _joint(text[previous[1] : last[0]])
@@ -105,15 +105,14 @@ def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float)
     if min(map(len, pieces)) < 2:
         return False
     signed = text[head[1] : tail[0]].strip(" ") != ""
-    return any(map(_known, pieces)) or (signed and sum(map(len, pieces)) >= 5 and total >= _UNKNOWN_BAR)
+    return any(map(_is_typical, pieces)) or (signed and sum(map(len, pieces)) >= 5 and total >= _UNKNOWN_BAR)
 
 
-def _known(piece: str) -> bool:
-    """Return whether a part is typical of names by itself."""
+def _is_typical(piece: str) -> bool:
     return len(piece) > 1 and any(_TELLING_WORDS.after(piece, index) > 1 for index in range(len(piece)))
 
 
-def _thing(text: str, end: int) -> bool:
+def _before_thing(text: str, end: int) -> bool:
     """Return whether the following word makes it an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
     stop = end
     while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
@@ -139,7 +138,7 @@ def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
         if text[start] not in _sounds():
             return
         if start >= run_start and around().front.after(text, start)[0] < 2:
-            yield start, ways.gain(start - run_start, high - run_start, _part(text[start:high]))
+            yield start, ways.gain(start - run_start, high - run_start, _part_weight(text[start:high]))
 
 
 def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
@@ -150,16 +149,16 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
             return
         titled = 2 <= around().titles.before(text, end) < end - low
         if text[end : end + 1] not in tuple(_DOTS) and not titled:
-            yield end, ways.gain(0, end - low, _part(text[low:end]))
+            yield end, ways.gain(0, end - low, _part_weight(text[low:end]))
 
 
-def _whole(text: str, low: int, high: int) -> float | None:
+def _middle_gain(text: str, low: int, high: int) -> float | None:
     if high - low > _LONGEST or any(letter not in _sounds() for letter in text[low:high]):
         return None
-    return lattice(text[low:high]).gain(0, high - low, _part(text[low:high]))
+    return lattice(text[low:high]).gain(0, high - low, _part_weight(text[low:high]))
 
 
-def _part(piece: str) -> float:
+def _part_weight(piece: str) -> float:
     """Return the weight of a part: a typical beginning counts as one word, every other character by itself."""
     weight, position = _PART, 0
     while position < len(piece):

@@ -22,10 +22,10 @@ _FIRST = frozenset(surnames())
 def bare(text: str) -> list[Span]:
     """Return whole names whose given name holds a character that stands in hardly anything else: 孟骁, 曹淏然."""
     text = narrow(text)
-    return in_order(_places(text), "name", "name_scarce")
+    return in_order(_name_extents(text), "name", "name_scarce")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _name_extents(text: str) -> Iterator[tuple[int, int]]:
     last_end = 0
     for match in _SCARCE.finditer(text):
         if match.start() < last_end or text[match.start() - 1 : match.end()] in known().compounds:

@@ -26,10 +26,10 @@ _SPREAD = 4.0
 def spaced(text: str) -> list[Span]:
     """Return names with a blank behind the surname and a given name of two characters."""
     text = narrow(text)
-    return in_order(_places(text), "name", "name_spaced")
+    return in_order(_name_extents(text), "name", "name_spaced")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _name_extents(text: str) -> Iterator[tuple[int, int]]:
     last_end = -1
     for match in _SPACED.finditer(text):
         for length in (1, 2):

@@ -69,10 +69,10 @@ _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
 )
 def latin(text: str) -> list[Span]:
     """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""
-    return in_order(_places(narrow(text)), "name", "name_latin")
+    return in_order(_name_extents(narrow(text)), "name", "name_latin")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _name_extents(text: str) -> Iterator[tuple[int, int]]:
     for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _CLOSED, _TITLED):
         for match in pattern.finditer(text):
             start, end = match.span(match.lastindex or 1)
@@ -80,11 +80,11 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             if words[0] not in _NOT and words[0].capitalize() not in _NOT and _EPONYMS.isdisjoint(words):
                 yield start, end
     for match in _STATED.finditer(text):
-        if _known(match[1].split()):
+        if _are_known_names(match[1].split()):
             yield match.span(1)
 
 
-def _known(words: list[str]) -> bool:
+def _are_known_names(words: list[str]) -> bool:
     """Return whether the words begin with a listed given name, or are a surname and a given name in pinyin."""
     return words[0] in _GIVEN or (len(words) == 2 and not _SURNAMES.isdisjoint(words) and _NOT.isdisjoint(words))
 
@@ -121,19 +121,23 @@ def titled(text: str) -> list[Span]:
 def _start(text: str, end: int, title: str) -> int | None:
     for surname_length, given_length in _SPLITS:
         start = end - surname_length - given_length
-        if start >= 0 and _named(text, start, surname_length, end) and _stands(text, start, surname_length, end, title):
+        if (
+            start >= 0
+            and _is_full_name(text, start, surname_length, end)
+            and _stands(text, start, surname_length, end, title)
+        ):
             return start
     return None
 
 
-def _named(text: str, start: int, surname: int, end: int) -> bool:
+def _is_full_name(text: str, start: int, surname: int, end: int) -> bool:
     """Return whether it is a surname and a given name of common characters, and not a word."""
     first = text[start : start + surname]
     if surname == 2 and first not in known().compounds:
         return False
     if surname == 1 and first not in known().usual:
         return False
-    if not _given(text, start, start + surname, end) or is_word(text, start, end):
+    if not _is_given_name(text, start, start + surname, end) or is_word(text, start, end):
         return False
     if surname == 2:
         return True
@@ -141,7 +145,7 @@ def _named(text: str, start: int, surname: int, end: int) -> bool:
     return not pair and not known().endings.before(text, start + 1)
 
 
-def _given(text: str, start: int, middle: int, end: int) -> bool:
+def _is_given_name(text: str, start: int, middle: int, end: int) -> bool:
     """Return whether it is a given name; after a sure surname with evidence before it, any single character is."""
     given_name = text[middle:end]
     if common(given_name):
@@ -152,10 +156,10 @@ def _given(text: str, start: int, middle: int, end: int) -> bool:
         and is_chinese(text, middle)
         and given_name not in known().function
     )
-    return odd and _led(text, start)
+    return odd and _has_lead(text, start)
 
 
-def _led(text: str, start: int) -> bool:
+def _has_lead(text: str, start: int) -> bool:
     free = start == 0 or (bounded(text, start - 1) and not text[start - 1].isdigit())
     return free or bool(_LEADERS.before(text, start))
 
@@ -167,7 +171,7 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
     if alone and title in _KIN:
         return False
     free = start == 0 or (bounded(text, start - 1) and not text[start - 1].isdigit())
-    led = _led(text, start)
+    led = _has_lead(text, start)
     first = text[start : start + surname]
     if title in _ONE:
         return (

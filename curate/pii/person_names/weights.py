@@ -90,11 +90,13 @@ def given_weight(name: str) -> float | None:
     """Return the weight of a given name; None if it has a character that no name has."""
     if not name or not never().isdisjoint(name):
         return None
-    return sum(_GIVEN if letter in given() else _odd(letter) for letter in name) + _SINGLE * (len(name) == 1)
+    return sum(_GIVEN if letter in given() else _unlisted_weight(letter) for letter in name) + _SINGLE * (
+        len(name) == 1
+    )
 
 
 @lru_cache(maxsize=4096)
-def _odd(letter: str) -> float:
+def _unlisted_weight(letter: str) -> float:
     """Return the weight of an unlisted character; rare ones (level 2 and beyond) occur mostly in names."""
     try:
         first = letter.encode("gb2312")[0]
@@ -228,7 +230,7 @@ _AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
 def weighed(text: str) -> list[Span]:
     """Return whole names behind a label, a family word or a role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
     text = narrow(text)
-    return in_order([*_led(text), *_aged(text)], "name", "name_weighed")
+    return in_order([*_led_names(text), *_aged(text)], "name", "name_weighed")
 
 
 @trigger(BEFORE_TITLE, EVERYDAY_BEFORE_TITLE, needs=(CHINESE, ANY_TITLE))
@@ -253,7 +255,7 @@ def longest(text: str, start: int, twin: bool = False) -> int | None:
     return best
 
 
-def _led(text: str) -> Iterator[tuple[int, int]]:
+def _led_names(text: str) -> Iterator[tuple[int, int]]:
     for match in _LED.finditer(text):
         start = match.end() - 2
         end = longest(text, start)
@@ -298,13 +300,15 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
             candidates.append((weights.total, start))
     for start in (end - 1, end - 2):
         weight = surname_weight(text[start:end]) if start >= 0 and title not in around().family else None
-        total = _alone(text, start, end, weight, title, after) if weight is not None else None
+        total = _surname_weight_before_title(text, start, end, weight, title, after) if weight is not None else None
         if total is not None:
             candidates.append((total, start))
     return max(candidates)[1] if candidates and begins(text, after - len(title), after) else None
 
 
-def _alone(text: str, start: int, end: int, weight: float, title: str, after: int) -> float | None:
+def _surname_weight_before_title(
+    text: str, start: int, end: int, weight: float, title: str, after: int
+) -> float | None:
     """Return the weight of a surname alone before a title; None below the bar."""
     leading, follows = front(text, start), behind(text, after)
     if not _stands(text, start, end, title, after, (weight, leading, follows)):

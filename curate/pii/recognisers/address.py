@@ -317,7 +317,7 @@ def _read(text: str, position: int) -> list[_Part]:
     while len(components) < _PARTS:
         gap = _GAP.match(text, position) if components else None
         rank = components[-1].rank if components else CITY
-        component = _led(text, position, rank) or _next(text, gap.end() if gap else position, rank)
+        component = _crossing_part(text, position, rank) or _next(text, gap.end() if gap else position, rank)
         if component is None:
             break
         components.append(component)
@@ -325,7 +325,7 @@ def _read(text: str, position: int) -> list[_Part]:
     return components
 
 
-def _led(text: str, start: int, rank: int) -> _Part | None:
+def _crossing_part(text: str, start: int, rank: int) -> _Part | None:
     """Return the crossing at `start` with the way from it, or the way from a road or village; None if there is none."""
     cross = crossing(text, start) if rank <= PLACE else None
     if cross is None and rank not in (TOWN, PLACE):

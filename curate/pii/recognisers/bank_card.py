@@ -35,7 +35,7 @@ def bank_card(text: str) -> list[Span]:
     After a word such as 银行卡 any number of that length, unless it is a resident number. A number that starts with 0
     is nobody's, one right after the word for another number (订单号) stays.
     """
-    extents = [*_bare(text), *_named(text, _NAMED, 13), *_named(text, _WIDE, 16)]
+    extents = [*_bare(text), *_after_word(text, _NAMED, 13), *_after_word(text, _WIDE, 16)]
     return apart(Span(start, end, "bank_card", "bank_card") for start, end in extents)
 
 
@@ -54,7 +54,7 @@ def _bare(text: str) -> Iterator[tuple[int, int]]:
                 break
 
 
-def _named(text: str, pattern: re.Pattern[str], least: int) -> Iterator[tuple[int, int]]:
+def _after_word(text: str, pattern: re.Pattern[str], least: int) -> Iterator[tuple[int, int]]:
     for match in matches([pattern], text):
         start = match.start("value")
         fitting = [

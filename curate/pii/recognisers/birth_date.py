@@ -58,10 +58,10 @@ def birth_date(text: str) -> list[Span]:
 
     Year and month, or month and day, at the least; the word for the calendar in front of a date with a cue stays.
     """
-    return in_order(_places(narrow(text)), "birth_date", "birth_date")
+    return in_order(_extents(narrow(text)), "birth_date", "birth_date")
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _extents(text: str) -> Iterator[tuple[int, int]]:
     for pattern in (_AFTER, _BEFORE):
         for match in pattern.finditer(text):
             yield match.span("date")

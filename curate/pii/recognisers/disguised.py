@@ -55,7 +55,7 @@ def broken(text: str) -> list[Span]:
         for span in _joined(narrowed)
         if not _overlaps(narrowed, span, complete)
         and len(_ENDS.findall(narrowed, span.start, span.end)) <= _MOST
-        and not _alone(narrowed, span)
+        and not _fills_lines(narrowed, span)
     )
 
 
@@ -80,7 +80,7 @@ def _overlaps(text: str, span: Span, others: list[Span]) -> bool:
     return others[index].end != span.end or not _CODE.fullmatch(text, span.start, others[index].start)
 
 
-def _alone(text: str, span: Span) -> bool:
+def _fills_lines(text: str, span: Span) -> bool:
     """Return whether the lines of a number contain nothing else, and no word for telephone precedes it."""
     front, back = text[max(0, span.start - 20) : span.start], text[span.end : span.end + 20]
     return (

@@ -57,7 +57,7 @@ def _hospital() -> re.Pattern[str]:
     shapes = (
         f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
-        f"{_within()}医院",
+        f"{_nested_place()}医院",
         rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})(?:社区卫生服务(?:中心|站)|村(?:卫生室|卫生所))",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
@@ -73,7 +73,7 @@ def _hospital() -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
 
 
-def _within() -> str:
+def _nested_place() -> str:
     """Return a pattern for a place inside a larger one, which is sufficient for a hospital (`苏州九龙医院`)."""
     lists = words("places")
     larger = one_of(lists["provinces"], lists["cities"])
@@ -126,7 +126,7 @@ _BRANCH = re.compile(
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
-    names = [_longer(_BRANCH, folded, *extent) for extent in _named(folded, _ending(), _hospital(), _common())]
+    names = [_longer(_BRANCH, folded, *extent) for extent in _longest_names(folded, _ending(), _hospital(), _common())]
     others = (
         (start, end)
         for start, end in unknown(folded, _ending())
@@ -143,7 +143,7 @@ def _english(text: str) -> Iterator[tuple[int, int]]:
                 yield match.span()
 
 
-def _named(
+def _longest_names(
     text: str, ending: re.Pattern[str], shapes: re.Pattern[str], common: re.Pattern[str]
 ) -> Iterator[tuple[int, int]]:
     """Yield the longest name before every ending, unless it consists of common words."""
@@ -240,7 +240,8 @@ def school(text: str) -> list[Span]:
     """Return named schools and universities that a person goes or went to (`就读于…`, `在…读书`); others stay."""
     folded = fold(text)
     names = (
-        _longer(_FACULTY, folded, *extent) for extent in _named(folded, _school_ending(), _school(), _common_school())
+        _longer(_FACULTY, folded, *extent)
+        for extent in _longest_names(folded, _school_ending(), _school(), _common_school())
     )
     attended = (
         (start, end)

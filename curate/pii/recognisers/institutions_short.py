@@ -92,17 +92,17 @@ def behind(text: str, end: int) -> int:
 
 def near(text: str, start: int, end: int) -> int:
     """Return the weight of the rest of the sentence: words of treatment or a disease suggest a hospital."""
-    around = _around(text, start, end)
+    around = _sentence_around(text, start, end)
     return int(any(map(_cure().search, around)) or any(map(_others().search, around)))
 
 
 def counts(text: str, start: int, end: int) -> bool:
     """Return whether a number is that of a room or a measured value."""
-    before, after = _around(text, start, end)
+    before, after = _sentence_around(text, start, end)
     return bool(_rooms().search(before) or _rooms().search(after) or _values().search(before))
 
 
-def _around(text: str, start: int, end: int) -> tuple[str, str]:
+def _sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
     return _END.split(text[max(0, start - _NEAR) : start])[-1], _END.split(text[end : end + _NEAR])[0]
 
 
@@ -175,7 +175,7 @@ def _weight(name: str) -> int:
     return next((weight for pattern, weight in _numbered() if pattern.match(name)), 0)
 
 
-def _fits(text: str, start: int) -> bool:
+def _can_begin(text: str, start: int) -> bool:
     """Return whether a name can begin at `start`: it is not inside a word or a number."""
     preceding = text[max(0, start - 1) : start]
     if text[start].isdigit() and ((preceding.isalnum() and preceding.isascii()) or preceding in tuple("第号编.:-/")):
@@ -185,7 +185,7 @@ def _fits(text: str, start: int) -> bool:
 
 def _is_one(text: str, start: int, end: int, name: str) -> bool:
     """Return whether the context of a name indicates a hospital; the name may begin after its place."""
-    if not _fits(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
+    if not _can_begin(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
         return False
     placed = not text.startswith(name, start)
     if name in words("with_city") and not placed:

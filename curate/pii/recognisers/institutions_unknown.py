@@ -47,7 +47,7 @@ def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         end = kinds.start() if kinds else last.start()
         start = _start(text, run.start(), end)
         evidence = min(2, in_front(text, start)) + min(2, behind(text, last.end()))
-        if _named(text[start:end], kinds[0] if kinds else "", evidence):
+        if _is_name(text[start:end], kinds[0] if kinds else "", evidence):
             yield start, last.end()
 
 
@@ -60,7 +60,7 @@ def _start(text: str, start: int, end: int) -> int:
     return start
 
 
-def _named(stem: str, kinds: str, evidence: int) -> bool:
+def _is_name(stem: str, kinds: str, evidence: int) -> bool:
     """Return whether a stem, the kinds of a hospital after it and the evidence around it make a name."""
     if not 2 <= len(stem) <= _LONGEST or len(_kinds().sub("", stem)) < 2 or not evidence:
         return False

@@ -218,11 +218,11 @@ def national_number(text: str) -> list[Span]:
     NHS numbers in groups, and others whose check digit is right. Beside its word (PESEL, BSN ...): all of its shape.
     """
     narrowed = narrow(text)
-    hits = [*_alone(narrowed), *_beside(narrowed)]
+    hits = [*_without_word(narrowed), *_beside_word(narrowed)]
     return apart(Span(start, end, FORMS[name].kind, "national_number") for name, start, end in hits)
 
 
-def _alone(text: str) -> Iterator[tuple[str, int, int]]:
+def _without_word(text: str) -> Iterator[tuple[str, int, int]]:
     for shapes in _SHAPES:
         for match in shapes.finditer(text):
             name = str(match.lastgroup)
@@ -232,7 +232,7 @@ def _alone(text: str) -> Iterator[tuple[str, int, int]]:
                 yield name, match.start(), match.end()
 
 
-def _beside(text: str) -> Iterator[tuple[str, int, int]]:
+def _beside_word(text: str) -> Iterator[tuple[str, int, int]]:
     for word in _WORD.finditer(text):
         for name in _FORMS_OF[word["word"].lower()]:
             if number := _BESIDE[name].match(text, word.end()):

@@ -98,7 +98,9 @@ def mobile(text: str) -> list[Span]:
     """
     narrowed = narrow(text)
     hits = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
-    return apart(Span(*_place(match), "phone", "mobile") for match in hits if personal(narrowed, *_place(match)))
+    return apart(
+        Span(*_number_span(match), "phone", "mobile") for match in hits if personal(narrowed, *_number_span(match))
+    )
 
 
 @trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
@@ -115,7 +117,7 @@ def landline(text: str) -> list[Span]:
 def landlines(narrowed: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of the landline numbers of a narrowed text, unordered and possibly overlapping."""
     for match in [*_LANDLINE.finditer(narrowed), *_LANDLINE_SAID.finditer(narrowed)]:
-        start, end = _place(match)
+        start, end = _number_span(match)
         if personal(narrowed, start, end) and not _public(match[0]):
             yield start, end
             while further := _NEXT.match(narrowed, end):
@@ -123,7 +125,7 @@ def landlines(narrowed: str) -> Iterator[tuple[int, int]]:
                 end = further.end()
 
 
-def _place(match: re.Match[str]) -> tuple[int, int]:
+def _number_span(match: re.Match[str]) -> tuple[int, int]:
     """Return (start, end) of the number, without the word before it but with +86."""
     groups = match.groupdict()
     return match.span("n" if "n" in groups and "86" not in (groups.get("p") or "") else 0)

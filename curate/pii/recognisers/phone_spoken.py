@@ -37,14 +37,14 @@ def _numerals(text: str) -> Iterator[tuple[int, int]]:
     plain = digits(text)
     for match in _WRITTEN.finditer(plain):
         start, end = match.span()
-        if _said(text[start:end], 1) and _alone(text, start, end) and personal(plain, start, end):
+        if _is_spoken_number(text[start:end], 1) and _stands_alone(text, start, end) and personal(plain, start, end):
             yield start, end
     for start, end in landlines(plain):
-        if _said(text[start:end], 4):
+        if _is_spoken_number(text[start:end], 4):
             yield start, end
 
 
-def _said(number: str, least: int) -> bool:
+def _is_spoken_number(number: str, least: int) -> bool:
     """Return whether the numerals are a number: not 一 as a dash, 1500一2500, and not a list, 一三五、二四六."""
     numerals = [character for character in number if character in VALUES]
     mixed = len(numerals) < len(re.sub(r"[^0-9]", "", digits(number)))
@@ -55,7 +55,7 @@ def _said(number: str, least: int) -> bool:
     return not listed or (not mixed and (groups[-3:] in ([3, 4, 4], [4, 3, 4]) or set(groups) == {1}))
 
 
-def _alone(text: str, start: int, end: int) -> bool:
+def _stands_alone(text: str, start: int, end: int) -> bool:
     """Return whether no further digits touch the number; one numeral may, as in 一天 after it, but not a quantity."""
     before, after = digits(text[max(0, start - 2) : start]), digits(text[end : end + 2])
     if text[end : end + 1] in _QUANTITY and end < len(text):

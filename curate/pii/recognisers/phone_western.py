@@ -64,7 +64,7 @@ def western(text: str) -> list[Span]:
     a word for telephone. Lines free of charge, of public bodies and for everybody stay.
     """
     narrowed = narrow(text)
-    return in_order((extent for extent in _places(narrowed) if personal(narrowed, *extent)), "phone", "western")
+    return in_order((extent for extent in _extents(narrowed) if personal(narrowed, *extent)), "phone", "western")
 
 
 def for_everybody(match: re.Match[str]) -> bool:
@@ -77,7 +77,7 @@ def is_hotline(digits: str) -> bool:
     return digits.removeprefix("1") in _LISTS["hotlines"]
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
+def _extents(text: str) -> Iterator[tuple[int, int]]:
     for match in ALONE.finditer(text):
         if not for_everybody(match):
             yield match.span()

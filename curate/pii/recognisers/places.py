@@ -101,10 +101,10 @@ def door() -> str:
 @cache
 def shapes() -> tuple[Shape, ...]:
     """Return the possible parts of an address, known places first."""
-    return (*_known(), *_unknown())
+    return (*_listed_shapes(), *_unlisted_shapes())
 
 
-def _known() -> tuple[Shape, ...]:
+def _listed_shapes() -> tuple[Shape, ...]:
     lists = words("places")
     cities, districts = one_of(lists["cities"], lists["counties"]), one_of(lists["districts"])
     not_inside = "(?![路街道巷镇乡村]|大街|大道|社区|小区|花园)"  # 中关村大街 is no 中关村
@@ -115,7 +115,7 @@ def _known() -> tuple[Shape, ...]:
     )
 
 
-def _unknown() -> tuple[Shape, ...]:
+def _unlisted_shapes() -> tuple[Shape, ...]:
     quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八0-9][期区])?"
     numbered = rf"(?={quarter}[ ,，]?{door()})"
     not_inside = "(?![大东西南北中]?[路街道]|[镇乡])"

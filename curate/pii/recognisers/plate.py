@@ -47,17 +47,17 @@ def plate(text: str) -> list[Span]:
 
 def _civil(text: str) -> Iterator[tuple[int, int]]:
     for match in _PLATE.finditer(text):
-        if re.search("[0-9]", match["serial"]) and (_near(text, match) or _unmistakable(text, match)):
+        if re.search("[0-9]", match["serial"]) and (_near_vehicle_word(text, match) or _unmistakable(text, match)):
             yield match.span()
 
 
 def _official(text: str) -> Iterator[tuple[int, int]]:
     for match in _OFFICIAL.finditer(text):
-        if match[0].startswith("WJ") or _near(text, match):
+        if match[0].startswith("WJ") or _near_vehicle_word(text, match):
             yield match.span()
 
 
-def _near(text: str, match: re.Match[str]) -> bool:
+def _near_vehicle_word(text: str, match: re.Match[str]) -> bool:
     """Return whether a word for vehicles, not in a placeholder, is shortly before or right after the match."""
     start, end = match.span()
     around = text[max(0, start - 8) : start].rpartition("]")[2], text[end : end + 4].partition("[")[0]

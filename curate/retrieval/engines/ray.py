@@ -117,7 +117,7 @@ def _join(ray: ModuleType, address: str) -> None:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:  # nobody, another version, no token
         raise ConfigError(
-            f"engine.address: no Ray cluster answers at {address!r} ({_why(error)}); start one with "
+            f"engine.address: no Ray cluster answers at {address!r} ({_first_line(error)}); start one with "
             "`ray start --head`, leave the address out, or copy the token of one that asks for it from its "
             "~/.ray/auth_token to ours"
         ) from error
@@ -129,12 +129,12 @@ def _start(ray: ModuleType) -> None:
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # Ray raises no class of its own, as on a machine that is too busy
         raise RunFailed(
-            f"engine: Ray did not start on this machine ({_why(error)}); try again when memory and cores are free, or "
-            "leave `engine` out"
+            f"engine: Ray did not start on this machine ({_first_line(error)}); try again when memory and cores are "
+            "free, or leave `engine` out"
         ) from error
 
 
-def _why(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")
 
 

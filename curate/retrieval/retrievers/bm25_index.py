@@ -58,7 +58,7 @@ def index(
     retriever, for the progress.
     """
     index_folder = folder / "bm25" / digest([identity, corpus.digest])
-    if not _whole(index_folder):
+    if not _is_complete(index_folder):
         shutil.rmtree(index_folder, ignore_errors=True)
         tokens = _cut(corpus, kind, folder, progress, StepLabel(f"indexing documents, {name}", "documents"))
         if not tokens.vocab:  # bm25s cannot index nothing
@@ -72,8 +72,7 @@ def index(
     return _load(index_folder)
 
 
-def _whole(folder: Path) -> bool:
-    """Return whether an index exists and is undamaged."""
+def _is_complete(folder: Path) -> bool:
     try:
         return read_json(folder / MARK) == digests(folder)
     except (OSError, DataError):
@@ -104,7 +103,7 @@ def _keep(built: Index, folder: Path) -> None:
         try:
             hidden_folder.rename(folder)
         except OSError:
-            if not _whole(folder):
+            if not _is_complete(folder):
                 raise
     finally:
         shutil.rmtree(hidden_folder, ignore_errors=True)

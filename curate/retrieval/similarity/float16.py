@@ -68,14 +68,14 @@ class Float16:
 
     def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[Tile]:
         """Select on the device in one step, and copy only the selected products."""
-        rows, columns, values = self._found(scores, floors)
+        rows, columns, values = self._above_floors(scores, floors)
         yield np.searchsorted(rows, np.arange(len(floors) + 1)).tolist(), columns, values
 
     def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
         """Select on the device, and copy only the selected products."""
-        return self._found(scores, np.array([floor]))
+        return self._above_floors(scores, np.array([floor]))
 
-    def _found(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
+    def _above_floors(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
         import torch
 
         indexes = (scores.float() >= torch.from_numpy(rounded_down(floors)).to(self._device)[:, None]).nonzero()

@@ -98,7 +98,10 @@ def _documents(train: LeakSplit, test: LeakSplit, query_leaks: pl.DataFrame, rul
         doc_id="left", test_doc_id="right", doc_similarity="similarity", doc_overlap="overlap"
     )
     pairs = train_pairs.join(alike_documents, on="doc_id").join(test_pairs, on="test_doc_id")
-    train_rows, test_rows = _places(train.queries, pairs["query_id"]), _places(test.queries, pairs["test_query_id"])
+    train_rows, test_rows = (
+        _row_numbers(train.queries, pairs["query_id"]),
+        _row_numbers(test.queries, pairs["test_query_id"]),
+    )
     similarity = np.round(pair_products(train.queries.vectors, train_rows, test.queries.vectors, test_rows), DIGITS)
     order = ["similarity", "doc_similarity"]
     return (
@@ -187,7 +190,7 @@ def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:
     return left_rows, right_rows
 
 
-def _places(texts: SplitTexts, ids: pl.Series) -> Rows:
+def _row_numbers(texts: SplitTexts, ids: pl.Series) -> Rows:
     """Return the row of each id in `texts`; DataError if one is missing."""
     rows = pl.DataFrame({"id": list(texts.ids)}, {"id": pl.String}).with_row_index("at")
     positions = ids.to_frame("id").join(rows, on="id", how="left", maintain_order="left")["at"]

@@ -161,16 +161,16 @@ class _Checker:
                 yield column, f"a text that was edited, from character {position} on", "the text as it was handed out"
         if fold(cells["answer"]) and self._answer(cells["answer"]) is None:
             remark = f", {_MADE}" if _converted(cells["answer"]) else ""
-            yield "answer", f"{self._shown(cells['answer'], texts)}{remark}", f"one of {', '.join(self.form.answers)}"
+            yield "answer", f"{self._quoted(cells['answer'], texts)}{remark}", f"one of {', '.join(self.form.answers)}"
         name = cells.get("assessor", "")
         if fold(name) and fold(name) not in self.me:
-            yield "assessor", self._shown(name, texts), repr(self.assessor)
+            yield "assessor", self._quoted(name, texts), repr(self.assessor)
 
     def _answer(self, cell: str) -> str | None:
         """Return the answer in a cell, as typed or as stored by a spreadsheet; None if it is not an answer."""
         return self.known.get(folded(seen(cell)))
 
-    def _shown(self, cell: str, texts: Sequence[str] = ()) -> str:
+    def _quoted(self, cell: str, texts: Sequence[str] = ()) -> str:
         """Return a cell for a problem, or only its length if it could be a text of the corpus."""
         word = canonical(cell)
         long = len(word) > _SHOWN or (len(word) > 3 and any(word in canonical(text) for text in texts))
@@ -178,7 +178,7 @@ class _Checker:
 
     def _shown_id(self, cell: str) -> str:
         word = canonical(cell)
-        return self._shown(word) if _ID.fullmatch(word) or like_value(word) else f"a text of {len(word)} characters"
+        return self._quoted(word) if _ID.fullmatch(word) or like_value(word) else f"a text of {len(word)} characters"
 
     def _merged(self, entries: Sequence[SheetEntry]) -> SheetEntry:
         """Return one entry for all lines of a row; record a problem for every line that contradicts the first."""

@@ -63,7 +63,7 @@ class Guard:
             return None
         if "token" in request.query_params:
             return self._entered(request)
-        if not _same(request.cookies.get(self._cookie, ""), self._pass):
+        if not _equal_digest(request.cookies.get(self._cookie, ""), self._pass):
             return self._refused("token")
         request.state.proof = self._proof
         if request.method not in ("GET", "HEAD") and not _from_here(request):
@@ -78,7 +78,7 @@ class Guard:
 
     def _entered(self, request: Request) -> Response:
         """Exchange the secret in the address for a cookie, and redirect to an address without it."""
-        if not _same(request.query_params["token"], self._token):
+        if not _equal_digest(request.query_params["token"], self._token):
             return self._refused("token")
         if request.headers.get("sec-fetch-site") == "cross-site":
             response = self._shown("entered", 200, {})  # a redirect from elsewhere would not carry a strict cookie
@@ -97,7 +97,7 @@ class Guard:
 
 def proven(request: Request, field: str) -> bool:
     """Return whether the hidden field of a form is that of our pages."""
-    return _same(field, request.state.proof)
+    return _equal_digest(field, request.state.proof)
 
 
 def _from_here(request: Request) -> bool:
@@ -112,5 +112,5 @@ def _from_here(request: Request) -> bool:
     return origin == ours or (site is not None and origin in (None, "null"))
 
 
-def _same(first: str, second: str) -> bool:
+def _equal_digest(first: str, second: str) -> bool:
     return hmac.compare_digest(first.encode("utf-8", "replace"), second.encode("utf-8", "replace"))

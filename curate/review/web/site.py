@@ -240,7 +240,7 @@ class Pages:
         """Show one row."""
         person, row_id = self._person(request), request.path_params["row_id"]
         reading = ReadingOrder.of(self.desk, person)
-        index = _found(reading.place(row_id))
+        index = _or_404(reading.place(row_id))
         answer = reading.said.get(row_id)
         note = answer.note if answer else ""
         return self.shown(
@@ -284,7 +284,7 @@ class Pages:
     def _answered(self, person: str, row_id: str, fields: dict[str, str]) -> str:
         """Store a form's note and answer; return the address to go to."""
         with self._one_at_a_time:  # a change by another tab in between must not be overwritten
-            index = self._kept(person, row_id, fields)
+            index = self._store_changes(person, row_id, fields)
             if "undo" in fields:
                 return self._taken_back(person, fields["undo"])
         reading = ReadingOrder.of(self.desk, person)
@@ -293,10 +293,10 @@ class Pages:
         beyond = index + (1 if fields.get("go") == "next" else -1)
         return _address(person, reading.rows[min(max(beyond, 0), len(reading.rows) - 1)].row_id)
 
-    def _kept(self, person: str, row_id: str, fields: dict[str, str]) -> int:
+    def _store_changes(self, person: str, row_id: str, fields: dict[str, str]) -> int:
         """Store the changes of a form to a row; return the row's index."""
         reading = ReadingOrder.of(self.desk, person)
-        index = _found(reading.place(row_id))
+        index = _or_404(reading.place(row_id))
         earlier = reading.said.get(row_id, Answer(row_id, None))
         note = noted(fields.get("note", ""), fields.get("began", ""), earlier.note)
         if "answer" in fields or note != earlier.note:
@@ -307,7 +307,7 @@ class Pages:
         """Withdraw the answer to a row but keep its note; return the row's address."""
         with self._one_at_a_time:
             reading = ReadingOrder.of(self.desk, person)
-            _found(reading.place(row_id))
+            _or_404(reading.place(row_id))
             withdrawn = reading.said.get(row_id, Answer(row_id, None))
             self.desk.record(person, [Answer(row_id, None, withdrawn.note, source=SOURCE)])
         return _address(person, row_id, undone=withdrawn.answer or "")
@@ -362,7 +362,7 @@ def _renderer(review: Desk) -> Callable[[str, dict[str, Any]], str]:
     return lambda name, values: environment.get_template(f"{name}.html.j2").render(values)
 
 
-def _found(index: int | None) -> int:
+def _or_404(index: int | None) -> int:
     if index is None:
         raise HTTPException(404)
     return index

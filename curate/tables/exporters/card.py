@@ -18,7 +18,7 @@ agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
 checked       kind -> what people said of samples of its items, a row per figure
-kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_made`
+kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_stage_facts`
 counts        figures of the whole run, such as what each stage dropped
 """
 
@@ -97,7 +97,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             module=module,
             abstask=name,
             attributes=kind.attributes(benchmark),
-            **_made(benchmark, kind),
+            **_stage_facts(benchmark, kind),
             **kind.of_card(benchmark),
             tables=tables,
             counts=counts,
@@ -110,7 +110,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
     )
 
 
-def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
+def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
     """Return the facts of a kind's stage as `made`, and the counts of its items as `fate`.
 
     `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.

@@ -107,7 +107,7 @@ def parts(
     for names in names_of.values():
         encoders = definitions.get("encoders", {})
         settings_of = (encoders.get(name, {}) for name in list(names))
-        names |= {_called(model) for settings in settings_of for model in _models(settings, encoders)}
+        names |= {_published_name(model) for settings in settings_of for model in _models(settings, encoders)}
     return {role: sorted(names) for role, names in names_of.items()}
 
 
@@ -124,7 +124,7 @@ def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> I
                 yield str(definition["model"])
 
 
-def _called(model: str) -> str:
+def _published_name(model: str) -> str:
     """Return a model's name on the hub, or only the name of its folder, since local paths are not published."""
     return model if model.count("/") == 1 and model[0] not in "./~" else model.rstrip("/").rpartition("/")[2]
 

@@ -16,15 +16,13 @@ from curate.tables.kinds import kinds
 from curate.tables.kinds.benchmark_kind import TEST
 
 TASKS = "tasks.py"
-BEFORE = frozenset({"78ee951926a7da19995d5c9371042342356996ef272828b43d8a073ad7ba0519"})
-"""SHA-256 of tasks.py as released versions wrote it: 0.1."""
 _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
     common = ("README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet")
-    alternatives = "|".join((*common, *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ())))
+    alternatives = "|".join((*common, *FILES.get(name, ()), *(_kind_patterns() if name in FOLDERS else ())))
     permitted = re.compile(alternatives.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
     for path, digest in paths.items():
         if permitted and not permitted.fullmatch(path):
@@ -32,20 +30,15 @@ def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
         elif (hash_in_name := _HASH.search(path)) and not digest.startswith(hash_in_name[1]):
             yield f"{path}: its name says that it has another content"
     code = folder / TASKS
-    if permitted and TASKS in paths and code.is_file() and not _ours(code):
+    if permitted and TASKS in paths and code.is_file() and code.read_bytes() != Path(mteb_tasks.__file__).read_bytes():
         yield f"{TASKS}: it is not the program that curate writes; do not run it"
 
 
-def _of_kinds() -> Iterator[str]:
-    """Yield the patterns of the files in the folders of all kinds."""
+def _kind_patterns() -> Iterator[str]:
     for kind in kinds():
         yield f"{kind.name}/README.md"
         splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
         yield f"{kind.name}/({'|'.join(kind.configs)})({splits})-HASH.parquet"
-
-
-def _ours(code: Path) -> bool:
-    return code.read_bytes() == Path(mteb_tasks.__file__).read_bytes() or sha256(code) in BEFORE
 
 
 # MANIFEST.json of an export: the SHA-256 of every file, and what its labels were made from.

@@ -27,12 +27,12 @@ def load(folder: str | Path | None = None) -> list[Any]:
 
     ValueError if a file's content is not what its name says: `datasets` would load an edited file from its cache.
     """
-    return [task_class(task_folder)() for task_folder in task_folders(Path(folder or Path(__file__).parent))]
+    return [task_class(each)() for each in task_folders(Path(folder or Path(__file__).parent))]
 
 
 def task_folders(folder: Path) -> list[Path]:
     """Return the folders of tasks below a folder, in the order in which its README names them, then by name."""
-    there = [path.parent for path in sorted(folder.glob("*/README.md")) if _is_task(path.parent)]
+    there = [each.parent for each in sorted(folder.glob("*/README.md")) if _is_task(each.parent)]
     readme = folder / "README.md"
     named = readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else ""
     places = {each: named.find(f"]({each.name}/README.md)") for each in there}

@@ -64,10 +64,12 @@ def mteb(folder: Path) -> ExportContents:
 
 def own_kinds(folder: Path) -> dict[str, dict[str, pl.DataFrame]]:
     """Return kind -> its tables, of the kinds whose labels are not the verdicts on documents."""
-    return {kind.name: written for kind in kinds() if not kind.judged and (written := _own(folder / kind.name))}
+    return {
+        kind.name: written for kind in kinds() if not kind.judged and (written := _tables_of_kind(folder / kind.name))
+    }
 
 
-def _own(folder: Path) -> dict[str, pl.DataFrame]:
+def _tables_of_kind(folder: Path) -> dict[str, pl.DataFrame]:
     """Return the tables of a kind that has its own, by configuration and split, such as `pairs` and `pairs-train`."""
     tables: dict[str, pl.DataFrame] = {}
     for path in sorted(folder.glob("*-*.parquet")):

@@ -24,7 +24,7 @@ def known() -> Mapping[str, Any]:
     return metadata
 
 
-def _of(field: str) -> AfterValidator:
+def _check_of(field: str) -> AfterValidator:
     """Return the check that a value is one of mteb's for a field."""
 
     def check(chosen: str) -> str:
@@ -45,17 +45,17 @@ class TaskFields(Section):
         default=None,
         description="first and last day on which the texts were collected, such as [2020-01-01, 2020-12-31]",
     )
-    domains: tuple[Annotated[str, _of("domains")], ...] | None = Field(
+    domains: tuple[Annotated[str, _check_of("domains")], ...] | None = Field(
         default=None, description="of the texts, such as [Medical, Written]"
     )
-    task_subtypes: tuple[Annotated[str, _of("task_subtypes")], ...] | None = Field(
+    task_subtypes: tuple[Annotated[str, _check_of("task_subtypes")], ...] | None = Field(
         default=None, description="such as [Question answering]; [] where none fits"
     )
-    annotations_creators: Annotated[str, _of("annotations_creators")] | None = Field(
+    annotations_creators: Annotated[str, _check_of("annotations_creators")] | None = Field(
         default=None, description="who labelled, such as `LM-generated and reviewed`"
     )
     dialect: tuple[str, ...] | None = Field(default=None, description="BCP-47 tags; [] where there are no dialects")
-    sample_creation: Annotated[str, _of("sample_creation")] | None = Field(
+    sample_creation: Annotated[str, _check_of("sample_creation")] | None = Field(
         default=None, description="how the texts came about, such as `found`"
     )
     bibtex_citation: str | None = Field(

@@ -148,22 +148,22 @@ class _Gradient(BenchmarkKind):
 
         return {"items": pa.schema(dict.fromkeys(_NAMED, pa.string()) | {"score": pa.int32()})}
 
-    def _own(self, benchmark: Benchmark) -> pl.DataFrame:
+    def _rows_of_kind(self, benchmark: Benchmark) -> pl.DataFrame:
         return benchmark.tables[self.table].filter(pl.col("kind") == self.made).sort("pair_id", "level")
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether there are items of this kind."""
-        return self.table in benchmark.tables and bool(self._own(benchmark).height)
+        return self.table in benchmark.tables and bool(self._rows_of_kind(benchmark).height)
 
     def content(self, benchmark: Benchmark) -> TaskContent:
         """Return the items, sorted by pair and level."""
-        rows = self._own(benchmark)
+        rows = self._rows_of_kind(benchmark)
         columns = {new: pl.col(old).cast(pl.Int32) if new == "score" else pl.col(old) for new, old in _NAMED.items()}
         return TaskContent([ExportTable("items", [rows.select(**columns)])], lambda: _counts(rows))
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
         """Yield what is wrong: ids, empty texts, and pairs whose levels are not all there."""
-        rows = self._own(benchmark)
+        rows = self._rows_of_kind(benchmark)
         yield from repeated("gradients", rows, "item_id")
         yield from empty("gradients", rows, "item_id", "source", "destination")
         yield from sentence("gradients", self._broken(rows), "pairs lack a level, or have one twice", "make them again")

@@ -98,7 +98,7 @@ class Paraphrase(BenchmarkKind):
         yield from repeated("paraphrases", pairs, "pair_id")
         yield from empty("paraphrases", pairs, "pair_id", "sentence1", "sentence2")
         for rows, what, remedy in (
-            (pairs.filter(_odd()), "labels are not their kind's", "1 is for paraphrases alone"),
+            (pairs.filter(_label_contradicts_kind()), "labels are not their kind's", "1 is for paraphrases alone"),
             (pairs.filter(pl.col("sentence1") == pl.col("sentence2")), "pairs are of equal sentences", "drop them"),
             (pairs.filter(~pl.col("verdict").is_in(PUBLISHED)), "pairs were not confirmed", "drop them"),
         ):
@@ -165,7 +165,7 @@ def answers(votes: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {vote["judge"]: vote["answer"] for vote in votes}
 
 
-def _odd() -> pl.Expr:
+def _label_contradicts_kind() -> pl.Expr:
     return pl.col("label").ne_missing((pl.col("kind") == _POSITIVE).cast(pl.Int32))
 
 
@@ -180,7 +180,7 @@ def _contradictions(table: pl.DataFrame) -> Iterator[str]:
         if set(answers(votes).values()) - {_CHANGED}
     ]
     for ids, what in (
-        (table.filter(_odd())["pair_id"].to_list(), "labels contradict their kind"),
+        (table.filter(_label_contradicts_kind())["pair_id"].to_list(), "labels contradict their kind"),
         (table.filter(pl.col("pair_id").is_duplicated())["pair_id"].to_list(), "pairs stand there more than once"),
         (table.filter(~pl.col("verdict").is_in(PUBLISHED))["pair_id"].to_list(), "pairs are not confirmed"),
         (moved, "overlaps are not those of the texts"),

@@ -122,7 +122,7 @@ def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
-            kinds = (True, False) if _calculates(path) else (True,)
+            kinds = (True, False) if _has_formulas(path) else (True,)
             books.extend(load_workbook(path, read_only=True, data_only=values) for values in kinds)
         yield books[0], books[1] if len(books) > 1 else None
     except _DAMAGED as error:
@@ -134,8 +134,7 @@ def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
             book.close()
 
 
-def _calculates(path: Path) -> bool:
-    """Return whether any sheet contains a formula."""
+def _has_formulas(path: Path) -> bool:
     with zipfile.ZipFile(path) as archive:
         return any(_has_formula(archive, name) for name in archive.namelist() if name.startswith("xl/worksheets/"))
 

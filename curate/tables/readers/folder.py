@@ -259,7 +259,7 @@ class Parts:
 def find(folder: Path, split: str | None) -> Parts:
     """Return the files of a folder; without a split it is `test`, or the only one there is."""
     configs = readme_configs(folder / "README.md")
-    return Parts(*files_of_readme(folder, configs, split)) if configs else _named(folder, split)
+    return Parts(*files_of_readme(folder, configs, split)) if configs else _parts_by_name(folder, split)
 
 
 def readable(folder: Path) -> list[Path]:
@@ -268,7 +268,7 @@ def readable(folder: Path) -> list[Path]:
     return [path for path in below if (holds_data(path) if path.is_dir() else is_data(path))]
 
 
-def _named(folder: Path, split: str | None) -> Parts:
+def _parts_by_name(folder: Path, split: str | None) -> Parts:
     labels = _labels(folder, split)
     chosen = choose_split(labels, split, str(folder / "qrels"))
     others = [path for name, paths in labels.items() if name != chosen for path in paths]

@@ -62,13 +62,13 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
         raise DataError(_unread(source, table))
     chosen: dict[str, str] = dict(named or {})
     _check_named(source, table, list(columns), chosen)
-    for find in (_named, _fitting):  # by name first, else a short text may be taken for an id
+    for find in (_column_by_name, _column_by_values):  # by name first, else a short text may be taken for an id
         for role in sorted(set(NAMES[table]) - set(chosen), key=ORDER.index):
             free = {name: values for name, values in columns.items() if name not in {*chosen.values(), *other}}
             column = find(role, table, free, count)
             if column is not None:
                 chosen[role] = column
-    if "id" in NAMES[table] and "id" not in chosen and (other or _named("text", table, columns, count)):
+    if "id" in NAMES[table] and "id" not in chosen and (other or _column_by_name("text", table, columns, count)):
         chosen["id"] = LINE  # a column is named like a text, so the first row holds names and not data
     _complain(source, table, list(columns), chosen)
     usual = {
@@ -106,12 +106,12 @@ def _check_named(source: Source, table: Table, columns: Sequence[str], named: Ma
     for role, column in named.items():
         if column not in columns and column != LINE:
             raise DataError(
-                f"{source.place}: found the columns {_shown(columns)}, expected {column!r}, which is named for the "
-                f"{role} of {table}; name one of these"
+                f"{source.place}: found the columns {_column_list(columns)}, expected {column!r}, which is named for "
+                f"the {role} of {table}; name one of these"
             )
 
 
-def _shown(columns: Sequence[str]) -> str:
+def _column_list(columns: Sequence[str]) -> str:
     return ", ".join(name if len(name) <= SHORT else f"one of {len(name)} characters" for name in columns)
 
 
@@ -133,7 +133,7 @@ def _unread(source: Source, table: Table) -> str:
 
 def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapping[str, str]) -> None:
     """Raise DataError if a field has no column, or the names of columns look like a first row of data."""
-    names = _shown(columns)
+    names = _column_list(columns)
     absent = [field for field in NAMES[table] if field not in {*chosen, *OPTIONAL}]
     if absent:
         hint = f"; what is between columns can be said with ingest.{table}.delimiter" if len(columns) == 1 else ""
@@ -148,7 +148,7 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
         )
 
 
-def _named(field: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
+def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
     """Return the column with a usual name, else one with a name that people give such a column, in any spelling.
 
     If no complete name fits, the last part of a dotted name is compared.
@@ -166,7 +166,7 @@ def _spellings(table: Table, field: str) -> tuple[str, ...]:
     return tuple(plain_name(name) for name in (*NAMES[table][field], *spellings[table].get(field, ())))
 
 
-def _fitting(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
+def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
     """Return the column whose values fit: ids are short, different and of ASCII signs; a text is the longest."""
     if field == "id":
         return next((name for name, values in columns.items() if _ids(values, rows)), None)

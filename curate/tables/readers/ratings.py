@@ -151,7 +151,7 @@ class RatingsLayout:
 
 def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     """Return how a file with this header is read; DataError if it has no column that an option names."""
-    column_of = {role: _named(role, header) for role in ("query", "document", "item", "rater", "rating")}
+    column_of = {role: _column_of_role(role, header) for role in ("query", "document", "item", "rater", "rating")}
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
     item = tuple(column(path, header, name) for name in layout.item)
@@ -185,7 +185,7 @@ def _long(
     """Return the columns of rater and rating, None if the file is not long."""
     if layout.rater and layout.rating:
         return column(path, header, layout.rater), (column(path, header, layout.rating),)
-    wide = layout.counts or any(_same(name, header) for name in layout.raters)
+    wide = layout.counts or any(_matching_name(name, header) for name in layout.raters)
     rater, rating = column_of["rater"], column_of["rating"]
     return (None, ()) if wide or not (rater and rating) else (rater, (rating,))
 
@@ -201,7 +201,7 @@ def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout
 
 def column(path: str, header: Sequence[str], name: str) -> str:
     """Return the column that a name means, in any case; DataError if there is none."""
-    match = _same(name, header)
+    match = _matching_name(name, header)
     if match is None:
         alternatives = [shown([name_there]) for name_there in header]
         raise DataError(
@@ -283,20 +283,20 @@ def is_named(name: str, role: str) -> bool:
     )
 
 
-def _named(role: str, header: Sequence[str]) -> str | None:
+def _column_of_role(role: str, header: Sequence[str]) -> str | None:
     """Return the column with the first of a role's names."""
     by_plain_name = {plain(name): name for name in reversed(header)}
     return next((by_plain_name[name] for name in _names()[role] if name in by_plain_name), None)
 
 
 def _rater(names: Sequence[str], name: str, option: str) -> str:
-    match = _same(name, names)
+    match = _matching_name(name, names)
     if match is None:
         raise ConfigError(f"{option}: found no rater {name!r}, expected one of the file's; {suggestion(name, names)}")
     return match
 
 
-def _same(name: str, names: Sequence[str]) -> str | None:
+def _matching_name(name: str, names: Sequence[str]) -> str | None:
     """Return the name itself if it is there, else the only one that differs in case alone."""
     alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return name if name in names else alike[0] if len(alike) == 1 else None

@@ -157,18 +157,6 @@ def test_a_removed_line_and_an_edited_card_are_found(triples: Path) -> None:
     assert said[1].startswith("README.md:")
 
 
-def test_a_set_that_an_older_version_wrote_is_a_sentence(triples: Path) -> None:
-    body = manifest.read(triples)
-    old = {key: body[key] for key in ("name", "language", "format")}
-    manifest.write(triples, old)
-    with Ledger(triples.parent / "home" / "ledger.db") as ledger:
-        [found] = verify(triples, ledger)
-    assert found.differences == []
-    assert found.unchecked == [
-        "labels and texts, for this manifest says nothing of how labels were made; write it again"
-    ]
-
-
 @pytest.mark.parametrize(
     "settings",
     [

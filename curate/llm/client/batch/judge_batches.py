@@ -271,6 +271,5 @@ class JudgeBatches:
 
 
 def _release(items: Iterable[BatchItem]) -> None:
-    """Release the reservations of items."""
     for batch_item in items:
         batch_item.hold.turn(0.0)
