@@ -8,7 +8,7 @@ import polars as pl
 
 from curate.core.protocols import Benchmark
 from curate.system.files import frame
-from tests.integration.formats.test_paraphrase_kinds import QUERIES, benchmark
+from tests.integration.tables.test_paraphrase_kinds import QUERIES, benchmark
 from tests.support.evaluating import written
 
 TOPICS = ("骨科", "儿科")

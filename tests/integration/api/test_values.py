@@ -147,7 +147,7 @@ def test_models_are_scored_as_by_the_command(tmp_path: Path, monkeypatch: pytest
 
 
 def _scores(order: Any, _tell: object) -> dict[str, Any]:
-    """Stand for mteb, which takes half a minute; its figures are tried in tests/integration/evaluation."""
+    """Stand for mteb, which takes half a minute; its figures are tried in tests/integration/commands/evaluate."""
     scores = [{"model": name, "main": 0.5, "lead": 0.5, "best": True, "queries_a_second": 1.0} for name in order.models]
     return {
         "models": [{"model": name, "circular": False} for name in order.models],

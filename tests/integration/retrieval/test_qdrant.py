@@ -18,7 +18,7 @@ from curate.core.protocols import Retriever
 from curate.core.records import Hit
 from curate.system.files import frame, write_table
 from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
-from tests.integration.stages.test_pool import diversified, pooled, table
+from tests.integration.commands.pool.test_pool import diversified, pooled, table
 from tests.support import qdrant
 from tests.support.qdrant import Server, fill, one_more
 from tests.support.runs import Done, curate, tiny

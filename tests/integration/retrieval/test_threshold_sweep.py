@@ -16,7 +16,7 @@ from curate.retrieval.similarity import diversity, threshold_sweep
 from curate.retrieval.similarity.diversity import disagreement, diversify
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.hnsw import Graph
-from tests.integration.stages.test_diversify import HALVES, ONE, Killed, Run, clustered, same, small
+from tests.integration.commands.diversify.test_diversify import HALVES, ONE, Killed, Run, clustered, same, small
 from tests.support.small import context
 
 __all__ = ["small"]  # a fixture

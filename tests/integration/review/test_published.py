@@ -21,7 +21,7 @@ from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
 from curate.view.words import strings
-from tests.integration.stages.test_report import Read
+from tests.integration.commands.report.test_report import Read
 from tests.support import machine
 from tests.support.defined import defined
 from tests.support.judged import judged

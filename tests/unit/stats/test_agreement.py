@@ -1,4 +1,4 @@
-"""Cases that are not defined or seen by eye; `tests/integration/evaluation/test_agree.py` holds published figures."""
+"""Cases that are not defined or seen by eye; `commands/agree/test_agree.py` holds published figures."""
 
 from dataclasses import asdict
 
