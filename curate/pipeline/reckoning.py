@@ -41,7 +41,7 @@ def paid(reports: Reports) -> str:
         spent[currency] = spent.get(currency, 0.0) + (report.cost or 0.0)
     amounts = ", ".join(shown(cost, currency) for currency, cost in sorted(spent.items()) if cost)
     unknown = ", ".join(name for name, report in reports.items() if report.cost is None)
-    return f"paid: {amounts or 'nothing'}{f', and what has no amounts price: {unknown}' if unknown else ''}"
+    return f"paid: {amounts or 'nothing'}{f', and what has no known price: {unknown}' if unknown else ''}"
 
 
 def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
