@@ -12,13 +12,20 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
-from curate.llm.client.call_rows import failure_row, lost_row, read, reply_row
+from curate.llm.client.accounting import (
+    JudgeTally,
+    Purse,
+    failure_row,
+    lost_row,
+    read,
+    refuse_cut,
+    refuse_unread,
+    reply_row,
+)
 from curate.llm.client.canary import CANARY, CUT, READ, canary
 from curate.llm.client.circuit_breaker import Breaker
 from curate.llm.client.concurrency import ConcurrencyLimit
 from curate.llm.client.halting import Haltable, Halted
-from curate.llm.client.judge_tally import JudgeTally, refuse_cut, refuse_unread
-from curate.llm.client.purse import Purse
 from curate.llm.client.requests import Account, Job, ReplyResult, Task, pace
 from curate.llm.client.retry import insist
 from curate.llm.cost import EstimatedUsage, believed, estimate

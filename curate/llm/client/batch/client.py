@@ -10,13 +10,13 @@ from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.budget import Budget
 from curate.llm.client import Bill
+from curate.llm.client.accounting import Purse
 from curate.llm.client.batch.judge_batches import JudgeBatches
 from curate.llm.client.batch.records import BatchJob, PollingPolicy
 from curate.llm.client.batch.session import Session
 from curate.llm.client.halting import Halted
 from curate.llm.client.heartbeat import Beat, beating
 from curate.llm.client.interrupt import complete, interruptible
-from curate.llm.client.purse import Purse
 
 _NAMED = 5
 """Maximum batches that a message names."""

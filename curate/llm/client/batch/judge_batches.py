@@ -13,10 +13,10 @@ from curate.core.messages import BatchState, Reply
 from curate.core.progress import StepLabel
 from curate.llm.budget import Hold
 from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
+from curate.llm.client.accounting import lost_row, read, reply_row
 from curate.llm.client.batch.division import Division
 from curate.llm.client.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
 from curate.llm.client.batch.session import Session
-from curate.llm.client.call_rows import lost_row, read, reply_row
 from curate.llm.cost import batch_price, believed, estimate
 from curate.llm.exchange_rates import shown
 

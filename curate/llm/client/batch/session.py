@@ -9,9 +9,9 @@ from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.budget import Budget
+from curate.llm.client.accounting import Purse
 from curate.llm.client.batch.records import PollingPolicy
 from curate.llm.client.halting import Haltable, Halted
-from curate.llm.client.purse import Purse
 from curate.system.retries import insist
 
 Result = TypeVar("Result")
