@@ -23,9 +23,8 @@ from curate.llm.client.accounting import (
     reply_row,
 )
 from curate.llm.client.canary import CANARY, CUT, READ, canary
-from curate.llm.client.circuit_breaker import Breaker
-from curate.llm.client.concurrency import ConcurrencyLimit
 from curate.llm.client.halting import Haltable, Halted
+from curate.llm.client.limits import Breaker, ConcurrencyLimit
 from curate.llm.client.requests import Account, Job, ReplyResult, Task, pace
 from curate.llm.cost import EstimatedUsage, believed, estimate
 from curate.llm.exchange_rates import shown
