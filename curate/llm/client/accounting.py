@@ -16,8 +16,7 @@ from curate.ledger import Call, Ledger
 from curate.ledger.caps import LEASE_S, Caps
 from curate.ledger.records import LOST
 from curate.llm.budget import Budget, Hold, Meter
-from curate.llm.client.halting import Halted
-from curate.llm.client.heartbeat import beating
+from curate.llm.client.interrupt import Halted, beating
 from curate.llm.client.requests import Account, Bill, ReplyResult, Watch
 from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.reply_faults import REFUSED, ReplyFault, fault, sample

@@ -23,7 +23,7 @@ from curate.llm.client.accounting import (
     reply_row,
 )
 from curate.llm.client.canary import CANARY, CUT, READ, canary
-from curate.llm.client.halting import Haltable, Halted
+from curate.llm.client.interrupt import Haltable, Halted
 from curate.llm.client.limits import Breaker, ConcurrencyLimit
 from curate.llm.client.requests import Account, Job, ReplyResult, Task, pace
 from curate.llm.cost import EstimatedUsage, believed, estimate

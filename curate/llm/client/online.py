@@ -9,8 +9,7 @@ from curate.ledger import Ledger
 from curate.llm.budget import Budget
 from curate.llm.client.accounting import Purse, Unreadable
 from curate.llm.client.dispatcher import JudgeDispatcher
-from curate.llm.client.heartbeat import Beat, beating
-from curate.llm.client.interrupt import complete, interruptible
+from curate.llm.client.interrupt import Beat, beating, complete, interruptible
 from curate.llm.client.requests import Bill, Job
 
 

@@ -14,9 +14,7 @@ from curate.llm.client.accounting import Purse
 from curate.llm.client.batch.judge_batches import JudgeBatches
 from curate.llm.client.batch.records import BatchJob, PollingPolicy
 from curate.llm.client.batch.session import Session
-from curate.llm.client.halting import Halted
-from curate.llm.client.heartbeat import Beat, beating
-from curate.llm.client.interrupt import complete, interruptible
+from curate.llm.client.interrupt import Beat, Halted, beating, complete, interruptible
 
 _NAMED = 5
 """Maximum batches that a message names."""

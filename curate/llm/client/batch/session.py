@@ -11,7 +11,7 @@ from curate.ledger.batches import Batches
 from curate.llm.budget import Budget
 from curate.llm.client.accounting import Purse
 from curate.llm.client.batch.records import PollingPolicy
-from curate.llm.client.halting import Haltable, Halted
+from curate.llm.client.interrupt import Haltable, Halted
 from curate.system.retries import insist
 
 Result = TypeVar("Result")
