@@ -6,6 +6,6 @@ the rest online.
 """
 
 from curate.llm.client.batch.client import ask_batches, no_batch
-from curate.llm.client.batch.records import BatchJob, PollingPolicy, Reader
+from curate.llm.client.batch.session import BatchJob, PollingPolicy, Reader
 
 __all__ = ["BatchJob", "PollingPolicy", "Reader", "ask_batches", "no_batch"]

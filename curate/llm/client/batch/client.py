@@ -12,8 +12,7 @@ from curate.llm.budget import Budget
 from curate.llm.client import Bill
 from curate.llm.client.accounting import Purse
 from curate.llm.client.batch.judge_batches import JudgeBatches
-from curate.llm.client.batch.records import BatchJob, PollingPolicy
-from curate.llm.client.batch.session import Session
+from curate.llm.client.batch.session import BatchJob, PollingPolicy, Session
 from curate.llm.client.interrupt import Beat, Halted, beating, complete, interruptible
 
 _NAMED = 5

@@ -7,8 +7,7 @@ from curate.core.errors import ProviderError
 from curate.core.messages import BatchState, Request
 from curate.llm.client import Task
 from curate.llm.client.accounting import failure_row
-from curate.llm.client.batch.records import BatchJob, Flight
-from curate.llm.client.batch.session import Session
+from curate.llm.client.batch.session import BatchJob, Flight, Session
 from curate.llm.providers.errors import quotes, worded
 
 MOST_HALVED = 10

@@ -15,8 +15,7 @@ from curate.llm.budget import Hold
 from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
 from curate.llm.client.accounting import lost_row, read, reply_row
 from curate.llm.client.batch.division import Division
-from curate.llm.client.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
-from curate.llm.client.batch.session import Session
+from curate.llm.client.batch.session import BatchDraft, BatchItem, BatchJob, Flight, Session, age, seconds
 from curate.llm.cost import batch_price, believed, estimate
 from curate.llm.exchange_rates import shown
 
