@@ -12,8 +12,7 @@ from curate.core import config as settings
 from curate.core.config import text_digest
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.budget import Budget
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy
 from curate.llm.client import Account, Bill, Task
 from curate.llm.client.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.cost import Price
