@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _KINDS: Mapping[str, tuple[str, str]] = {
-    "anthropic": ("curate.llm.providers.batch_anthropic", "AnthropicBatch"),
+    "anthropic": ("curate.llm.providers.anthropic", "AnthropicBatch"),
     "openai": ("curate.llm.providers.batch_openai", "OpenAIBatch"),
 }
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
