@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KINDS: Mapping[str, tuple[str, str]] = {
     "anthropic": ("curate.llm.providers.anthropic", "AnthropicBatch"),
-    "openai": ("curate.llm.providers.batch_openai", "OpenAIBatch"),
+    "openai": ("curate.llm.providers.openai", "OpenAIBatch"),
 }
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """Valid within JSON strings, but line ends for some readers of JSONL, so they are escaped."""
