@@ -18,7 +18,7 @@ from curate.core.scale import Scale
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.passages import cut
 from curate.llm.token_rate import TokenRate
-from curate.panel.adversarial import FAMILIES
+from curate.panel.controls import FAMILIES
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.judge_config import Config
 from curate.pipeline.stage import Context

@@ -19,9 +19,9 @@ from curate.ask.seating import likely_positives, shown
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.core.scale import Scale
-from curate.panel import adversarial, controls, sanity
-from curate.panel.adversarial import TIMES, AdversarialControl, Recipe
-from curate.panel.controls import PAIR, Accuracy
+from curate.panel import controls, sanity
+from curate.panel import controls as adversarial
+from curate.panel.controls import PAIR, TIMES, Accuracy, AdversarialControl, Recipe
 from curate.pii.pseudonyms import IdNames
 from curate.pipeline.judge_config import Config, Gate
 from curate.pipeline.stage import Context
