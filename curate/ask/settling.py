@@ -15,7 +15,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm import client
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import provider
-from curate.panel import grade_sums
+from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import ConsensusConfig
 from curate.pipeline.judge_config import Config as JudgeConfig
@@ -86,7 +86,7 @@ def preflight(name: str, context: Context) -> None:
 
 def refuse_spared(verdicts: pl.DataFrame) -> None:
     """Raise ConfigError if a cascade skipped ratings that decide which pairs are contested."""
-    if hidden := grade_sums.spared(verdicts):
+    if hidden := voting.spared(verdicts):
         raise ConfigError(
             f"{PLACE}: a `positives` cascade gave up {hidden:,} pairs, and which of them are contested is not known; "
             "judge them in full first: `curate judge --set judge.cascade=null`"

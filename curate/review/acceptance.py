@@ -16,8 +16,7 @@ from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.scale import Scale
 from curate.panel import sampling_design
-from curate.panel.grade_sums import FRAME
-from curate.panel.voting import PAIR
+from curate.panel.voting import FRAME, PAIR
 from curate.pipeline.configs import AcceptConfig, ConsensusConfig
 from curate.pipeline.stage import Context
 from curate.review.acceptance_plan import OF, frame_of, stratum

@@ -15,7 +15,8 @@ from curate.core.errors import DataError
 from curate.core.records import STOPPED, TABLES
 from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
-from curate.panel import grade_sums, voting
+from curate.panel import voting
+from curate.panel import voting as grade_sums
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.runs.differences import names
 from curate.tables.exporters import labels as reranking
