@@ -8,7 +8,7 @@ import polars as pl
 from curate.ask.build import kit
 from curate.core.errors import UserError
 from curate.core.records import TABLES, Query
-from curate.pipeline.pooled import known_ids, pooled
+from curate.pipeline.facts import known_ids, pooled
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import ranked
 from curate.retrieval.retrievers import runfile

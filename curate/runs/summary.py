@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from curate.pipeline import legacy, reckoning
-from curate.pipeline.reckoning import NO_POSITIVE, Reports, count
+from curate.pipeline import facts, legacy
+from curate.pipeline.facts import NO_POSITIVE, Reports, count
 from curate.review.desk import desks
 from curate.runs.runner import Run
 from curate.system.files import read_json, read_table
@@ -27,16 +27,16 @@ def summary(run: Run) -> list[str]:
     reports = {name: mark.report for name, (state, mark) in run.states().items() if mark and state == "done"}
     if not {"ingest", "judge", "resolve", "export"} <= reports.keys():
         return []
-    folder, spent = run.folder, reckoning.paid(reports)
+    folder, spent = run.folder, facts.paid(reports)
     return [*_queries(folder, reports), *_labels(folder, reports), spent, _next(folder, reports)]
 
 
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:
     """Yield the numbers of exported queries and of dropped ones by reason."""
-    reasons = reckoning.left_out(reports, lambda stage, table: read_table(folder / stage, table))
+    reasons = facts.left_out(reports, lambda stage, table: read_table(folder / stage, table))
     lost = read_table(folder / "export", "dropped").filter(pl.col("table") == "queries")
     reasons[NO_POSITIVE] += int((lost["reason"] == NO_POSITIVE).sum())
-    yield reckoning.queries(count(reports, "export", "queries"), reasons)
+    yield facts.queries(count(reports, "export", "queries"), reasons)
     if drawn := count(reports, "ingest", "queries_left_out"):
         yield f"  {drawn:,} more were not taken, by ingest.ids, ingest.sample or ingest.part"
     if unpooled := count(reports, "pool", "queries_not_drawn"):

@@ -17,8 +17,7 @@ from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
-from curate.pipeline.freshness import MADE_FROM, label_stage, made_from
-from curate.pipeline.looked_up import heuristic
+from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.runs import coverage, run_files, unjudged

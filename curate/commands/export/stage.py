@@ -22,9 +22,10 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.panel.voting import PAIR
-from curate.pipeline import circularity, parent, synthetic_queries
-from curate.pipeline.pooled import pooled
-from curate.pipeline.reckoning import NO_GAIN, NO_POSITIVE, nothing_left
+from curate.pipeline import facts as circularity
+from curate.pipeline import facts as synthetic_queries
+from curate.pipeline import parent
+from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import card_facts, graded_labels
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus

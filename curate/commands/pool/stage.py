@@ -25,8 +25,8 @@ from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
 from curate.pipeline import legacy, parent
 from curate.pipeline.configs import PoolConfig as Config
+from curate.pipeline.facts import drawn, known_ids
 from curate.pipeline.parent import ParentVersion
-from curate.pipeline.pooled import drawn, known_ids
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import fusion
 from curate.retrieval.fusion import Method, Names, RankedLists

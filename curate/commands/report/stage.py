@@ -24,8 +24,9 @@ from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 from curate.panel.agreement_figures import confusions
 from curate.panel.voting import PAIR
-from curate.pipeline import circularity, reckoning
-from curate.pipeline.pooled import pooled
+from curate.pipeline import facts as circularity
+from curate.pipeline import facts as reckoning
+from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
 from curate.runs import card_facts

@@ -26,7 +26,7 @@ from curate.panel import voting as grade_sums
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import legacy
-from curate.pipeline.pooled import pooled
+from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review import ADJUDICATED, Desk, Sample, acceptance, drawing
 from curate.review.acceptance import ProvedThreshold
