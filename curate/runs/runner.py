@@ -20,9 +20,8 @@ from curate.pipeline import stages
 from curate.pipeline.folder import SETTINGS
 from curate.pipeline.foreign_files import ID, need_ours, need_run, run_id
 from curate.pipeline.manifest import write_manifest
-from curate.pipeline.mark import Mark
+from curate.pipeline.mark import Mark, release_raw
 from curate.pipeline.pipeline import Pipeline, dump
-from curate.pipeline.release import release_raw
 from curate.pipeline.stage import Consent, Context, Report, home, ledger_place
 from curate.retrieval.encoders.presets import with_presets
 from curate.runs.contradictions import need_consistent
