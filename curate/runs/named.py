@@ -5,8 +5,7 @@ from pathlib import Path
 
 from curate.core.errors import NotFound, UserError, suggestion
 from curate.llm.providers.presets import told_presets
-from curate.pipeline.folder import SETTINGS, newest
-from curate.pipeline.foreign_files import is_run
+from curate.pipeline.folder import SETTINGS, is_run, newest
 from curate.pipeline.pipeline import Pipeline, find
 from curate.system.resources import packaged
 

@@ -17,8 +17,7 @@ from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
 from curate.pipeline import stages
-from curate.pipeline.folder import SETTINGS
-from curate.pipeline.foreign_files import ID, need_ours, need_run, run_id
+from curate.pipeline.folder import ID, SETTINGS, need_ours, need_run, run_id
 from curate.pipeline.manifest import write_manifest
 from curate.pipeline.mark import Mark, release_raw
 from curate.pipeline.pipeline import Pipeline, dump

@@ -12,7 +12,7 @@ import polars as pl
 from curate.commands.diff.versions import LabelVersion
 from curate.core.config import Json
 from curate.panel.voting import ACCEPTED, EXPERTS, PAIR, SETTLED
-from curate.pipeline.foreign_files import is_run
+from curate.pipeline.folder import is_run
 from curate.runs import coverage
 from curate.runs.coverage import Rankings, Relevant
 from curate.stats.bootstrap import DIGITS, Figure

@@ -13,7 +13,7 @@ from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
 from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, label_stage, pooled
-from curate.pipeline.foreign_files import is_run
+from curate.pipeline.folder import is_run
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.runs import graded_labels
