@@ -18,7 +18,7 @@ from curate.llm.providers import provider
 from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import ConsensusConfig
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.configs import JudgeConfig as JudgeConfig
 from curate.pipeline.stage import Context
 
 PLACE = "consensus.settle"

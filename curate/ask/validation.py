@@ -9,11 +9,11 @@ from curate.core.errors import ConfigError
 from curate.llm.prompts import Rubric
 from curate.panel import cascade, voting
 from curate.panel.rules import ConsensusRule
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 
 
-def validated(config: Config, context: Context) -> Rubric:
+def validated(config: JudgeConfig, context: Context) -> Rubric:
     """Return the rubric; ConfigError unless the consensus rule yields verdicts from its grades for this panel.
 
     Needs no model, API key or file of recorded grades, so that any stage can call it.

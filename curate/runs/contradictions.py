@@ -6,7 +6,7 @@ from curate.ask import settling
 from curate.ask.validation import validated
 from curate.core.errors import ConfigError
 from curate.pipeline import stages
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.configs import JudgeConfig as JudgeConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
 from curate.runs import graded_labels

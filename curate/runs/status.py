@@ -8,7 +8,6 @@ from curate.ask.billing import Bill
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.llm.exchange_rates import shown
-from curate.pipeline.judge_config import Config
 from curate.pipeline.mark import Mark
 from curate.runs.runner import Run
 from curate.runs.state import State
