@@ -9,8 +9,7 @@ database, shared by several machines. Committed rows survive a kill. Two work ta
 process is working on) and batches (batches that a provider has not finished).
 """
 
-from curate.ledger.batches import Batch, Batches
-from curate.ledger.claims import Claims
+from curate.ledger.claims import Batch, Batches, Claims
 from curate.ledger.records import Call, PassageRow, Rating
 from curate.ledger.store import Ledger, default_path
 

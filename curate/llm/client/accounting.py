@@ -13,7 +13,7 @@ from curate.core.config import canonical
 from curate.core.errors import BudgetError, DataError, ProviderError, RunFailed
 from curate.core.messages import Reply, Request, Usage
 from curate.ledger import Call, Ledger
-from curate.ledger.caps import LEASE_S, Caps
+from curate.ledger.claims import LEASE_S, Caps
 from curate.ledger.records import LOST
 from curate.llm.budget import Budget, Hold, Meter
 from curate.llm.client.interrupt import Halted, beating

@@ -9,7 +9,7 @@ import pytest
 
 from curate.core.errors import BudgetError
 from curate.ledger import Ledger
-from curate.ledger.caps import Caps
+from curate.ledger.claims import Caps
 from curate.llm import client
 from curate.llm.budget import Budget, CapPolicy
 from tests import vendor as fake

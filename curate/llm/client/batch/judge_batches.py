@@ -14,7 +14,7 @@ from curate.core.messages import BatchState, Reply, Request
 from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
-from curate.ledger.batches import Batches
+from curate.ledger.claims import Batches
 from curate.llm.budget import Budget, Hold
 from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
 from curate.llm.client.accounting import Purse, failure_row, lost_row, read, reply_row

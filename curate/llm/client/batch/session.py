@@ -12,7 +12,7 @@ from curate.core.errors import ProviderError
 from curate.core.messages import BatchState, Reply
 from curate.core.protocols import BatchProvider, PaidProgress
 from curate.ledger import Ledger
-from curate.ledger.batches import Batches
+from curate.ledger.claims import Batches
 from curate.llm.budget import Budget, Hold
 from curate.llm.client import Account, ReplyResult, Task, Watch
 from curate.llm.client.accounting import Purse
