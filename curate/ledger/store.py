@@ -13,10 +13,10 @@ import polars as pl
 from curate.core.config import Json, canonical
 from curate.core.errors import DataError
 from curate.core.scale import Scale
+from curate.ledger.database import Writer
 from curate.ledger.frames import Row, Rows, standing, storable
 from curate.ledger.ids import TimeOrderedIds, first_of, second_of
 from curate.ledger.records import LOST, Call, Kept, PassageRow, Rating
-from curate.ledger.writer import Writer
 
 CHUNK = 20_000
 """Rows fetched from the database at a time."""
