@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 from curate.core.config import Json
 from curate.core.records import STATUSES
+from curate.ledger.identities import noted
 from curate.ledger.records import LOST
-from curate.ledger.scales import noted
 from curate.ledger.store import Ledger
 from curate.ledger.tables import calls, judges, ratings
 
