@@ -12,8 +12,7 @@ from curate.core.scale import Scale
 from curate.ledger import identities
 from curate.ledger.database import Database
 from curate.ledger.frames import Row, Rows
-from curate.ledger.records import Call, Kept, Rating
-from curate.ledger.tables import KEPT, insert
+from curate.ledger.tables import KEPT, Call, Kept, Rating, insert
 
 
 def _parameter_numbers(record: type, *names: str) -> list[int]:

@@ -14,9 +14,8 @@ from curate.core.errors import DataError
 from curate.core.scale import Scale
 from curate.ledger import identities
 from curate.ledger.identities import seal
-from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.store import Ledger
-from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
+from curate.ledger.tables import ADDED, KEPT, MIGRATIONS, Call, Kept, PassageRow, Rating
 from curate.system.files import replacing
 
 CHUNK = 5_000

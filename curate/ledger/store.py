@@ -16,7 +16,7 @@ from curate.core.scale import Scale
 from curate.ledger.database import Writer
 from curate.ledger.frames import Row, Rows, standing, storable
 from curate.ledger.ids import TimeOrderedIds, first_of, second_of
-from curate.ledger.records import LOST, Call, Kept, PassageRow, Rating
+from curate.ledger.tables import LOST, Call, Kept, PassageRow, Rating
 
 CHUNK = 20_000
 """Rows fetched from the database at a time."""

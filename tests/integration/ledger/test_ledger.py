@@ -23,7 +23,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.ledger import Ledger, PassageRow, tables
 from curate.ledger.frames import standing
 from curate.ledger.ids import TimeOrderedIds
-from curate.ledger.records import LOST
+from curate.ledger.tables import LOST
 from curate.pipeline.stage import ledger_place
 from tests.conftest import need
 from tests.support import postgres
