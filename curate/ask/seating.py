@@ -12,7 +12,7 @@ from curate.core.config import read_yaml
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.ledger.ids import TimeOrderedIds
+from curate.ledger.store import TimeOrderedIds
 from curate.llm import passages, prompts
 from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric
