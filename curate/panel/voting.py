@@ -9,8 +9,7 @@ import polars as pl
 
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, suggestion
-from curate.core.kind_tables import Columns
-from curate.core.records import STOPPED, TABLES, VERDICTS
+from curate.core.records import STOPPED, TABLES, VERDICTS, Columns
 from curate.core.scale import Scale
 from curate.panel import rules
 from curate.panel.rules import ConsensusRule, Sides, VoteThresholds
