@@ -28,8 +28,8 @@ from curate.llm.client.limits import Breaker, ConcurrencyLimit
 from curate.llm.client.requests import Account, Job, ReplyResult, Task, pace
 from curate.llm.cost import EstimatedUsage, believed, estimate
 from curate.llm.exchange_rates import shown
-from curate.system import retries
-from curate.system.retry_after import LONGEST_S
+from curate.system import http
+from curate.system.http import LONGEST_S
 
 LONGEST_PAUSE_S = 60.0
 """Longest pause of our own; a vendor may name a longer one, up to `retry_after.LONGEST_S`."""
@@ -56,7 +56,7 @@ async def insist(
             raise ProviderError(f"{error}; {wait}", useless=True) from None
 
     try:
-        return await retries.insist(answer, attempts, first_s, LONGEST_PAUSE_S, sleep, jitter_s=first_s)
+        return await http.insist(answer, attempts, first_s, LONGEST_PAUSE_S, sleep, jitter_s=first_s)
     except ProviderError as error:
         if error.unresolved:
             raise ProviderError(str(error), fatal=True) from None

@@ -13,7 +13,8 @@ from pydantic import Field, model_validator
 from curate.core.config import Json, Section, kind_of
 from curate.core.errors import ConfigError, DataError, ProviderError, suggestion
 from curate.core.protocols import Vectors
-from curate.system import http, retries
+from curate.system import http
+from curate.system import http as retries
 from curate.system.extras import needed
 
 if TYPE_CHECKING:

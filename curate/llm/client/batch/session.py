@@ -18,8 +18,7 @@ from curate.llm.client import Account, ReplyResult, Task, Watch
 from curate.llm.client.accounting import Purse
 from curate.llm.client.interrupt import Haltable, Halted
 from curate.llm.cost import EstimatedUsage, Price
-from curate.system.retries import insist
-from curate.system.retry_after import LONGEST_S
+from curate.system.http import LONGEST_S, insist
 
 Reader = Callable[[str, Sequence[str], Reply], ReplyResult]
 """Reads a reply by the digests of its query and of its passages in their order."""
