@@ -21,7 +21,7 @@ from curate.llm.client.requests import Account, Bill, ReplyResult, Watch
 from curate.llm.cost import EstimatedUsage, Price, cost
 from curate.llm.reply_faults import REFUSED, ReplyFault, fault, sample
 from curate.llm.token_rate import token_rate
-from curate.system.owners import gone, owner
+from curate.system.processes import gone, owner
 
 MOST_UNREADABLE = 10
 """Unreadable replies in a row that stop a judge which never gave a readable one."""
