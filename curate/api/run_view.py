@@ -18,7 +18,8 @@ from curate.pipeline.configs import JudgeConfig as JudgeConfig
 from curate.pipeline.folder import newest, table_paths
 from curate.pipeline.mark import Mark
 from curate.pipeline.stage import Context
-from curate.runs import named, opening, status
+from curate.runs import opening, status
+from curate.runs import opening as named
 from curate.runs.runner import Run
 from curate.system.files import frame
 from curate.view import html
