@@ -9,8 +9,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.llm.exchange_rates import shown
 from curate.pipeline.mark import Mark
-from curate.runs.runner import Run
-from curate.runs.state import State
+from curate.runs.runner import Run, State
 
 JUDGING = ("judged", "paid")
 BELOW = (*JUDGING, "notes")
