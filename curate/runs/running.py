@@ -92,7 +92,7 @@ def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
     """Return the outputs of stages, or of all: the run folder; after the last stages benchmark, report and summary."""
-    from curate.runs.summary import summary
+    from curate.runs.status import summary
 
     last = (names or work.pipeline.head.stages)[-1]
     paths = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
