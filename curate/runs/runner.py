@@ -25,7 +25,7 @@ from curate.pipeline.mark import Mark, release_raw
 from curate.pipeline.pipeline import Pipeline, dump
 from curate.pipeline.stage import Consent, Context, Report, Stage, home, ledger_place
 from curate.retrieval.encoders.presets import with_presets
-from curate.runs.contradictions import need_consistent
+from curate.runs.derive import need_consistent
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
 
