@@ -196,7 +196,7 @@ def judge(
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
-        from curate.ask.judges.recording import record as write
+        from curate.ask.judges.replay import record as write
 
         count = write(folder, record)
         output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")
