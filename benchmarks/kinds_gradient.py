@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from curate.ask.edits.changes import swaps
+from curate.ask.edits.rewriting import swaps
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read
 from curate.commands.gradient.editing import counterpart, grade_level

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.ask import collection, rating
-from curate.ask.edits.changes import edits
+from curate.ask.edits.rewriting import edits
 from curate.ask.forecast import CONTROLS
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, ReplayState

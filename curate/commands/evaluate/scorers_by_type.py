@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from curate.ask.edits.changes import KINDS
+from curate.ask.edits.rewriting import KINDS
 from curate.commands.evaluate.scorers import ScoredTask, Scorer, Values
 from curate.core.errors import UserError
 from curate.stats.bootstrap import DIGITS

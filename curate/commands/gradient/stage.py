@@ -12,9 +12,8 @@ import numpy as np
 
 from curate.ask import billing
 from curate.ask.edits import dictionary
-from curate.ask.edits.changes import has_rules
 from curate.ask.edits.confirmation import CHANGED, edit_questions, packaged_question
-from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.rewriting import RULES, has_rules
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
