@@ -11,7 +11,7 @@ from curate.ask import settling
 from curate.ask.judges.replay import Config as Recorded
 from curate.ask.judges.replay import Replay
 from curate.ask.rating import TEXTS
-from curate.ask.validation import validated
+from curate.ask.settling import validated
 from curate.core.config import check, digest, text_digest
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import STOPPED, TABLES

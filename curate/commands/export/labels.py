@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from curate.ask.judged_labels import made_by_panel
 from curate.ask.panel import ASKED
+from curate.ask.settling import made_by_panel
 from curate.commands.export import Config
 from curate.core.config import Json
 from curate.core.errors import DataError

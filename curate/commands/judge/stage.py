@@ -15,7 +15,7 @@ from curate.ask.judges.llm import LlmJudge
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, PanelState, described
 from curate.ask.seating import check_language, seated
-from curate.ask.validation import validated
+from curate.ask.settling import validated
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.core.progress import StepLabel, waiting

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from curate.ask import build, privacy_guard
-from curate.ask.judged_labels import made_by_panel
 from curate.ask.seating import load_rubric
+from curate.ask.settling import made_by_panel
 from curate.commands.train_set.settings import Config, Negatives
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
