@@ -9,7 +9,7 @@ import pytest
 from curate.pipeline import legacy
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
-from curate.retrieval.grown_pool import grown, with_positives
+from curate.retrieval.fusion import grown, with_positives
 from curate.runs import rankings as coverage
 from curate.system.files import frame, write_table
 from tests.support.runs import ran, tiny
