@@ -22,8 +22,7 @@ from curate.pipeline.configs import PoolConfig
 from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import IdMapping, ranked
-from curate.retrieval.retrievers.bm25 import Bm25, Config
-from curate.retrieval.retrievers.tokens import cutter
+from curate.retrieval.retrievers.bm25 import Bm25, Config, cutter
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.stats.difficulty import Measured
