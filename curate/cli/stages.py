@@ -126,7 +126,7 @@ def diversify(
     """Drop copies of texts that are kept; or thin texts by a cosine."""
     if plan or sweep is not None:
         from curate.commands.diversify.forecast import forecast, swept
-        from curate.retrieval.similarity.threshold_sweep import thresholds
+        from curate.retrieval.similarity.diversity import thresholds
 
         work = open_run(pipeline, run, assign or [])
         look = forecast if sweep is None else partial(swept, ts=thresholds(sweep))
