@@ -21,8 +21,7 @@ from curate.core.protocols import Encoder, Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.core.sampling import chunks
 from curate.retrieval.vectors.precision import nearness, some
-from curate.retrieval.vectors.shard import KEY, Keys
-from curate.retrieval.vectors.store import Lost, Store
+from curate.retrieval.vectors.store import KEY, Keys, Lost, Store
 from curate.system.files import read_json, write_json
 
 BLOCK, GROUP = 1024, 256

@@ -11,7 +11,7 @@ from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Corpus, Encoder, Engine, Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.retrieval.vectors.cache import BLOCK, CachedEncoder, key_of, keys_of
-from curate.retrieval.vectors.shard import KEY, Keys
+from curate.retrieval.vectors.store import KEY, Keys
 
 WHOLE = (0, 1)
 """Part 0 of 1."""
