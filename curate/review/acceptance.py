@@ -24,9 +24,9 @@ from curate.review.agreement import CheckedRow, checked
 from curate.review.desk import Desk
 from curate.review.drawing import outdated
 from curate.review.sample import Sample
-from curate.stats import acceptance, acceptance_plan
-from curate.stats.acceptance import AcceptedSum
-from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
+from curate.stats import acceptance
+from curate.stats import acceptance as acceptance_plan
+from curate.stats.acceptance import FOUND, AcceptanceOdds, AcceptedSum
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
 

@@ -20,8 +20,8 @@ from curate.review.agreement import checked
 from curate.review.desk import graded_desks, relevance_desks
 from curate.review.drawing import SampleOptions, frozen
 from curate.review.sample import Sample, Stratum
-from curate.stats import acceptance_plan
-from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
+from curate.stats import acceptance
+from curate.stats.acceptance import FOUND, AcceptanceOdds
 from curate.system.files import read_scale, read_table, write_table
 
 OF = "accept"
@@ -96,7 +96,7 @@ def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -
     def tried(pairs: int) -> tuple[list[int], AcceptanceOdds]:
         drawn = allocate(sizes, pairs)
         counts = [drawn[total] for total in sizes]
-        return counts, acceptance_plan.odds(
+        return counts, acceptance.odds(
             [*sizes.values()], [rates[total] for total in sizes], counts, wrong, confidence, seed=seed
         )
 
