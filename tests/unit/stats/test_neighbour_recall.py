@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.stats import confusion, neighbour_recall, silhouette
+from curate.stats import confusion, neighbour_recall
+from curate.stats import neighbour_recall as silhouette
 from curate.stats.neighbour_recall import Chains, Matrix, NeighbourRanks, ranks
 
 
