@@ -29,7 +29,7 @@ from curate.ask.edits.synonyms import read
 from curate.commands.gradient.editing import counterpart, grade_level
 from curate.core.records import Role
 from curate.core.scale import FIVE
-from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
+from curate.stats.rank_correlation import ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources

@@ -15,6 +15,7 @@ from curate.commands.evaluate.scorers import ScoredTask, Scorer, Values
 from curate.core.errors import UserError
 from curate.stats.bootstrap import DIGITS
 from curate.stats.confusion import confusions, macro_f1
+from curate.stats.rank_correlation import correct, rising, within_rho
 from curate.stats.replicated import (
     Replicated,
     average_precision,
@@ -27,7 +28,6 @@ from curate.stats.replicated import (
 )
 from curate.stats.significance import Statistic
 from curate.stats.tally import Floats, Ints
-from curate.stats.within import correct, rising, within_rho
 
 GROUPS = ("pair-id", "query-id", "source-id", "sentence1")
 """Columns with the source of a pair; the first one with repeated values is used."""

@@ -28,7 +28,7 @@ from curate.llm.questions import Question
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stats.gradients import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled
+from curate.stats.rank_correlation import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import alike_in_length, overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources
