@@ -15,7 +15,7 @@ import numpy as np
 
 from curate.stats import replicated
 from curate.stats.confusion import confusions, macro_f1
-from curate.stats.significance import pearson, products
+from curate.stats.replicated import pearson, products
 from curate.stats.tally import Floats, Ints
 
 CHARACTERS, WORDS = (1, 2, 3, 4), (1, 2)

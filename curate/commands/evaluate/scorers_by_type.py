@@ -18,6 +18,7 @@ from curate.stats.confusion import confusions, macro_f1
 from curate.stats.rank_correlation import correct, rising, within_rho
 from curate.stats.replicated import (
     Replicated,
+    Statistic,
     average_precision,
     best,
     grouped,
@@ -26,7 +27,6 @@ from curate.stats.replicated import (
     spearman,
     v_measure,
 )
-from curate.stats.significance import Statistic
 from curate.stats.tally import Floats, Ints
 
 GROUPS = ("pair-id", "query-id", "source-id", "sentence1")

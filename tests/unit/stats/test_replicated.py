@@ -11,8 +11,16 @@ from sklearn.metrics import average_precision_score, f1_score, v_measure_score
 
 from curate.stats.confusion import confusions, macro_f1
 from curate.stats.rank_correlation import correct, rising, within_rho
-from curate.stats.replicated import average_precision, best, figures, grouped, mean_value, spearman, v_measure
-from curate.stats.significance import compare_bootstrapped
+from curate.stats.replicated import (
+    average_precision,
+    best,
+    compare_bootstrapped,
+    figures,
+    grouped,
+    mean_value,
+    spearman,
+    v_measure,
+)
 from curate.stats.tally import Floats, Ints
 from tests.support.defined import defined
 
