@@ -14,7 +14,7 @@ from curate.api.tables import MissingTable, StageTable, located, remedy
 from curate.commands.agree.result import AgreementResult, of_run
 from curate.core.errors import UserError, suggestion
 from curate.pipeline import stages
-from curate.pipeline.configs import JudgeConfig as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.folder import newest, table_paths
 from curate.pipeline.mark import Mark
 from curate.pipeline.stage import Context

@@ -21,7 +21,7 @@ from curate.panel import voting
 from curate.panel import voting as grade_sums
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import stages
-from curate.pipeline.configs import JudgeConfig as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context
 from curate.runs import graded_labels

@@ -12,7 +12,7 @@ from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.protocols import Benchmark
 from curate.panel import voting
-from curate.pipeline.configs import JudgeConfig as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 from curate.tables.exporters.labels import Gain, gains
 

@@ -61,7 +61,7 @@ def _judging(run: Run, state: State, mark: Mark | None) -> dict[str, Json]:
     from curate.ask.quote import progress
 
     try:
-        share_and_cost = progress(cast("Config", run.pipeline.sections["judge"]), run.beside("judge"))
+        share_and_cost = progress(cast("JudgeConfig", run.pipeline.sections["judge"]), run.beside("judge"))
     except UserError:  # nothing can be judged yet
         return dict.fromkeys(JUDGING)
     return dict(zip(JUDGING, share_and_cost, strict=True))

@@ -17,8 +17,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm import passages, questions
 from curate.llm.questions import STATUSES, Question, Said, question
 from curate.panel.voting import PAIR
-from curate.pipeline.configs import JudgeConfig as JudgeConfig
-from curate.pipeline.configs import PoolConfig
+from curate.pipeline.configs import JudgeConfig, PoolConfig
 from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import IdMapping, ranked

@@ -20,7 +20,7 @@ from curate.llm.providers.presets import families
 from curate.panel import cascade, voting
 from curate.panel.voting import PAIR
 from curate.pipeline import facts
-from curate.pipeline.configs import JudgeConfig as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import heuristic
 from curate.pipeline.stage import Context
 from curate.runs.runner import Run

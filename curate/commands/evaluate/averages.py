@@ -52,7 +52,7 @@ class Compared:
     """Rank correlations of two benchmarks over the same models."""
 
     models: int
-    spearman_of_scores: Correlation | None
+    spearman: Correlation | None
     """None below eight models, or if all scores are equal."""
     kendall: Correlation | None
     """Tau-b; None as for `spearman`."""

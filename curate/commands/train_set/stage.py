@@ -17,7 +17,7 @@ from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
-from curate.pipeline.configs import JudgeConfig as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import leaks as splits

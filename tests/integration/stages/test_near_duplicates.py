@@ -12,7 +12,7 @@ from curate.commands.diversify.vectors import for_language, guesses
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.retrieval.encoders.packaged import Use
-from curate.retrieval.encoders.packaged import UseConfig as UseConfig
+from curate.retrieval.encoders.packaged import UseConfig
 from tests import ROOT
 from tests.support.runs import complaint, curate, ran, tiny
 
