@@ -35,7 +35,7 @@ from curate.commands.train.fitting import FitOptions, fit
 from curate.commands.train.losses import Alignment, FrozenContrastive
 from curate.core.protocols import Vectors
 from curate.retrieval.ranking import ndcg
-from curate.stats.replicated import compare, mean, means
+from curate.stats.significance import compare, mean, means
 
 SIZES = {"test": 802, "dev": 201, "train": 1796}
 SEEDS = (13, 14, 15)

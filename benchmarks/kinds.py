@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, v_measure_score
 
 from curate.stats.rank_correlation import rising, within_rho
-from curate.stats.replicated import grouped, mean_value, spearman
 from curate.stats.shortcuts import commonest, drawn, grams, keyword_rule, overlap
+from curate.stats.significance import grouped, mean_value, spearman
 
 DEPARTMENTS = ("肝病科", "消化科", "神经科", "心血管科")
 TYPES = (

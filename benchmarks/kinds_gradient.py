@@ -231,7 +231,7 @@ def with_encoders(data: Path) -> None:
 
 def differences(items: Series) -> None:
     """Print the rows of the first 400 Chinese pairs, and by how much encoders beat overlap."""
-    from curate.stats.replicated import figures, grouped, spearman
+    from curate.stats.significance import figures, grouped, spearman
 
     base = spearman(by(overlap)(items.sources, items.destinations), items.levels)
     for name, published, difference in (
@@ -306,7 +306,7 @@ def _rewritten(kind: str, pieces: Sequence[str], word: str, rules: Mapping[str, 
 
 def grades(name: str, data: Path, similar: Similar, published: str) -> None:
     """Print pooled and within of the panel's median grades, and by how much the pooled rho beats that of overlap."""
-    from curate.stats.replicated import figures, grouped, spearman
+    from curate.stats.significance import figures, grouped, spearman
 
     shown, answers, levels, group = panel(data)
     scores, base = similar(answers, shown), by(overlap)(answers, shown)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from curate.stats.bootstrap import Figure, divided
-from curate.stats.replicated import figures, grouped, mean_value, spearman
+from curate.stats.significance import figures, grouped, mean_value, spearman
 from curate.stats.tally import Floats, Ints
 
 _TIE = 12

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from curate.stats import replicated
+from curate.stats import significance
 from curate.stats.confusion import confusions, macro_f1
-from curate.stats.replicated import pearson, products
+from curate.stats.significance import pearson, products
 from curate.stats.tally import Floats, Ints
 
 CHARACTERS, WORDS = (1, 2, 3, 4), (1, 2)
@@ -176,13 +176,13 @@ def _defined(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: 0.0 if np.isnan(score) else score for name, score in scores.items()}
 
 
-def _plain_score(score: replicated.Replicated, items: int) -> float:
+def _plain_score(score: significance.Replicated, items: int) -> float:
     return float(score(np.ones((1, items)))[0])
 
 
 MEASURES: Mapping[str, Measure] = {
-    "max_ap": lambda x, y: _plain_score(replicated.average_precision(x, y), len(x)),
-    "cosine_spearman": lambda x, y: _plain_score(replicated.spearman(x, y), len(x)),
+    "max_ap": lambda x, y: _plain_score(significance.average_precision(x, y), len(x)),
+    "cosine_spearman": lambda x, y: _plain_score(significance.spearman(x, y), len(x)),
     "cosine_pearson": lambda x, y: float(pearson(products(x, y).sum(axis=0))),
 }
 """mteb's name of a measure of pairs -> the function."""
@@ -216,7 +216,7 @@ def of_clusters(texts: Sequence[str], labels: Sequence[int], models: Mapping[str
     marks, times = np.unique(np.array(labels), return_inverse=True)[1], np.ones(len(texts), dtype=np.int64)
 
     def score(rows: Floats) -> float:
-        measures = [replicated.v_measure(marks, _clusters(rows, len(set(labels)), seed), times) for seed in SEEDS]
+        measures = [significance.v_measure(marks, _clusters(rows, len(set(labels)), seed), times) for seed in SEEDS]
         return float(np.mean([_plain_score(measure, len(texts)) for measure in measures]))
 
     return ShortcutScores(

@@ -21,7 +21,7 @@ from curate.panel import voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import PAIR, Policy
 from curate.stats.bootstrap import Figure, averages, divided, resamples
-from curate.stats.replicated import holm
+from curate.stats.significance import holm
 from curate.stats.tally import Floats
 
 DEPTH = 10

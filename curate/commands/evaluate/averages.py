@@ -20,10 +20,10 @@ from curate.commands.evaluate.mteb_results import ResultModel
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
-from curate.stats import replicated
+from curate.stats import significance
 from curate.stats.bootstrap import DIGITS, Figure, from_replicates
 from curate.stats.rank_correlation import kendall, spearman_of_scores
-from curate.stats.replicated import ModelPair, Replicated, replicas
+from curate.stats.significance import ModelPair, Replicated, replicas
 from curate.stats.tally import Floats
 
 FEWEST = 8
@@ -238,8 +238,8 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
     paired = [name for name in points if all(name in task_scores.drawn for task_scores in tasks)]
     drawn = {name: np.mean([task_scores.drawn[name] for task_scores in tasks], axis=0) for name in paired}
     table = np.column_stack([drawn[name] for name in paired]) if paired else np.empty((REPLICATES, 0))
-    pairs = replicated.compare_bootstrapped(paired, [points[name] for name in paired], table, 1)
-    pairs_shown = pairs if against is None else replicated.against(pairs, against)
+    pairs = significance.compare_bootstrapped(paired, [points[name] for name in paired], table, 1)
+    pairs_shown = pairs if against is None else significance.against(pairs, against)
     items = min((task_scores.items for task_scores in tasks), default=0)
     order = sorted(points, key=lambda name: (-points[name], name))
     return {
@@ -328,7 +328,7 @@ def _figure(average: float, drawn: Floats | None, items: int) -> Figure:
     return Figure(round(average, DIGITS)) if drawn is None else from_replicates(average, drawn, items)
 
 
-def _pair(pair: replicated.ModelPair) -> dict[str, Json]:
+def _pair(pair: significance.ModelPair) -> dict[str, Json]:
     fields = {name: field_value for name, field_value in asdict(pair).items() if name != "enough"}
     return {
         name: round(field_value, DIGITS) if isinstance(field_value, float) else field_value
@@ -336,9 +336,9 @@ def _pair(pair: replicated.ModelPair) -> dict[str, Json]:
     }
 
 
-def _detectable(pairs: Sequence[replicated.ModelPair]) -> dict[str, Json] | None:
+def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | None:
     """Return the minimum detectable differences of averages, without `spread`, which is per query of one task."""
-    differences = replicated.detectable(pairs, 1)
+    differences = significance.detectable(pairs, 1)
     return (
         None
         if differences is None
@@ -444,7 +444,7 @@ def figures(
 def of_pairs(pairs: Sequence[Mapping[str, Any]], items: int, against: str | None) -> dict[str, Json]:
     """Return the minimum detectable differences of a task, and the tests against `against`, if given."""
     model_pairs = [ModelPair(**pair) for pair in pairs]
-    differences = replicated.detectable(model_pairs, items)
+    differences = significance.detectable(model_pairs, items)
     detectable = (
         None
         if differences is None
@@ -454,7 +454,7 @@ def of_pairs(pairs: Sequence[Mapping[str, Any]], items: int, against: str | None
         "detectable": detectable,
         "against_model": None
         if against is None
-        else [asdict(pair) for pair in replicated.against(model_pairs, against)],
+        else [asdict(pair) for pair in significance.against(model_pairs, against)],
     }
 
 

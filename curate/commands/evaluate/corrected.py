@@ -25,7 +25,7 @@ from curate.review.sample import Sample
 from curate.review.top_pairs import state
 from curate.stats.bootstrap import DIGITS
 from curate.stats.corrected_scores import FEW, LEVEL, WEIGHTS, CorrectedScore, Frame, corrected, nonresponse, weights
-from curate.stats.replicated import holm
+from curate.stats.significance import holm
 from curate.stats.tally import Floats, Ints
 from curate.system.files import read_table
 

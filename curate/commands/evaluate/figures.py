@@ -27,11 +27,11 @@ from curate.core.config import Json
 from curate.core.records import TABLES
 from curate.pipeline.stage import home
 from curate.retrieval.retrievers.bm25 import cutter
-from curate.stats import difficulty, replicated
+from curate.stats import difficulty, significance
 from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.difficulty import Measured
 from curate.stats.rank_correlation import tau_ap, tau_b
-from curate.stats.replicated import needed
+from curate.stats.significance import needed
 from curate.stats.tally import Floats
 from curate.system.files import sha256
 
@@ -207,10 +207,10 @@ def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
     names, scorer = [scored.model for scored in board.scored], board.task.scorer
     if scorer.exchanged:
         sums = [scorer.sums(scored.values, board.lead) for scored in board.scored]
-        comparisons = replicated.compare(names, sums, scorer.statistic, seed)
+        comparisons = significance.compare(names, sums, scorer.statistic, seed)
     else:
         points = [point(scorer, scored.values) for scored in board.scored]
-        comparisons = replicated.compare_bootstrapped(names, points, board.drawn[:, : len(names)], board.items)
+        comparisons = significance.compare_bootstrapped(names, points, board.drawn[:, : len(names)], board.items)
     return [{name: _round_estimate(estimate) for name, estimate in asdict(pair).items()} for pair in comparisons]
 
 

@@ -16,7 +16,7 @@ from curate.core.errors import UserError
 from curate.stats.bootstrap import DIGITS
 from curate.stats.confusion import confusions, macro_f1
 from curate.stats.rank_correlation import correct, rising, within_rho
-from curate.stats.replicated import (
+from curate.stats.significance import (
     Replicated,
     Statistic,
     average_precision,

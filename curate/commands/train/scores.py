@@ -19,7 +19,7 @@ from curate.core.protocols import Encoder
 from curate.pipeline.stage import home
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.stats.bootstrap import averages
-from curate.stats.replicated import compare, mean, means
+from curate.stats.significance import compare, mean, means
 from curate.stats.tally import Floats
 from curate.system.extras import needed
 

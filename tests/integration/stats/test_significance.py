@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr
 from statsmodels.stats.multitest import multipletests
 
-from curate.stats.replicated import _chances, compare, holm, mean, means, needed, pearson, products
+from curate.stats.significance import _chances, compare, holm, mean, means, needed, pearson, products
 from curate.stats.tally import Floats
 
 

@@ -8,8 +8,8 @@ import pytest
 from curate.commands.evaluate import averages
 from curate.commands.evaluate.averages import REPLICATES, TaskGroup, TaskScores
 from curate.core.errors import ConfigError
-from curate.stats import replicated
-from curate.stats.replicated import detectable, means, needed
+from curate.stats import significance
+from curate.stats.significance import detectable, means, needed
 
 LEGACY, NEW = TaskGroup("legacy", ["l1", "l2"]), TaskGroup("new", ["n1", "n2", "n3"])
 
@@ -81,7 +81,7 @@ def test_what_734_queries_show(spread: float, points: float) -> None:
     random = np.random.default_rng(3)
     apart = random.normal(0, 1, 734)
     apart = (apart - apart.mean()) / apart.std() * spread
-    pairs = replicated.compare(["a", "b"], [means(apart), means(np.zeros(734))], replicated.mean, 1, draws=100)
+    pairs = significance.compare(["a", "b"], [means(apart), means(np.zeros(734))], significance.mean, 1, draws=100)
     found = detectable(pairs, 734)
     assert found is not None
     assert 100 * found.median == pytest.approx(points, rel=0.08)

@@ -8,7 +8,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from curate.commands.evaluate.averages import BenchmarkScores, compare
 from curate.stats.rank_correlation import kendall, spearman_of_scores
-from curate.stats.replicated import mean, means, of_sums
+from curate.stats.significance import mean, means, of_sums
 from curate.stats.tally import Floats
 from tests.support.defined import defined
 

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, f1_score, v_measure_score
 
 from curate.stats.confusion import confusions, macro_f1
 from curate.stats.rank_correlation import correct, rising, within_rho
-from curate.stats.replicated import (
+from curate.stats.significance import (
     average_precision,
     best,
     compare_bootstrapped,
