@@ -13,6 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.llm.exchange_rates import shown
 from curate.pipeline import facts, legacy
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.facts import NO_POSITIVE, Reports, count
 from curate.pipeline.mark import Mark
 from curate.review.desk import desks

@@ -72,7 +72,8 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
     from curate.llm.reply_faults import fault
     from curate.pipeline.configs import JudgeConfig
 
-    context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else JudgeConfig())
+    context = _context(pipeline)
+    section = cast("JudgeConfig", pipeline.sections["judge"] if pipeline else JudgeConfig())
     judge, config = build.judge(context, name, load_rubric(section, context))
     if config is None:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
