@@ -15,7 +15,7 @@ from curate.ask.judges.llm import LlmJudge
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, PanelState, described
 from curate.ask.seating import check_language, seated
-from curate.ask.validation import validated
+from curate.ask.settling import validated
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.core.progress import StepLabel, waiting
@@ -29,7 +29,7 @@ from curate.panel import cascade, sanity, voting
 from curate.panel.controls import Accuracy
 from curate.panel.sanity import Sanity
 from curate.panel.voting import PAIR
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system.files import frame, sha256, write_json, write_scale, write_table
 
@@ -67,7 +67,7 @@ def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale)
 # Judge: every judge of the panel grades every pair of the pool; what the ledger holds is not asked again.
 
 
-def run(config: Config, context: Context) -> Report:
+def run(config: JudgeConfig, context: Context) -> Report:
     """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = seated(config, context, ledger)
@@ -160,7 +160,7 @@ def _snapshot(
     )
 
 
-def fingerprint(config: Config, context: Context) -> Json:
+def fingerprint(config: JudgeConfig, context: Context) -> Json:
     """Return what identifies each judge, and the rubric's digest; raises if a judge, a file or a rubric is missing."""
     rubric = validated(config, context)
     if config.gate.positives is not None and not config.gate.positives.is_file():
@@ -182,7 +182,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {"judges": identities, "rubrics": rubrics, "controls": known, **more}
 
 
-def preflight(config: Config, context: Context) -> None:
+def preflight(config: JudgeConfig, context: Context) -> None:
     """Check the rubric's language and the keys of the language models; ConfigError says what to type."""
     if context.consent.offline:
         return
@@ -204,7 +204,7 @@ def _said(table: PanelState, seat: JudgeState, wanted: collection.Wanted) -> pl.
     return rows.join(asked, on=PAIR, how="left").with_columns(status=status).drop("asked")
 
 
-def _savings(config: Config, wanted: collection.Wanted, pairs: int) -> Json:
+def _savings(config: JudgeConfig, wanted: collection.Wanted, pairs: int) -> Json:
     """Return what a cascade asked of whom, and the share of ratings that it did without; None without a cascade."""
     if not wanted:
         return None
@@ -269,4 +269,4 @@ def _unfinished(ratings: pl.DataFrame) -> str:
     )
 
 
-STAGE = Stage("judge", Config, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",), version=2)
+STAGE = Stage("judge", JudgeConfig, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",), version=2)

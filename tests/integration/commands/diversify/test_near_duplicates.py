@@ -8,11 +8,10 @@ import pytest
 
 from benchmarks import duplicates
 from curate.commands.diversify import Config, DiversityRule
-from curate.commands.diversify.thresholds import for_language, guesses
+from curate.commands.diversify.vectors import for_language, guesses
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
-from curate.retrieval.encoders.use import Config as UseConfig
-from curate.retrieval.encoders.use import Use
+from curate.retrieval.encoders.packaged import Use, UseConfig
 from tests import ROOT
 from tests.support.runs import complaint, curate, ran, tiny
 
