@@ -207,9 +207,9 @@ def shown(found: Sequence[float]) -> str:
 
 def use(texts: Sequence[str]) -> Any:  # noqa: ANN401
     """Return the vectors of USE."""
-    from curate.retrieval.encoders.packaged import Use, UseConfig
+    from curate.retrieval.encoders.use import Config, Use
 
-    return Use("use", UseConfig()).encode(list(texts), "query")
+    return Use("use", Config()).encode(list(texts), "query")
 
 
 def main() -> None:

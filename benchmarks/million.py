@@ -33,7 +33,7 @@ from benchmarks.process_tree import UNLIMITED, Cost, DataLimit, measured
 from curate.core.config import digest
 from curate.core.protocols import Vectors, quiet
 from curate.core.records import Role
-from curate.retrieval.encoders.packaged import Use, UseConfig
+from curate.retrieval.encoders.use import Config, Use
 from curate.retrieval.vectors import CachedEncoder, default_folder, encode_part, fill_texts
 from curate.system.corpus import TableCorpus
 from curate.system.files import digests, write_text
@@ -77,7 +77,7 @@ class Drawn:
     name, dim = "use", Use.dim
 
     def __init__(self) -> None:
-        self.revision = Use("use", UseConfig()).revision
+        self.revision = Use("use", Config()).revision
         self._draw = np.random.default_rng(1)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles

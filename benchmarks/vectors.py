@@ -8,7 +8,7 @@ import numpy as np
 
 from curate.core.protocols import Vectors
 from curate.core.records import Role
-from curate.retrieval.encoders.packaged import Use, UseConfig
+from curate.retrieval.encoders.use import Config, Use
 from curate.retrieval.similarity.exact_search import unit
 
 DIM, BLOCK, NOISE = 768, 16_384, np.float32(0.03)
@@ -74,7 +74,7 @@ def encoded(path: Path, role: Role, size: int | None = None) -> Vectors:
     """Return the vectors of a JSONL file's texts, or of some of them, by USE: 512 numbers each."""
     held = texts(path)
     chosen = np.random.default_rng(8).permutation(len(held))[:size].tolist()
-    return Use("use", UseConfig()).encode([held[each] for each in chosen], role)
+    return Use("use", Config()).encode([held[each] for each in chosen], role)
 
 
 def asked(documents: Vectors, queries: int) -> Vectors:

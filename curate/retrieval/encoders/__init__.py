@@ -8,8 +8,8 @@ from curate.core.registry import Registry
 ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     "encoder",
     {
-        "e5": "curate.retrieval.encoders.packaged:E5",
-        "use": "curate.retrieval.encoders.packaged:Use",
+        "e5": "curate.retrieval.encoders.e5:E5",
+        "use": "curate.retrieval.encoders.use:Use",
         "dense": "curate.retrieval.encoders.dense:DenseEncoder",
         "api": "curate.retrieval.encoders.api:Api",
         "asymmetric": "curate.retrieval.encoders.asymmetric:Asymmetric",

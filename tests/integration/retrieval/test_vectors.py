@@ -14,7 +14,7 @@ import pytest
 from curate.core.errors import DataError, RunFailed
 from curate.core.protocols import Vectors, quiet
 from curate.core.records import Role
-from curate.retrieval.encoders.packaged import E5, E5Config
+from curate.retrieval.encoders.e5 import E5, Config
 from curate.retrieval.vectors import BLOCK, GROUP, CachedEncoder, default_folder, encode_part, of_corpus, span
 from curate.retrieval.vectors.store import MANY, Store, checksum
 from curate.testing import ListCorpus
@@ -408,7 +408,7 @@ def test_an_encoder_of_small_steps_shows_each_and_is_kept_by_the_group(tmp_path:
 
 
 def test_rows_of_small_steps_are_those_of_all_at_once() -> None:
-    encoder = E5("e5", E5Config())
+    encoder = E5("e5", Config())
     texts = [f"{text} {'发热 fever ' * (number % 9)}" for number, text in enumerate(TEXTS[:40])]
     whole = encoder.encode(texts, "document")
     parts = [encoder.encode(texts[at : at + encoder.step], "document") for at in range(0, 40, encoder.step)]

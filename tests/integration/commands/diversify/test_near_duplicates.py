@@ -11,7 +11,8 @@ from curate.commands.diversify import Config, DiversityRule
 from curate.commands.diversify.vectors import for_language, guesses
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
-from curate.retrieval.encoders.packaged import Use, UseConfig
+from curate.retrieval.encoders.use import Config as UseConfig
+from curate.retrieval.encoders.use import Use
 from tests import ROOT
 from tests.support.runs import complaint, curate, ran, tiny
 

@@ -66,7 +66,7 @@ def test_an_encoder_that_does_not_work_stops_work(tmp_path: Path, monkeypatch: p
     def broken(*_: object) -> None:
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr("curate.retrieval.encoders.packaged.Use.encode", broken)
+    monkeypatch.setattr("curate.retrieval.encoders.use.Use.encode", broken)
     state, found, remedy = states(tmp_path, attempt=True)["encoders"]
     assert (state, found) == ("bad", "use does not work (RuntimeError: no such instruction)")
     assert remedy == "pip install --force-reinstall 'curate-ir[offline]'"

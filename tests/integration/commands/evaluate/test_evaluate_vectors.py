@@ -274,7 +274,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_told(
 def test_an_encoder_of_ours_is_given_fewer_texts_when_memory_runs_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from curate.retrieval.encoders.packaged import Use
+    from curate.retrieval.encoders.use import Use
 
     real, told = Use.encode, list[str]()
 
