@@ -24,7 +24,7 @@ from curate.llm.cost import EstimatedUsage, estimate
 from curate.llm.passages import cut
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.llm.token_rate import LEAST, TokenRate
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -39,7 +39,7 @@ PANEL = ("qwen-plus", "doubao-1.5-pro", "deepseek")
 FOUR = ("o200k", "Gemma", "DeepSeek", "SmolLM2")
 AROUND = 4
 """Tokens of a message beside its text."""
-SETTINGS = Config()
+SETTINGS = JudgeConfig()
 
 
 @dataclass(frozen=True)

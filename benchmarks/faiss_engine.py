@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.harness import Figures, Result
 from curate.core.protocols import Vectors, quiet
-from curate.retrieval.engines import faiss_files
+from curate.retrieval.engines import faiss
 from curate.retrieval.engines.faiss import Config, Faiss, FaissLookup
 from curate.retrieval.similarity.exact_search import Best, unit
 from curate.retrieval.similarity.faiss_search import Asked, found_by
@@ -74,7 +74,7 @@ def build(folder: Path, kind: str) -> dict[str, float]:
     """Build one index; return what it took and how large it is."""
     engine, vectors = Faiss(Config(**KINDS[kind])), np.load(folder / "documents.npy", mmap_mode="r")
     place = folder / "cache/faiss" / engine.recipe(*vectors.shape).key("benchmark")
-    _, begun = faiss_files.newest(place) or (place, 0)
+    _, begun = faiss.newest(place) or (place, 0)
     figures = measured(lambda: engine.lookup(folder / "cache", "benchmark", vectors, K, quiet))
     return {**figures, "file": sum(path.stat().st_size for path in place.glob("*.faiss")) / 1e6, "begun": begun}
 

@@ -20,7 +20,7 @@ from curate.retrieval.similarity.diversity import diversify
 from curate.retrieval.similarity.exact_search import top_k
 from curate.retrieval.similarity.float16 import Float16
 from curate.retrieval.similarity.screening import Screen
-from curate.retrieval.vectors.precision import nearness
+from curate.retrieval.vectors.cache import nearness
 
 Result = TypeVar("Result")
 Cells = Sequence[str]

@@ -23,9 +23,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, v_measure_score
 
-from curate.stats.replicated import grouped, mean_value, spearman
+from curate.stats.rank_correlation import rising, within_rho
 from curate.stats.shortcuts import commonest, drawn, grams, keyword_rule, overlap
-from curate.stats.within import rising, within_rho
+from curate.stats.significance import grouped, mean_value, spearman
 
 DEPARTMENTS = ("肝病科", "消化科", "神经科", "心血管科")
 TYPES = (

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 import yaml
-
 from curate.ask.edits.changes import swaps
+from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
+
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read
 from curate.commands.gradient.editing import counterpart, grade_level
 from curate.core.records import Role
 from curate.core.scale import FIVE
-from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources

@@ -23,8 +23,8 @@ from curate.commands.paraphrase import pairs as neighbours
 from curate.commands.paraphrase.figures import MatchItem, matched
 from curate.core.protocols import quiet
 from curate.pipeline.stage import Context, home
-from curate.stats.replicated import average_precision
 from curate.stats.shortcuts import overlap
+from curate.stats.significance import average_precision
 
 PAIRS, SHORTEST, SEED, CHANCE, WINDOW, DECILES = 2_000, 20, 13, 14, 64, 10
 

@@ -28,9 +28,9 @@ import polars as pl
 
 from curate.core.records import Span
 from curate.pii import RECOGNISERS, Recogniser
+from curate.pii.patterns import trigger
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
-from curate.pii.text import trigger
 from curate.system import resources
 
 REPEATS, PLANTED = 5, 200

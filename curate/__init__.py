@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from curate.commands.run.plan import RunPlan
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
-    from curate.core.kind_tables import Columns
     from curate.core.messages import Reply, Request
     from curate.core.protocols import (
         Benchmark,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
         Retriever,
         Vectors,
     )
-    from curate.core.records import Document, Hit, Outcome, Query, Role, Span
+    from curate.core.records import Columns, Document, Hit, Outcome, Query, Role, Span
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.pipeline.pipeline import Pipeline
@@ -58,10 +57,9 @@ _NAMES = {
     "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
-    "core.kind_tables": "Columns",
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
-    "core.records": "Document Hit Outcome Query Role Span",
+    "core.records": "Columns Document Hit Outcome Query Role Span",
     "tables.exporters.mteb": "load_task load_tasks",
     "tables.kinds.benchmark_kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
     "ledger": "Ledger",

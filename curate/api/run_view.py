@@ -14,11 +14,12 @@ from curate.api.tables import MissingTable, StageTable, located, remedy
 from curate.commands.agree.result import AgreementResult, of_run
 from curate.core.errors import UserError, suggestion
 from curate.pipeline import stages
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.folder import newest, table_paths
-from curate.pipeline.judge_config import Config as JudgeConfig
 from curate.pipeline.mark import Mark
 from curate.pipeline.stage import Context
-from curate.runs import named, opening, status
+from curate.runs import opening, status
+from curate.runs import opening as named
 from curate.runs.runner import Run
 from curate.system.files import frame
 from curate.view import html

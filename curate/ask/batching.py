@@ -11,8 +11,7 @@ from curate.ask.panel_state import LlmState
 from curate.ask.sharing import Share
 from curate.core.errors import RunFailed, UserError
 from curate.ledger import Ledger
-from curate.ledger.batches import Batch, Batches
-from curate.ledger.claims import Claims
+from curate.ledger.claims import Batch, Batches, Claims
 from curate.llm import client
 from curate.llm.client import batch
 from curate.llm.client.requests import Task

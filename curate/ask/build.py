@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from curate.ask import privacy_guard
 from curate.ask.judges import JUDGES
-from curate.ask.judges.llm import LlmJudge
-from curate.ask.judges.named import named_model
+from curate.ask.judges.llm import LlmJudge, named_model
 from curate.core.config import Section, Settings, check
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import Engine, Judge, Kit, Retriever

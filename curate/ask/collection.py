@@ -10,7 +10,7 @@ from curate.ask.panel_state import HeuristicState, LlmState
 from curate.ask.sharing import Share
 from curate.ledger.claims import Claims
 from curate.llm import client
-from curate.llm.client.rate_limit import RateLimit
+from curate.llm.client.limits import RateLimit
 from curate.llm.providers import provider
 
 Wanted = dict[str, pl.DataFrame]

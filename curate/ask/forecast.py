@@ -18,9 +18,8 @@ from curate.core.scale import Scale
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.passages import cut
 from curate.llm.token_rate import TokenRate
-from curate.panel.adversarial import FAMILIES
-from curate.pipeline.configs import PoolConfig
-from curate.pipeline.judge_config import Config
+from curate.panel.controls import FAMILIES
+from curate.pipeline.configs import JudgeConfig, PoolConfig
 from curate.pipeline.stage import Context
 from curate.review import drawing
 
@@ -69,7 +68,7 @@ class JudgeForecast:
         return None if self.estimate.cost is None else self.estimate.cost * self.least
 
 
-def forecast(config: Config, context: Context, texts: SampleTexts, pools: PoolSize) -> list[JudgeForecast]:
+def forecast(config: JudgeConfig, context: Context, texts: SampleTexts, pools: PoolSize) -> list[JudgeForecast]:
     """Return upper bounds for each language model of the panel: first the controls of all, then the pool.
 
     Calls are bounds; prompts are means over the sample, each of a full batch, and none where the sample is empty.
@@ -107,14 +106,14 @@ def times(estimate: CostEstimate, factor: float) -> CostEstimate:
     )
 
 
-def _requests(judge: LlmJudge, config: Config, texts: SampleTexts, documents: int) -> Iterator[Request]:
+def _requests(judge: LlmJudge, config: JudgeConfig, texts: SampleTexts, documents: int) -> Iterator[Request]:
     """Yield the prompts that the sample fills."""
     passages, batch = [cut(text, config.passage_tokens) for text in texts.documents], min(config.batch, documents)
     for query, start in zip(texts.queries, range(0, len(passages), max(batch, 1)), strict=False):
         yield judge.build(cut(query, config.query_tokens), passages[start : start + batch])
 
 
-def _controls(config: Config, scale: Scale, prompts: int) -> int:
+def _controls(config: JudgeConfig, scale: Scale, prompts: int) -> int:
     """Return the maximum number of prompts with controls: controls fill half a prompt, and prompts have one query.
 
     Without a gate they are the controls that need no people, for a pool of `prompts` prompts.

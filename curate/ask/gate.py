@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.ask import collection, rating
-from curate.ask.edits.changes import edits
+from curate.ask.edits.rewriting import edits
 from curate.ask.forecast import CONTROLS
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, ReplayState
@@ -19,11 +19,11 @@ from curate.ask.seating import likely_positives, shown
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.core.scale import Scale
-from curate.panel import adversarial, controls, sanity
-from curate.panel.adversarial import TIMES, AdversarialControl, Recipe
-from curate.panel.controls import PAIR, Accuracy
+from curate.panel import controls, sanity
+from curate.panel import controls as adversarial
+from curate.panel.controls import PAIR, TIMES, Accuracy, AdversarialControl, Recipe
 from curate.pii.pseudonyms import IdNames
-from curate.pipeline.judge_config import Config, Gate
+from curate.pipeline.configs import Gate, JudgeConfig
 from curate.pipeline.stage import Context
 from curate.review import drawing
 from curate.system.corpus import TableCorpus
@@ -148,14 +148,14 @@ def line(accuracy: Accuracy) -> str:
     return f"{text}; fooled by {', '.join(fooled)}" if fooled else text
 
 
-def untested(accuracies: Mapping[str, Accuracy], config: Config) -> list[str]:
+def untested(accuracies: Mapping[str, Accuracy], config: JudgeConfig) -> list[str]:
     """Return a sentence per family of adversarial controls that could not be made; [] without adversarial controls."""
     if not accuracies or not config.gate.adversarial:
         return []
     return adversarial.left_out({family for accuracy in accuracies.values() for family in accuracy.adversarial})
 
 
-def facts(accuracies: Mapping[str, Accuracy] | None, config: Config) -> Json:
+def facts(accuracies: Mapping[str, Accuracy] | None, config: JudgeConfig) -> Json:
     """Return the gate's entry in the report of the run; None without controls."""
     if accuracies is None:
         return {"allow_weak_judges": True} if config.allow_weak_judges else None
@@ -165,7 +165,7 @@ def facts(accuracies: Mapping[str, Accuracy] | None, config: Config) -> Json:
     }
 
 
-def notes(accuracies: Mapping[str, Accuracy] | None, config: Config) -> Sequence[str]:
+def notes(accuracies: Mapping[str, Accuracy] | None, config: JudgeConfig) -> Sequence[str]:
     """Return notes on judges that did not pass, or were not measured because weak judges are allowed."""
     if accuracies is None:
         unseen = "allow_weak_judges is set and no controls are: nothing shows that these judges can judge"

@@ -10,7 +10,7 @@ from curate.core.records import STOPPED
 from curate.llm.cost import Price
 from curate.panel import cascade
 from curate.panel.reading import ReadingTest
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 
 LEAST = 1000
@@ -26,7 +26,7 @@ class PanelRun:
     table: PanelState
     seats: Sequence[JudgeState]
     """The judges, each with its missing ratings."""
-    config: Config
+    config: JudgeConfig
     context: Context
     watched: bool = True
     """Whether a judge that does not read its prompts is stopped; False where that is what is measured, or allowed."""

@@ -9,14 +9,14 @@ from curate.ask.panel_state import LlmState, PanelState
 from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 
 Row = dict[str, Json]
 MONEY = ("online", "batches", "cascade_least")
 
 
-def quote(config: Config, context: Context) -> list[Row]:
+def quote(config: JudgeConfig, context: Context) -> list[Row]:
     """Return one row per language model with missing ratings, in the order of a cascade, after those of the controls.
 
     `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
@@ -62,7 +62,7 @@ def row(table: PanelState, state: LlmState) -> Row:
     }
 
 
-def progress(config: Config, context: Context) -> tuple[float | None, dict[str, Json] | None]:
+def progress(config: JudgeConfig, context: Context) -> tuple[float | None, dict[str, Json] | None]:
     """Return the share of the language models' ratings that the run's calls gave, and the amounts paid by currency.
 
     None before the first call. Earlier ratings in the ledger are not counted, nor repeated texts.

@@ -12,12 +12,12 @@ from curate.core.config import read_yaml
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.ledger.ids import TimeOrderedIds
+from curate.ledger.store import TimeOrderedIds
 from curate.llm import passages, prompts
 from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric
 from curate.panel import voting
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 from curate.system import resources
 from curate.system.corpus import TableCorpus
@@ -25,7 +25,7 @@ from curate.system.corpus import TableCorpus
 LIKELY_RANK = 3
 
 
-def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
+def seated(config: JudgeConfig, context: Context, ledger: Ledger) -> PanelRun:
     """Return the panel run over the pool, each judge with its missing ratings."""
     since = TimeOrderedIds().next() if context.consent.retry else ""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
@@ -57,19 +57,19 @@ def likely_positives(context: Context) -> pl.DataFrame:
     return pl.concat([labelled, ranked]).sort(voting.PAIR)
 
 
-def check_language(config: Config, context: Context) -> None:
+def check_language(config: JudgeConfig, context: Context) -> None:
     """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
     has_models = any(build.language_model(context, name) is not None for name in config.models)
     language_guard.refuse(load_rubric(config, context) if has_models else None, context, said=config.language)
 
 
-def load_rubric(config: Config, context: Context) -> Rubric:
+def load_rubric(config: JudgeConfig, context: Context) -> Rubric:
     """Return the rubric that the panel reads."""
     path = resources.find("prompts", f"{config.rubric or language_guard.rubric_name(context.language)}.yaml")
     return prompts.rubric(read_yaml(path), str(path))
 
 
-def shown(pairs: pl.DataFrame, config: Config, context: Context, made: Mapping[str, str] | None = None) -> Pool:
+def shown(pairs: pl.DataFrame, config: JudgeConfig, context: Context, made: Mapping[str, str] | None = None) -> Pool:
     """Return pairs (query_id, doc_id) with their texts in the form shown to all judges.
 
     `made` maps ids to passages that are in no corpus: adversarial controls.

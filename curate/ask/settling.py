@@ -1,25 +1,74 @@
-"""Tie-breaker judge: a judge outside of the panel grades the contested pairs; planned and paid like judging."""
+"""Provenance of labels that follow from a panel's grades, in a manifest, so that they can be recomputed."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from curate.ask import batching, billing, build, collection, consent, rating, seating
-from curate.ask.judged_labels import ledger_key
+from curate.ask.judges.heuristic import Config as Heuristic
+from curate.ask.judges.heuristic import Thresholds
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import described
-from curate.core.config import Json, check
-from curate.core.errors import ConfigError
+from curate.ask.seating import load_rubric
+from curate.core.config import Json, check, digest
+from curate.core.errors import ConfigError, DataError
+from curate.core.protocols import Benchmark
+from curate.core.scale import FIVE
 from curate.ledger import Ledger, default_path
 from curate.llm import client
 from curate.llm.exchange_rates import Total
+from curate.llm.prompts import Rubric
 from curate.llm.providers import provider
-from curate.panel import grade_sums
-from curate.panel.voting import PAIR
-from curate.pipeline.configs import ConsensusConfig
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.panel import cascade, voting
+from curate.panel.rules import ConsensusRule
+from curate.panel.voting import FITTED, PAIR
+from curate.pipeline.configs import ConsensusConfig, JudgeConfig
 from curate.pipeline.stage import Context
+from curate.system.files import read_json
+from curate.tables.exporters.ids import AS_THEY_ARE, PublishedIds
+
+
+def made_by_panel(
+    context: Context, benchmark: Benchmark, judged: pl.DataFrame, ids: PublishedIds = AS_THEY_ARE
+) -> dict[str, Json]:
+    """Return judges, prompt settings and consensus rule of a run; `judged` are all its verdicts."""
+    panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
+    policies = judged.filter(voting.by_policy())["policy"].unique().sort().to_list()
+    if len(policies) > 1:
+        raise DataError(f"export: found verdicts by the policies {', '.join(policies)}; run `curate consensus` again")
+    return {
+        "panel": {name: ledger_key(identity) for name, identity in panel.items()},
+        "shown": facts["shown"],
+        "cascade": facts["cascade"] is not None,
+        "policy": voting.dumped(context.policy),
+        "outside": _outside(judged, benchmark, ids) if FITTED.keys() & policies else [],
+        "experts": 0,
+        **({} if context.scale == FIVE else {"scale": context.scale.to_json()}),
+        "seed": context.seed,
+        "prefixed": ids.prefixed,
+        **({} if ids.key is None else {"ids": "new"}),
+    }
+
+
+def ledger_key(identity: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the ledger key of a judge's ratings; recorded grades are in no ledger."""
+    read = identity.get("rubric")
+    judge = digest({name: parameter for name, parameter in identity.items() if name != "rubric"})
+    rubric = read["digest"] if isinstance(read, Mapping) else ""
+    recorded = {"assessor": identity["assessor"]} if "replay" in identity else None
+    return {"judge": judge, "rubric": rubric, "recorded": recorded}
+
+
+def _outside(judged: pl.DataFrame, benchmark: Benchmark, ids: PublishedIds) -> list[Json]:
+    """Return the vote patterns of pairs that were judged but not exported, each with its number of pairs."""
+    votes_outside = ids.of(judged).join(benchmark.verdicts, on=PAIR, how="anti")["votes"]
+    patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in votes_outside)
+    return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]
+
+
+# Tie-breaker judge: a judge outside of the panel grades the contested pairs; planned and paid like judging.
 
 PLACE = "consensus.settle"
 
@@ -86,7 +135,7 @@ def preflight(name: str, context: Context) -> None:
 
 def refuse_spared(verdicts: pl.DataFrame) -> None:
     """Raise ConfigError if a cascade skipped ratings that decide which pairs are contested."""
-    if hidden := grade_sums.spared(verdicts):
+    if hidden := voting.spared(verdicts):
         raise ConfigError(
             f"{PLACE}: a `positives` cascade gave up {hidden:,} pairs, and which of them are contested is not known; "
             "judge them in full first: `curate judge --set judge.cascade=null`"
@@ -124,3 +173,37 @@ def _seated(name: str, contested: pl.DataFrame, context: Context, ledger: Ledger
     """Return the judge's run over the pool, restricted to missing ratings of the contested pairs."""
     run = seating.seated(settings(name, context), context, ledger)
     return run.of(run.table.pool.pairs.join(contested, on=PAIR, how="semi"))
+
+
+# Validation of rubric, scale, consensus rule and judges against one another, before anything is sent or paid.
+
+
+def validated(config: JudgeConfig, context: Context) -> Rubric:
+    """Return the rubric; ConfigError unless the consensus rule yields verdicts from its grades for this panel.
+
+    Needs no model, API key or file of recorded grades, so that any stage can call it.
+    """
+    if not config.models or len(set(config.models)) < len(config.models):
+        raise ConfigError("judge.models: expected one or more different names")
+    rubric = load_rubric(config, context)
+    if rubric.order == "nominal":
+        raise ConfigError(
+            f"judge.rubric: {rubric.name} is nominal, and its labels have no order and no cut, so no document is "
+            "relevant by them; give a rubric with `order: ordinal` and `relevant_from`"
+        )
+    if isinstance(context.policy, ConsensusRule):
+        context.policy.bound(config.models)
+    elif len(config.models) < voting.FITTED.get(context.policy, 1):
+        least = voting.FITTED[context.policy]
+        raise ConfigError(f"consensus.policy: {context.policy} needs {least} judges, and judge.models names fewer")
+    cascade.refuse(config.cascade, context.policy)
+    refuse_voter(judge_of(context), config.models)
+    for name in config.models:
+        bounds = context.definitions.get("judges", {}).get(name, {}).get("thresholds")
+        if bounds is not None:
+            Thresholds(
+                check(Heuristic, {"thresholds": bounds}, f"judges.{name}").thresholds or {},
+                rubric.scale,
+                f"judges.{name}.thresholds",
+            )
+    return rubric

@@ -10,7 +10,7 @@ from curate.core.sampling import chunks
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.llm.client import Task
-from curate.system.owners import gone, owner
+from curate.system.processes import gone, owner
 
 __all__ = ["AT_ONCE", "LEASE_S", "PAUSE_S", "Share", "bury", "owner", "rest"]
 LEASE_S = 120.0

@@ -126,7 +126,7 @@ def diversify(
     """Drop copies of texts that are kept; or thin texts by a cosine."""
     if plan or sweep is not None:
         from curate.commands.diversify.forecast import forecast, swept
-        from curate.retrieval.similarity.threshold_sweep import thresholds
+        from curate.retrieval.similarity.diversity import thresholds
 
         work = open_run(pipeline, run, assign or [])
         look = forecast if sweep is None else partial(swept, ts=thresholds(sweep))
@@ -196,7 +196,7 @@ def judge(
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
-        from curate.ask.judges.recording import record as write
+        from curate.ask.judges.replay import record as write
 
         count = write(folder, record)
         output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")

@@ -9,9 +9,8 @@ database, shared by several machines. Committed rows survive a kill. Two work ta
 process is working on) and batches (batches that a provider has not finished).
 """
 
-from curate.ledger.batches import Batch, Batches
-from curate.ledger.claims import Claims
-from curate.ledger.records import Call, PassageRow, Rating
+from curate.ledger.claims import Batch, Batches, Claims
 from curate.ledger.store import Ledger, default_path
+from curate.ledger.tables import Call, PassageRow, Rating
 
 __all__ = ["Batch", "Batches", "Call", "Claims", "Ledger", "PassageRow", "Rating", "default_path"]

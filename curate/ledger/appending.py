@@ -9,11 +9,10 @@ from sqlalchemy import Connection
 
 from curate.core.config import Json, canonical, digest
 from curate.core.scale import Scale
-from curate.ledger import scales
+from curate.ledger import identities
 from curate.ledger.database import Database
 from curate.ledger.frames import Row, Rows
-from curate.ledger.records import Call, Kept, Rating
-from curate.ledger.tables import KEPT, insert
+from curate.ledger.tables import KEPT, Call, Kept, Rating, insert
 
 
 def _parameter_numbers(record: type, *names: str) -> list[int]:
@@ -36,7 +35,7 @@ class Appending:
         self._heard: set[str] = set()
         self._scales: dict[str, Scale] = {}
         """Scales of rubrics under which nothing was said yet, by digest."""
-        self._right = set[scales.Said]()
+        self._right = set[identities.Said]()
         """Grades that were found to be of their scale."""
 
     def register(self, identity: Mapping[str, Json]) -> str:
@@ -49,7 +48,7 @@ class Appending:
     def note_scale(self, rubric_digest: str, scale: Scale) -> None:
         """Declare the scale of a rubric; DataError if the database has another one."""
         with self._database.transaction() as connection:
-            scales.agree(connection, rubric_digest, scale, self._scales.get(rubric_digest))
+            identities.agree(connection, rubric_digest, scale, self._scales.get(rubric_digest))
         self._scales[rubric_digest] = scale
 
     def commit(self, group: Sequence[Rows]) -> None:
@@ -62,7 +61,7 @@ class Appending:
         judges = {name: self._named[name] for name, _ in judges_and_rubrics if name in self._named}
         noted = {name: self._scales[name] for _, name in judges_and_rubrics if name in self._scales}
         with self._database.transaction() as connection:
-            scales.add(connection, noted)
+            identities.add(connection, noted)
             self._insert(connection, "judges", sorted(judges.items()))
             self._insert(connection, "calls", calls)
             self._insert(connection, "ratings", ratings)
@@ -82,5 +81,5 @@ class Appending:
             return
         connection.exec_driver_sql(self._statements[table], list(rows))
         if table == "ratings" and (new := {*map(_said, rows)} - self._right):
-            scales.check(connection, new)
+            identities.check(connection, new)
             self._right |= new

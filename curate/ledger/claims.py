@@ -1,11 +1,17 @@
 """Claims on work in progress, so that several processes and machines judge one pool without asking twice."""
 
+import datetime as dt
+import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from curate.core.config import Json, canonical
+from curate.core.errors import DataError
 from curate.core.sampling import chunks
 from curate.ledger.store import Ledger
 
@@ -124,3 +130,187 @@ class Claims:
         if self._clock is not None:
             return self._sa.literal(self._clock())
         return self._sa.literal_column(NOW[self._database.engine.dialect.name], self._sa.Float)
+
+
+# Open batches of vendors, recorded before a process waits for them, so that a paid batch is collected.
+
+OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A submitted batch, with the items needed to read its results, without texts."""
+
+    batch_id: str
+    provider: str
+    judge_digest: str
+    rubric_digest: str
+    replicate: int
+    run: str
+    """Id of the run that pays for it."""
+    state: str
+    """`open` until it is collected; then how it ended."""
+    created: str
+    items: Mapping[str, Any]
+    """Request digest -> {"query_digest": ..., "slots": [passage digests in the order of the prompt], "bound": ...}.
+
+    The bound is its maximum cost, in the currency of its price; batches of version 0.1 have none.
+    """
+
+
+class Batches:
+    """The batches of a ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        from curate.ledger.tables import batches
+
+        self._database, self._table = ledger.database, batches
+
+    def add(
+        self,
+        batch_id: str,
+        provider_name: str,
+        judge_digest: str,
+        rubric_digest: str,
+        replicate: int,
+        run: str,
+        items: Mapping[str, Mapping[str, Json]],
+    ) -> None:
+        """Record a batch that a vendor accepted; DataError for a known id."""
+        row = {
+            "batch_id": batch_id,
+            "provider": provider_name,
+            "judge_digest": judge_digest,
+            "rubric_digest": rubric_digest,
+            "replicate": replicate,
+            "run": run,
+            "state": OPEN,
+            "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            "items": canonical(items),
+        }
+        with self._database.transaction() as connection:
+            connection.execute(self._table.insert(), row)
+
+    def open(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> list[Batch]:
+        """Return a judge's batches under a rubric that are not collected yet, oldest first."""
+        columns = self._table.c
+        query = (
+            self._table.select()
+            .where(columns.judge_digest == judge_digest, columns.rubric_digest == rubric_digest)
+            .where(columns.replicate == replicate, columns.state == OPEN)
+            .order_by(columns.created, columns.batch_id)
+        )
+        with self._database.transaction() as connection:
+            rows = [row._asdict() for row in connection.execute(query)]
+        return [Batch(**{**row, "items": json.loads(row["items"])}) for row in rows]
+
+    def known(self, batch_id: str) -> bool:
+        """Return whether a batch is recorded, open or not."""
+        query = self._table.select().where(self._table.c.batch_id == batch_id)
+        with self._database.transaction() as connection:
+            return connection.execute(query).first() is not None
+
+    def close(self, batch_id: str, state: str) -> None:
+        """Record the final state of a batch; DataError for an unknown one."""
+        change = self._table.update().where(self._table.c.batch_id == batch_id).values(state=state)
+        with self._database.transaction() as connection:
+            if not connection.execute(change).rowcount:
+                raise DataError(f"{self._database.place}: no batch {batch_id!r}; it was never written down")
+
+
+# Budgets shared by several processes: the amount that each of them has taken.
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Update
+
+LEASE_S = 120.0
+"""Seconds of silence after which a process of another machine counts as ended."""
+KEPT_S = 30 * 86400.0
+LUMP = 8
+"""A process takes this fraction (1/LUMP) of the remainder at a time: few queries, and fine shares near the end."""
+_TAKING = 0x63617073
+"""Number of the PostgreSQL advisory lock for taking."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """The amount that a process may spend, and those of the others under its budget."""
+
+    allowed: float
+    """Maximum that this process may have spent and reserved together before it asks again; 0 if there is no room."""
+    elsewhere: float
+    """Amount spent or reserved by others."""
+    returning: bool
+    """Whether others may release some of their reservations."""
+
+
+class Caps:
+    """One process's part in the budget named `scope`; `began` is the time of its first request, None before that.
+
+    All processes count that were active when this one began, or later: with all they spent, and with their
+    reservations even if they are `gone`, since the outcome of those calls is unknown. `take` is one transaction.
+    """
+
+    def __init__(
+        self, ledger: Ledger, owner: str, scope: str, gone: Callable[[str], bool], began: float | None = None
+    ) -> None:
+        import sqlalchemy as sa
+
+        from curate.ledger import tables
+
+        self.owner, self.scope, self.began, self._gone = owner, scope, began, gone
+        self._sa, self._database, self._table = sa, ledger.database, tables.caps
+        self._beside = set[str]()
+
+    def take(self, cap: float, spent: float, held: float, least: float) -> Room:
+        """Take at least `least` in addition to spent and held amounts; if there is no room, release the unused part."""
+        with self._exclusive() as (connection, moment):
+            elsewhere, returning = self._taken_by_others(connection, moment)
+            room = cap - elsewhere - spent - held
+            granted = max(least, room / LUMP) if room >= least else 0.0
+            self._write(connection, moment, spent, held + granted, asking=1)
+        return Room(spent + held + granted if room >= least else 0.0, elsewhere, returning)
+
+    def stay(self) -> None:
+        """Renew this process's lease."""
+        with self._exclusive() as (connection, moment):
+            connection.execute(self._mine(until=moment))
+
+    def leave(self, spent: float) -> None:
+        """Release all that is not spent; the row of a process that spent nothing is deleted."""
+        with self._exclusive() as (connection, moment):
+            if spent:
+                self._write(connection, moment, spent, 0.0, asking=0)
+            else:
+                connection.execute(self._table.delete().where(self._table.c.owner == self.owner))
+
+    @contextmanager
+    def _exclusive(self) -> "Iterator[tuple[Connection, float]]":
+        """Yield an exclusive connection for taking, and the time by the database's clock."""
+        with self._database.alone(_TAKING) as connection:
+            clock = self._sa.literal_column(NOW[connection.dialect.name], self._sa.Float)
+            yield connection, float(connection.execute(self._sa.select(clock)).scalar_one())
+
+    def _taken_by_others(self, connection: "Connection", moment: float) -> tuple[float, bool]:
+        """Return the amount taken by others, and whether an active process may release some of it."""
+        columns = self._table.c
+        if self.began is None:
+            self.began = moment
+            connection.execute(self._table.delete().where(columns.until < moment - KEPT_S))
+        taken_by_others, returning = 0.0, False
+        query = self._table.select().where(columns.scope == self.scope, columns.owner != self.owner)
+        for row in connection.execute(query):
+            is_active = bool(row.asking) and row.until >= moment - LEASE_S and not self._gone(row.owner)
+            if is_active or row.until > self.began or row.owner in self._beside:
+                self._beside.add(row.owner)
+                taken_by_others += row.spent + row.held
+                returning |= is_active and row.held > 0
+        return taken_by_others, returning
+
+    def _write(self, connection: "Connection", moment: float, spent: float, held: float, asking: int) -> None:
+        values = {"until": moment, "asking": asking, "spent": spent, "held": held}
+        if not connection.execute(self._mine(**values)).rowcount:
+            connection.execute(self._table.insert().values(owner=self.owner, scope=self.scope, **values))
+
+    def _mine(self, **values: float) -> "Update":
+        return self._table.update().where(self._table.c.owner == self.owner).values(**values)

@@ -12,11 +12,10 @@ import sqlalchemy as sa
 
 from curate.core.errors import DataError
 from curate.core.scale import Scale
-from curate.ledger import scales
+from curate.ledger import identities
 from curate.ledger.identities import seal
-from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.store import Ledger
-from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
+from curate.ledger.tables import ADDED, KEPT, MIGRATIONS, Call, Kept, PassageRow, Rating
 from curate.system.files import replacing
 
 CHUNK = 5_000
@@ -43,7 +42,7 @@ def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
     if "rubrics" in tables:
         rubric_scales = _scales(folder / "rubrics.parquet")
         with ledger.database.transaction() as connection:
-            scales.add(connection, rubric_scales)
+            identities.add(connection, rubric_scales)
     for name, table in tables.items():
         with _opened(folder / f"{name}.parquet", table) as file:
             for batch in file.iter_batches(batch_size=CHUNK):
@@ -69,7 +68,7 @@ def _exported(folder: Path) -> dict[Kept, sa.TableClause]:
 def _scales(path: Path) -> dict[str, Scale]:
     with _opened(path, KEPT["rubrics"]) as file:
         rows = file.read().to_pylist()
-    parsed = {row["rubric_digest"]: scales.parsed(row["scale"]) for row in rows}
+    parsed = {row["rubric_digest"]: identities.parsed(row["scale"]) for row in rows}
     if wrong := sorted(name for name, scale in parsed.items() if scale is None):
         raise DataError(f"{path}: what stands for rubric {wrong[0]} is no scale; export that ledger again")
     return {name: scale for name, scale in parsed.items() if scale is not None}

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from curate.ledger.records import Call
+from curate.ledger.tables import Call
 
 Row = tuple[Any, ...]
 Rows = tuple[Sequence[Row], Sequence[Row]]

@@ -1,12 +1,15 @@
 """Identities of judges by earlier versions, with plain values of `extra_body`, which are sealed when found."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from curate.core.config import Json, canonical, digest
-from curate.ledger.tables import batches, calls, judges, ratings
+from curate.core.errors import DataError
+from curate.core.scale import FIVE, Scale
+from curate.ledger.tables import batches, calls, insert, judges, ratings, rubrics
 from curate.system import sealed_values
 
 RENAMED = "renamed"
@@ -53,3 +56,92 @@ def _sealed(text: str) -> dict[str, Json] | None:
     if not isinstance(identity, Mapping) or not isinstance(body, Mapping):
         return None
     return {**identity, "model": {**model, sealed_values.KEY: sealed_values.sealed(body)}}
+
+
+# Scales of the ledger's grades: that of the rubric, or of a judge that reads none.
+
+Said = tuple[str, str, str | None]
+"""Digest of a judge, digest of its rubric (empty for one that reads none), and a grade."""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The scales stored in a ledger; all others are the five grades."""
+
+    rubrics: Mapping[str, Scale | None]
+    """Digest of a rubric -> its scale; None if unreadable."""
+    judges: Mapping[str, Scale]
+    """Digest of a judge that reads no rubric -> its scale."""
+
+    def of(self, judge_digest: str, rubric_digest: str) -> Scale | None:
+        """Return the scale of a judge's grades under a rubric; None if it cannot be read."""
+        return self.rubrics.get(rubric_digest, FIVE) if rubric_digest else self.judges.get(judge_digest, FIVE)
+
+
+def noted(connection: sa.Connection) -> Noted:
+    """Return all scales stored in a ledger."""
+    judge_scales = ((name, _scale_of_identity(identity)) for name, identity in connection.execute(sa.select(judges)))
+    return Noted(
+        {name: parsed(text) for name, text in connection.execute(sa.select(rubrics))},
+        {name: scale for name, scale in judge_scales if scale},
+    )
+
+
+def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
+    """Store the scales of rubrics, by digest; DataError if one has another scale already."""
+    for rubric, scale in sorted(scales.items()):
+        agree(connection, rubric, scale)
+        if scale != FIVE:
+            row = rubric, canonical(scale.to_json())
+            connection.exec_driver_sql(insert(rubrics, connection.dialect), row)
+            agree(connection, rubric, scale)  # another process may have been faster
+
+
+def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | None = None) -> None:
+    """Raise DataError if a rubric is stored with another scale, or has ratings on the five grades without one.
+
+    `unsaid` is its declared scale that is not stored yet.
+    """
+    text = connection.scalar(sa.select(rubrics.c.scale).where(rubrics.c.rubric_digest == rubric))
+    if text is None and scale != FIVE:
+        # judge by judge, for the index of ratings begins with them
+        same = (ratings.c.judge_digest == judges.c.judge_digest) & (ratings.c.rubric_digest == rubric)
+        rated = sa.select(sa.literal(1)).select_from(judges.join(ratings, same)).limit(1)
+        unsaid = FIVE if connection.scalar(rated) else unsaid
+    if text is None and unsaid is not None:
+        text = canonical(unsaid.to_json())
+    if text is not None and parsed(text) != scale:
+        raise DataError(
+            f"rubric {rubric[:12]}: its ratings in the ledger are on the scale {text}, not on "
+            f"{canonical(scale.to_json())}; a scale is never changed, so give the other one to a rubric of its own"
+        )
+
+
+def check(connection: sa.Connection, grades: Iterable[Said]) -> None:
+    """Raise DataError if a grade is not on its rubric's or judge's scale."""
+    scales = noted(connection)
+    for judge, rubric, grade in grades:
+        scale = scales.of(judge, rubric)
+        if grade is not None and (scale is None or grade not in scale.labels):
+            under = f"under rubric {rubric[:12]}" if rubric else "without a rubric"
+            description = "cannot be read" if scale is None else f"is {scale.described()}"
+            raise DataError(
+                f"the grade {grade!r} of judge {judge[:12]} {under}, whose scale {description}; a rubric's scale is "
+                "noted before anything is asked, and a judge without a rubric names its `scale` in its identity"
+            )
+
+
+def parsed(text: str) -> Scale | None:
+    """Return the scale in a JSON text; None if it holds none."""
+    try:
+        return Scale.from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError):  # no JSON, other keys, no mapping
+        return None
+
+
+def _scale_of_identity(identity: str) -> Scale | None:
+    """Return the scale in an identity; None if `scale` is something else, as a plug-in may have it."""
+    try:
+        return parsed(json.dumps(json.loads(identity)["scale"]))
+    except (ValueError, TypeError, KeyError):
+        return None

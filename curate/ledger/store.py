@@ -1,6 +1,9 @@
-"""Append to the ledger and read it; every method is one transaction."""
+"""Time-ordered unique ids made by the writer, so that no writer waits for a database."""
 
 import json
+import secrets
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
@@ -13,10 +16,44 @@ import polars as pl
 from curate.core.config import Json, canonical
 from curate.core.errors import DataError
 from curate.core.scale import Scale
+from curate.ledger.database import Writer
 from curate.ledger.frames import Row, Rows, standing, storable
-from curate.ledger.ids import TimeOrderedIds, first_of, second_of
-from curate.ledger.records import LOST, Call, Kept, PassageRow, Rating
-from curate.ledger.writer import Writer
+from curate.ledger.tables import LOST, Call, Kept, PassageRow, Rating
+
+PER_MS = 1 << 16
+"""Maximum ids per millisecond; further ones use the next millisecond."""
+
+
+class TimeOrderedIds:
+    """Ids of one writer as text that sorts by time: milliseconds, number within them, and the writer's 40 random bits.
+
+    Within one writer each is larger than the one before, even if the clock goes back. Between machines the order
+    is that of their clocks, and the same on all of them.
+    """
+
+    def __init__(self) -> None:
+        self._writer = secrets.token_hex(5)
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def next(self) -> str:
+        """Return a new id of 26 characters."""
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns() // 1_000_000 * PER_MS)
+            return f"{self._last:016x}{self._writer}"
+
+
+def first_of(second: float) -> str:
+    """Return a prefix that sorts before every id made since a time, in seconds of the epoch."""
+    return f"{int(second * 1000) * PER_MS:016x}"
+
+
+def second_of(name: str) -> float:
+    """Return the time at which an id was made, in seconds of the epoch."""
+    return int(name[:16], 16) / PER_MS / 1000
+
+
+# Append to the ledger and read it; every method is one transaction.
 
 CHUNK = 20_000
 """Rows fetched from the database at a time."""

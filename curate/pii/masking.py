@@ -13,7 +13,7 @@ from typing import Literal, cast
 from curate.core.config import parse_yaml
 from curate.core.records import Span
 from curate.pii import Recogniser
-from curate.pii.text import narrow, script
+from curate.pii.patterns import narrow, script
 from curate.system.resources import data_file
 
 FILLER = "＊"

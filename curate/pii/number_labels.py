@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from curate.pii.text import narrow
+from curate.pii.patterns import narrow
 from curate.pii.words import longest_first
 
 _DIGITS = {

@@ -9,7 +9,7 @@ from string import ascii_uppercase
 import polars as pl
 
 from curate.core.config import parse_yaml
-from curate.pii.text import narrow, script
+from curate.pii.patterns import narrow, script
 from curate.system.resources import data_file
 
 AROUND = 30

@@ -13,7 +13,7 @@ from curate.core.errors import ConfigError, suggestion
 from curate.core.records import Span
 from curate.pii import RECOGNISERS, Recogniser
 from curate.pii.masking import Masker, Mode, Writer, last_resort, placeholders, writer
-from curate.pii.text import narrow
+from curate.pii.patterns import narrow
 from curate.system.resources import data_file
 
 KIND = r"^[a-z][a-z0-9_]*$"

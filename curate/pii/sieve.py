@@ -13,8 +13,8 @@ import polars as pl
 
 from curate.core.records import Span
 from curate.pii import Recogniser
-from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.masking import Masked, Masker, Work, found
+from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS
 
 _KEPT = 32
 """Number of compiled patterns that polars caches per thread; compiling ours takes 60 ms."""

@@ -1,12 +1,14 @@
 """The done-mark of a stage, `stage.json`: the last file that is written into its folder."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.pipeline.stage import Report
+from curate.pii.pseudonyms import IdNames
+from curate.pipeline.stage import Report, home
 from curate.system import files
+from curate.system.files import write_json
 
 TEXT_TABLES = ("queries.parquet", "corpus.parquet")
 ID_TABLES = ("aliases.parquet", "classes.parquet", "dropped.parquet", "qrels.parquet")
@@ -41,3 +43,13 @@ class Mark:
         current = files.digests(folder)
         gone = (*TEXT_TABLES, *ID_TABLES) if self.released else ()
         return all(current.get(path) == digest for path, digest in self.outputs.items() if path not in gone)
+
+
+# Deletion of raw texts once they are masked: personal data does not outlive its masking.
+
+
+def release_raw(folder: Path, mark: Mark) -> None:
+    """Delete the raw texts of `ingest`, and its tables of ids if `mask` renamed some; its done-mark says so first."""
+    write_json(folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
+    for table in (*TEXT_TABLES, *(ID_TABLES if IdNames(folder / "mask", home()).known else ())):
+        (folder / "ingest" / table).unlink(missing_ok=True)

@@ -14,8 +14,7 @@ from curate.core.config import Section, Settings
 from curate.core.errors import ConfigError, CurateError, suggestion
 from curate.llm.exchange_rates import Code, Worth
 from curate.pipeline import stages
-from curate.pipeline.folder import SETTINGS
-from curate.pipeline.foreign_files import is_run
+from curate.pipeline.folder import SETTINGS, is_run
 from curate.system import resources, sealed_values
 from curate.tables.readers.settings import OTHER, Input, spoken
 

@@ -11,12 +11,11 @@ import polars as pl
 
 from curate.core.config import Json, Section, Settings, check
 from curate.core.errors import ConfigError, DataError
-from curate.core.kind_tables import Columns
 from curate.core.protocols import PaidProgress, quiet
+from curate.core.records import Columns
 from curate.core.scale import Scale
 from curate.ledger import default_path
-from curate.llm.budget import Budget
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy
 from curate.llm.exchange_rates import Rates
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy

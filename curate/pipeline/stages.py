@@ -14,7 +14,7 @@ NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve",
 """What a pipeline runs, unless it lists its stages."""
 _CONFIGS = {
     "pool": ("pipeline.configs", "PoolConfig"),
-    "judge": ("pipeline.judge_config", "Config"),
+    "judge": ("pipeline.configs", "JudgeConfig"),
     "consensus": ("pipeline.configs", "ConsensusConfig"),
     "train_set": ("commands.train_set.settings", "Config"),
 }

@@ -16,8 +16,7 @@ from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.scale import Scale
 from curate.panel import sampling_design
-from curate.panel.grade_sums import FRAME
-from curate.panel.voting import PAIR
+from curate.panel.voting import FRAME, PAIR
 from curate.pipeline.configs import AcceptConfig, ConsensusConfig
 from curate.pipeline.stage import Context
 from curate.review.acceptance_plan import OF, frame_of, stratum
@@ -25,9 +24,9 @@ from curate.review.agreement import CheckedRow, checked
 from curate.review.desk import Desk
 from curate.review.drawing import outdated
 from curate.review.sample import Sample
-from curate.stats import acceptance, acceptance_plan
-from curate.stats.acceptance import AcceptedSum
-from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
+from curate.stats import acceptance
+from curate.stats import acceptance as acceptance_plan
+from curate.stats.acceptance import FOUND, AcceptanceOdds, AcceptedSum
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
 

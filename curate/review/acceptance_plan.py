@@ -13,15 +13,15 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import STOPPED
-from curate.panel import grade_sums, sampling_design
+from curate.panel import sampling_design, voting
 from curate.panel.voting import PAIR
 from curate.review import planning
 from curate.review.agreement import checked
 from curate.review.desk import graded_desks, relevance_desks
 from curate.review.drawing import SampleOptions, frozen
 from curate.review.sample import Sample, Stratum
-from curate.stats import acceptance_plan
-from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
+from curate.stats import acceptance
+from curate.stats.acceptance import FOUND, AcceptanceOdds
 from curate.system.files import read_scale, read_table, write_table
 
 OF = "accept"
@@ -73,16 +73,16 @@ def frame_of(judge: Path, consensus: Path) -> pl.DataFrame:
             f"{run}: the judges' grades are nominal, and have no sum; judge with a rubric that has relevant_from"
         )
     verdicts, ratings = read_table(consensus, "verdicts"), read_table(judge, "ratings")
-    if hidden := grade_sums.open_sums(verdicts, ratings.filter(pl.col("status") == STOPPED), scale):
+    if hidden := voting.open_sums(verdicts, ratings.filter(pl.col("status") == STOPPED), scale):
         raise DataError(
             f"{run}: a cascade spared judges on {hidden:,} pairs whose sum of grades may lie in the frame, so a "
             "threshold on the sum can neither be proved nor applied; judge in full first: "
             "`curate judge --set judge.cascade=null`"
         )
-    pairs = grade_sums.frame(verdicts, scale)
+    pairs = voting.frame(verdicts, scale)
     if pairs.is_empty():
         raise DataError(
-            f"{run}: no pair has a mean grade of gain {grade_sums.MEAN} or more, so there is no threshold to prove"
+            f"{run}: no pair has a mean grade of gain {voting.MEAN} or more, so there is no threshold to prove"
         )
     return pairs
 
@@ -96,7 +96,7 @@ def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -
     def tried(pairs: int) -> tuple[list[int], AcceptanceOdds]:
         drawn = allocate(sizes, pairs)
         counts = [drawn[total] for total in sizes]
-        return counts, acceptance_plan.odds(
+        return counts, acceptance.odds(
             [*sizes.values()], [rates[total] for total in sizes], counts, wrong, confidence, seed=seed
         )
 
@@ -175,8 +175,6 @@ def draw(run: Path, order: SampleOptions, wrong: float, confidence: float) -> Sa
     stratified = framed.select(*PAIR, stratum=pl.lit("sum ") + pl.col("sum").cast(pl.String))
     drawn = sampling_design.draw(stratified, {stratum(entry.sum): entry.drawn for entry in planned.strata}, order.seed)
     folder.mkdir(parents=True, exist_ok=True)
-    write_table(
-        folder, "frame", framed, grade_sums.FRAME
-    )  # before the design, whose presence marks a sample as complete
+    write_table(folder, "frame", framed, voting.FRAME)  # before the design, whose presence marks a sample as complete
     strata = [Stratum(stratum(entry.sum), entry.size, entry.drawn) for entry in planned.strata]
     return frozen(run, order, drawn, strata, {"of": OF, "accept": planned.facts()})

@@ -9,7 +9,10 @@ from curate.ask import privacy_guard, settling
 from curate.core.config import Json
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
-from curate.pipeline import circularity, legacy, looked_up, synthetic_queries
+from curate.pipeline import facts as circularity
+from curate.pipeline import facts as looked_up
+from curate.pipeline import facts as synthetic_queries
+from curate.pipeline import legacy
 from curate.pipeline.stage import Context
 from curate.review import acceptance, agreement, item_proof, items, relevance_desks
 from curate.review.lead import lead

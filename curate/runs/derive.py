@@ -1,27 +1,100 @@
-"""Labels recomputed from the ledger: votes, verdicts, and every table of an export."""
+"""Differences between a table of labels and the expected one, in sentences with counts and ids."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
+from curate.ask import settling
 from curate.ask.judges.replay import Config as Recorded
 from curate.ask.judges.replay import Replay
 from curate.ask.rating import TEXTS
-from curate.core.config import check, digest
-from curate.core.errors import DataError
+from curate.ask.settling import validated
+from curate.core.config import check, digest, text_digest
+from curate.core.errors import ConfigError, DataError
 from curate.core.records import STOPPED, TABLES
 from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
-from curate.panel import grade_sums, voting
+from curate.panel import voting
+from curate.panel import voting as grade_sums
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
-from curate.runs.differences import names
+from curate.pipeline import stages
+from curate.pipeline.configs import JudgeConfig
+from curate.pipeline.pipeline import Pipeline
+from curate.pipeline.stage import Context
+from curate.runs import graded_labels
 from curate.tables.exporters import labels as reranking
 from curate.tables.exporters.labels import Gain, Rerank, gains
 from curate.tables.exporters.reading import RETRIEVAL_QUERIES
-from curate.tables.kinds.benchmark_kind import listed
+from curate.tables.kinds.benchmark_kind import SHOWN, listed
+
+
+def differences(file: str, table: pl.DataFrame, correct: pl.DataFrame) -> Iterator[str]:
+    """Yield sentences on surplus, missing, differing and repeated rows of a table."""
+    keys = [name for name in PAIR if name in correct.columns]
+    if correct.columns == table.columns and table.sort(keys).equals(correct.sort(keys)):
+        return  # equal: found in a tenth of the time
+    table, correct = _comparable(table), _comparable(correct)
+    twice = table.filter(pl.struct(keys).is_duplicated())
+    columns = correct.columns
+    surplus = table.join(correct, on=columns, how="anti", nulls_equal=True, maintain_order="left")
+    lacking = correct.join(table, on=columns, how="anti", nulls_equal=True, maintain_order="left")
+    differing = surplus.join(lacking, on=keys, how="semi", maintain_order="left")
+    for rows, what in (
+        (differing, "rows say otherwise than the ledger"),
+        (surplus.join(differing, on=keys, how="anti", maintain_order="left"), "rows should not be there"),
+        (lacking.join(differing, on=keys, how="anti", maintain_order="left"), "rows are missing"),
+        (twice, "rows stand there more than once"),
+    ):
+        if rows.height:
+            yield f"{file}: {rows.height:,} {what}, for example {listed(names(rows, keys))}"
+
+
+def _comparable(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of strings: votes sorted by judge, candidates in their order, texts as digests."""
+    if "votes" in table.columns:
+        one = pl.element().struct.field("judge") + "=" + pl.element().struct.field("grade").fill_null("-")
+        table = table.with_columns(pl.col("votes").list.eval(one).list.sort().list.join(" "))
+    if "corpus-ids" in table.columns:
+        table = table.with_columns(pl.col("corpus-ids").list.join(" "))
+    if "title" in table.columns:
+        rows = [(doc_id, content(title, text)) for doc_id, title, text in table.iter_rows()]
+        table = pl.DataFrame(rows, dict.fromkeys(["doc_id", "content"], pl.String), orient="row")
+    return table
+
+
+def names(rows: pl.DataFrame, keys: Sequence[str] = PAIR) -> list[str]:
+    """Return the keys of the first rows."""
+    return [" ".join(row) for row in rows.select(keys).head(SHOWN).iter_rows()]
+
+
+def content(title: str, text: str) -> str:
+    """Return the digest of a document's title and text."""
+    return text_digest(f"{title}\0{text}")
+
+
+# Checks for contradicting settings of several stages, when a stage is run or planned, before it is paid.
+
+
+def need_consistent(pipeline: Pipeline, context: Context) -> None:
+    """Raise ConfigError where settings of the stages of a pipeline contradict one another."""
+    names = pipeline.head.stages
+    for name in names:
+        stage = stages.stage(name)
+        lacking = [ancestor for ancestor in stage.after if ancestor not in (*names, *stage.optional)]
+        if lacking and not all(context.report(ancestor) for ancestor in lacking):
+            raise ConfigError(f"stages: {name} reads what {', '.join(lacking)} writes; name that too")
+    if "judge" in names:
+        validated(cast("JudgeConfig", pipeline.sections["judge"]), context)
+        if judge := settling.judge_of(context):
+            settling.identity(judge, context)
+    if "export" in names:
+        graded_labels.refuse(cast("graded_labels.GradedConfig", pipeline.sections["export"]), context)
+
+
+# Labels recomputed from the ledger: votes, verdicts, and every table of an export.
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")
 """Kinds of tables that may hold graded labels, those with nothing else first."""

@@ -11,8 +11,8 @@ from curate.ask import settling
 from curate.core.config import check
 from curate.core.errors import ConfigError
 from curate.core.protocols import Benchmark
-from curate.panel import grade_sums
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.panel import voting
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 from curate.tables.exporters.labels import Gain, gains
 
@@ -40,7 +40,7 @@ def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.D
     """
     if config.gain is None:
         return None
-    if hidden := grade_sums.spared(verdicts):
+    if hidden := voting.spared(verdicts):
         raise ConfigError(_lacking(config, f"a `positives` cascade gave up {hidden:,} pairs"))
     overrides = context.read("resolve", "overrides")
     choose = context.scale.lower_median if config.grade == "lower-median" else context.scale.minimum

@@ -19,8 +19,7 @@ from curate.core.messages import Reply
 from curate.core.records import STATUSES
 from curate.core.scale import FIVE, Scale
 from curate.ledger.database import DAMAGED
-from curate.ledger.identities import RENAMED
-from curate.ledger.scales import Noted, noted
+from curate.ledger.identities import RENAMED, Noted, noted
 from curate.ledger.store import CHUNK, Ledger
 from curate.ledger.tables import calls, judges, ratings
 from curate.llm.parse import parse

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from curate.core.errors import UserError
-from curate.pipeline.foreign_files import is_run
+from curate.pipeline.folder import is_run
 
 BESIDE = ("checks", "evaluation", "paper", "reviews")
 """Folders of a run that no stage writes or reads as its input."""

@@ -92,7 +92,7 @@ def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
     """Return the outputs of stages, or of all: the run folder; after the last stages benchmark, report and summary."""
-    from curate.runs.summary import summary
+    from curate.runs.status import summary
 
     last = (names or work.pipeline.head.stages)[-1]
     paths = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
@@ -116,7 +116,7 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
 def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
     """Return the settings of the pipeline or run of the common options; quicker than opening the run."""
-    from curate.runs.named import loaded
+    from curate.runs.opening import loaded
 
     return loaded(pipeline, folder, tell=_print_line)[-1]
 
@@ -124,7 +124,7 @@ def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
 def load_head(pipeline: str | None, folder: Path | None) -> "Head":
     """Return the settings outside of stages, of the pipeline or run of the common options."""
     from curate.pipeline.pipeline import head
-    from curate.runs.named import place
+    from curate.runs.opening import place
 
     return head(place(pipeline, folder, tell=_print_line)[-1])
 
@@ -135,7 +135,7 @@ def _print_line(line: str) -> None:
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, by default the newest, with a notice; UserError with the remedy if it is none."""
-    from curate.runs import named
+    from curate.runs import opening as named
 
     return named.run_folder(folder, remedy, tell=_print_line)
 

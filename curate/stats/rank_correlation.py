@@ -3,12 +3,17 @@
 Kendall's and Spearman's take arrays with leading axes, because intervals need them for thousands of resamples at once.
 """
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from curate.stats.bootstrap import divided
-from curate.stats.tally import Floats
+from curate.stats.bootstrap import Figure, divided
+from curate.stats.significance import figures, grouped, mean_value, spearman
+from curate.stats.tally import Floats, Ints
 
 _TIE = 12
 """Decimals that scores are rounded to before they are compared."""
@@ -55,7 +60,7 @@ def kendall(one: Floats, other: Floats) -> Floats:
     return divided((signs_one * signs_other).sum(axis=-1), np.sqrt(untied))
 
 
-def spearman(one: Floats, other: Floats) -> Floats:
+def spearman_of_scores(one: Floats, other: Floats) -> Floats:
     """Return Spearman's rho along the last axis, equal scores sharing their mean rank; NaN where all are equal."""
     x, y = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (_ranks(one), _ranks(other)))
     return divided((x * y).sum(axis=-1), np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1)))
@@ -82,3 +87,107 @@ def rank_biased_overlap(
 def _ranks(scores: Floats) -> Floats:
     above = scores[..., :, None] - scores[..., None, :]
     return np.asarray((above > 0).sum(axis=-1) + ((above == 0).sum(axis=-1) + 1) / 2)
+
+
+# Figures per source from the scores of its pairs: order of two labels, rank correlation, order of levels.
+
+
+def correct(scores: Floats, labels: Floats, source: Ints) -> Floats:
+    """Return per source the share of its pairs of label 1 that score above one of label 0, ties for half.
+
+    Over all combinations of the two; NaN for a source without one.
+    """
+
+    def share(own_scores: Floats, marks: Floats) -> float:
+        apart = own_scores[marks == 1][:, None] - own_scores[marks == 0][None, :]
+        return float(((apart > 0) + (apart == 0) / 2).mean()) if apart.size else np.nan
+
+    return _by_source(share, scores, labels, source)
+
+
+def within_rho(scores: Floats, levels: Floats, source: Ints) -> Floats:
+    """Return per source Spearman's rho of scores and levels; NaN where one of them does not vary."""
+    return _by_source(lambda own_scores, marks: float(spearman_of_scores(own_scores, marks)), scores, levels, source)
+
+
+def rising(scores: Floats, levels: Floats, source: Ints) -> Floats:
+    """Return per source 1 if every pair scores above all of a lower level, else 0; NaN for a single level."""
+
+    def strict(own_scores: Floats, marks: Floats) -> float:
+        steps = np.unique(marks)
+        bounds = [(own_scores[marks == step].min(), own_scores[marks == step].max()) for step in steps]
+        return float(all(low[1] < high[0] for low, high in pairwise(bounds)))
+
+    return _by_source(
+        lambda own_scores, marks: strict(own_scores, marks) if len(set(marks)) > 1 else np.nan, scores, levels, source
+    )
+
+
+def _by_source(figure: Callable[[Floats, Floats], float], scores: Floats, labels: Floats, source: Ints) -> Floats:
+    order = np.argsort(source, kind="stable")
+    _, starts = np.unique(source[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    return np.array([figure(scores[rows], labels[rows]) for rows in groups])
+
+
+# Figures of a measure on gradients: groups of items with levels of correctness.
+
+
+@dataclass(frozen=True)
+class GradientFigures:
+    """Agreement of scores with levels."""
+
+    pooled: Figure
+    within: Figure
+    strict: Figure
+    undefined: int
+    """Groups without a rho: their scores, or their levels, are all equal."""
+
+
+def gradient_figures(scores: Floats, levels: Floats, group: Ints, seed: int, replicates: int = 1000) -> GradientFigures:
+    """Return the figures of items; `group` is the number of each item's group, from 0."""
+    groups = int(group.max(initial=-1)) + 1
+    if not groups:
+        return GradientFigures(Figure(None), Figure(None), Figure(None), 0)
+    rho = within_rho(scores, levels, group)
+    measures = (
+        grouped(spearman(scores, levels), group),
+        mean_value(rho),
+        mean_value(rising(scores, levels, group)),
+    )
+    pooled, within, strict = figures(measures, groups, seed, replicates)
+    return GradientFigures(pooled, within, strict, int(np.isnan(rho).sum()))
+
+
+def pooled(scores: Floats, levels: Floats) -> float | None:
+    """Return Spearman's rho over all items, ties sharing their mean rank; None where one side does not vary."""
+    rho = float(spearman(scores, levels)(np.ones((1, len(scores))))[0])
+    return None if math.isnan(rho) else rho
+
+
+def paired_accuracy(
+    scores: Floats, levels: Floats, group: Ints, kinds: Sequence[str], seed: int, replicates: int = 1000
+) -> Mapping[str, Figure]:
+    """Return kind -> share of its groups whose item of level 1 scores above that of level 0, ties for half.
+
+    `kinds` names the kind of each group; `""` is the mean over all groups. Chance is one half.
+    """
+    if not kinds:
+        return {"": Figure(None)}
+    right = correct(scores, levels, group)
+    names = np.array(kinds)
+    columns = {"": right, **{kind: np.where(names == kind, right, np.nan) for kind in sorted(set(kinds))}}
+    accuracies = figures([mean_value(column) for column in columns.values()], len(kinds), seed, replicates)
+    return dict(zip(columns, accuracies, strict=True))
+
+
+def ceiling(levels: Sequence[float]) -> float | None:
+    """Return the highest rho that scores without ties can have against levels with ties; None without two levels.
+
+    For k equally frequent levels of many items it is sqrt(1 - 1/k^2): .980 for five.
+    """
+    count = len(levels)
+    if len(set(levels)) < 2:
+        return None
+    tied = sum(times**3 - times for times in Counter(levels).values())
+    return math.sqrt(1 - tied / (count**3 - count))

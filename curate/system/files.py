@@ -13,8 +13,7 @@ from typing import Any, Self
 import polars as pl
 
 from curate.core.errors import DataError
-from curate.core.kind_tables import Columns
-from curate.core.records import TABLES
+from curate.core.records import TABLES, Columns
 from curate.core.scale import FIVE, Scale
 
 LABELS = "labels.json"

@@ -1,13 +1,62 @@
-"""HTTP servers of the user's choice: their key, and the errors of requests to them."""
+"""Retry-After of HTTP replies: whether to try again, and after how many seconds."""
 
 import datetime as dt
+import math
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
 from urllib.parse import urlsplit
 
+from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+
 from curate.core.errors import AccessError, ConfigError, ProviderError
-from curate.system import retry_after
+
+LONGEST_S = 300.0
+"""Maximum seconds to wait at a server's request; callers cut longer pauses, or give up."""
+NAMELESS = 3
+"""Maximum attempts for a host whose name does not resolve: a misspelt name never will."""
+_PASSING = frozenset({408, 409, 425, 429, 499})
+_NOT_IMPLEMENTED = 501
+
+
+def may_pass(status: int) -> bool:
+    """Return whether the same request may succeed later, after a reply with this HTTP status."""
+    return status in _PASSING or (status >= 500 and status != _NOT_IMPLEMENTED)
+
+
+def asked(headers: Mapping[str, str], now: dt.datetime) -> float | None:
+    """Return the seconds that a reply asks to wait, 0 or more: from retry-after-ms, else Retry-After (seconds, a date).
+
+    None if it names no time. Waits of hours are returned uncut.
+    `headers` is looked up by lower-case names; `now` needs a time zone, and a date without one is UTC.
+    """
+    milliseconds, text = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
+    seconds = _number(text) if milliseconds is None else milliseconds / 1000
+    if seconds is None:
+        seconds = _until(text, now)
+    return None if seconds is None else max(seconds, 0.0)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _until(text: str, now: dt.datetime) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    aware = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
+    return (aware - now).total_seconds()
+
+
+# HTTP servers of the user's choice: their key, and the errors of requests to them.
 
 ADDRESS = r"^https?://[^/@?#]+[^@?#]*$"
 """An address without user, key or query, which would be written down with it."""
@@ -64,11 +113,76 @@ def refused(
 
     `variable` is the environment variable of the key, None if none was sent; `settings` are what else may be wrong.
     """
-    denied, fatal = status in _DENIED, not retry_after.may_pass(status)
+    denied, fatal = status in _DENIED, not may_pass(status)
     remedy = f"; {_remedy(variable) if denied else f'check {settings}'}" if fatal else ""
-    kind, wait = AccessError if denied else ProviderError, retry_after.asked(headers, dt.datetime.now(dt.UTC))
+    kind, wait = AccessError if denied else ProviderError, asked(headers, dt.datetime.now(dt.UTC))
     return kind(f"{section}: {address} answered HTTP {status}{remedy}", fatal=fatal, retry_after=wait)
 
 
 def _remedy(variable: str | None) -> str:
     return f"check the key in ${variable}" if variable else "it wants a key: name its environment variable with key_env"
+
+
+# Retries by tenacity of requests with a transient ProviderError: after the pause named by the server, else backoff.
+
+Result = TypeVar("Result")
+
+
+def again(attempts: int) -> Retrying:
+    """Return a retrying caller: at most `attempts` calls while the error is transient."""
+    return Retrying(stop=_enough(attempts), wait=_pause(0.5, 30.0, 1.0), retry=_PASSING_ERRORS, reraise=True)
+
+
+async def insist(
+    step: Callable[[], Awaitable[Result]],
+    attempts: int,
+    first_s: float,
+    longest_s: float,
+    sleep: Callable[[float], Awaitable[None]],
+    *,
+    jitter_s: float = 0.0,
+) -> Result:
+    """Return the result of a step, tried at most `attempts` times while its error is transient; else raise the last.
+
+    The first pause is `first_s` seconds; pauses double up to `longest_s`, with a random part of up to `jitter_s`; one
+    that the server names is kept to instead, up to `retry_after.LONGEST_S`. An error of `sleep` ends the retries. A
+    host whose name does not resolve is tried at most `retry_after.NAMELESS` times.
+    """
+
+    async def attempt() -> Result:  # tenacity awaits coroutine functions alone
+        return await step()
+
+    wait = _pause(first_s, longest_s, jitter_s)
+    tries = AsyncRetrying(stop=_enough(attempts), wait=wait, retry=_PASSING_ERRORS, sleep=sleep, reraise=True)
+    return await tries(attempt)
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, ProviderError) and not (error.fatal or error.useless)
+
+
+_PASSING_ERRORS = retry_if_exception(_may_pass)
+
+
+def _failure(state: RetryCallState) -> ProviderError | None:
+    error = state.outcome.exception() if state.outcome else None
+    return error if isinstance(error, ProviderError) else None
+
+
+def _enough(attempts: int) -> Callable[[RetryCallState], bool]:
+    def ends(state: RetryCallState) -> bool:
+        error = _failure(state)
+        return state.attempt_number >= (min(attempts, NAMELESS) if error and error.unresolved else attempts)
+
+    return ends
+
+
+def _pause(first_s: float, longest_s: float, jitter_s: float) -> Callable[[RetryCallState], float]:
+    backoff = wait_exponential_jitter(multiplier=first_s, max=longest_s, jitter=jitter_s)
+
+    def wait(state: RetryCallState) -> float:
+        error = _failure(state)
+        requested_s = error.retry_after if error else None
+        return backoff(state) if requested_s is None else min(requested_s, LONGEST_S)
+
+    return wait

@@ -17,8 +17,7 @@ from curate.core.protocols import Provider
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.llm import client
-from curate.llm.budget import Budget, Meter
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy, Meter
 from curate.llm.cost import EstimatedUsage, Price, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider

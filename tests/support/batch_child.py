@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from curate.ledger import Ledger
-from curate.ledger.batches import Batches
+from curate.ledger.claims import Batches
 from tests.support.asking import work
 from tests.support.batching import collected
 

@@ -11,9 +11,8 @@ from curate.ask.rating import Key, Work
 from curate.core import config as settings
 from curate.core.config import text_digest
 from curate.ledger import Ledger
-from curate.ledger.batches import Batches
-from curate.llm.budget import Budget
-from curate.llm.cap import CapPolicy
+from curate.ledger.claims import Batches
+from curate.llm.budget import Budget, CapPolicy
 from curate.llm.client import Account, Bill, Task
 from curate.llm.client.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.cost import Price

@@ -14,7 +14,7 @@ from typing import Any
 
 from curate.ask import sharing
 from curate.ledger import Ledger
-from curate.llm.client.batch import client
+from curate.llm.client.batch import judge_batches
 from tests.support.batching import FAST
 from tests.support.pools import step
 
@@ -42,7 +42,7 @@ def mortal(ledger: Ledger, *rows: Any) -> str | None:
 
 lives, append = int(os.environ.get("DIE", "0")), Ledger.append
 Ledger.append = mortal  # type: ignore[method-assign,assignment]
-setattr(client, "PollingPolicy", lambda: FAST)  # noqa: B010 - mypy
+setattr(judge_batches, "PollingPolicy", lambda: FAST)  # noqa: B010 - mypy
 sharing.LEASE_S = float(os.environ.get("LEASE_S", sharing.LEASE_S))
 sharing.PAUSE_S = 0.1
 sharing.AT_ONCE = int(os.environ.get("AT_ONCE", sharing.AT_ONCE))

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import sqlalchemy as sa
 
-from curate.ledger import Ledger, Rating, database, scales, store, tables
+from curate.ledger import Ledger, Rating, database, identities, store, tables
 from tests.support.rows import CALL
 
 VERSION = 3
@@ -42,7 +42,7 @@ def older(place: Path | str) -> Iterator[Ledger]:
         ledger = Ledger(place)
     with (
         ledger,
-        patch.object(scales, "check", lambda *_: None),
+        patch.object(identities, "check", lambda *_: None),
         patch.object(store, "_of_call", attrgetter(*names[1:])),
     ):
         yield ledger

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from re import Pattern
 
-from curate.ask.edits.changes import BROADER, KINDS, edits
+from curate.ask.edits.rewriting import BROADER, KINDS, edits
 from curate.core.config import Section, check, parse_yaml
 from curate.core.languages import base_language
 from curate.core.sampling import generator, shuffled

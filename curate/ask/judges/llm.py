@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curate.core.config import Json
+from curate.ask.judges import JUDGES
+from curate.core.config import Json, Settings, check
+from curate.core.errors import ConfigError, suggestion
 from curate.core.messages import Reply, Request
 from curate.core.records import Outcome
 from curate.llm.parse import Parsed, parse
 from curate.llm.prompts import Rubric, labels, messages, schema
+from curate.llm.providers import PROVIDERS
+from curate.llm.providers.presets import LanguageModel, complete, presets
 
 TOKENS_A_GRADE = 16
 """Room for one item of the reply: label, grade, quotes, indentation; about twice what vendors' tokenizers need."""
@@ -58,3 +62,20 @@ class LlmJudge:
         refused = reply.finish == "refusal"
         lacking = Outcome(None, "refused" if refused else "unparsed")
         return [lacking if refused or grade is None else Outcome(grade) for grade in parsed.grades.values()]
+
+
+# Language models by the names that judges have in a pipeline.
+
+
+def named_model(definitions: Mapping[str, Settings], name: str) -> LanguageModel | None:
+    """Return the settings of the language model of that name; None if the name means another kind of judge.
+
+    The pipeline's own definitions come before the presets, and may change one: `gpt-4o: {concurrency: 64}`, or under
+    another name `wide: {preset: gpt-4o, concurrency: 64}`. A `kind` that is a provider's (openai, anthropic) makes a
+    language model of a definition.
+    """
+    setting, known_presets, definition = f"judges.{name}", presets(), definitions.get(name)
+    settings = complete(name, known_presets.get(name, {}) if definition is None else definition, known_presets, setting)
+    if definition is not None and "kind" not in settings and name not in JUDGES.names():
+        raise ConfigError(f"{setting}: give a kind, or the name of a preset: {suggestion(name, known_presets)}")
+    return check(LanguageModel, settings, setting) if settings.get("kind") in PROVIDERS.names() else None

@@ -14,7 +14,7 @@ from curate.core.scale import FIVE, Scale
 from curate.llm.parse import parse
 from curate.llm.prompts import labels
 from curate.system.egress import Egress
-from curate.system.files import sha256
+from curate.system.files import read_table, replacing, sha256
 
 Pair = tuple[str, str]
 _STATUSES = (*STATUSES, STOPPED)
@@ -149,3 +149,18 @@ def _object(line: str) -> dict[str, object]:
 
 def _is_texts(content: object) -> TypeGuard[list[str]]:
     return isinstance(content, list) and all(isinstance(text, str) for text in content)
+
+
+# Recording of a run's ratings in a file that `replay` judges read: for tests, docs and users without a key.
+
+
+def record(run: Path, path: Path) -> int:
+    """Write every rating of a run as TSV, with a grade or without; return how many there are.
+
+    The columns are those of `ratings` but for `replicate`. A `replay` judge takes the rows of one judge by its
+    `assessor`; a panel of them, under the judges' own names, has the ratings of the run again, byte for byte.
+    """
+    ratings = read_table(run / "judge", "ratings").drop("replicate")
+    with replacing(path) as partial_path:
+        ratings.write_csv(partial_path, separator="\t")
+    return len(ratings)

@@ -20,7 +20,7 @@ from curate.panel.voting import EXPERTS, PAIR, Policy
 from curate.pipeline.configs import ConsensusConfig
 from curate.review import Desk, Sample, published
 from curate.review.agreement import checked, dependence
-from curate.runs.run_files import rankings
+from curate.runs.rankings import rankings
 from curate.runs.runner import Run
 from curate.system.files import read_json, read_scale, read_table
 from curate.tables.exporters.labels import Gain, gains

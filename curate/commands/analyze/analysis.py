@@ -17,14 +17,11 @@ from curate.ledger import Ledger, default_path
 from curate.llm import passages, questions
 from curate.llm.questions import STATUSES, Question, Said, question
 from curate.panel.voting import PAIR
-from curate.pipeline.configs import PoolConfig
-from curate.pipeline.freshness import MADE_FROM, label_stage, made_from
-from curate.pipeline.judge_config import Config as JudgeConfig
-from curate.pipeline.looked_up import heuristic
+from curate.pipeline.configs import JudgeConfig, PoolConfig
+from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
 from curate.pipeline.stage import Context
 from curate.retrieval.id_mapping import IdMapping, ranked
-from curate.retrieval.retrievers.bm25 import Bm25, Config
-from curate.retrieval.retrievers.tokens import cutter
+from curate.retrieval.retrievers.bm25 import Bm25, Config, cutter
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.stats.difficulty import Measured

@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, Protocol
 
 from curate.core.errors import DataError
 from curate.pii.masking import Masked
-from curate.pii.text import script
+from curate.pii.patterns import script
 from curate.tables.readers import Problem
 from curate.tables.readers.encoding import CODECS, Encoding, guess
 

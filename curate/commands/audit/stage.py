@@ -22,7 +22,7 @@ from curate.ledger import Ledger, default_path
 from curate.panel.audit_design import strata
 from curate.panel.voting import PAIR
 from curate.pipeline import stages
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import ranking
 from curate.review import Desk

@@ -19,9 +19,9 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import cascade, voting
 from curate.panel.voting import PAIR
-from curate.pipeline import circularity
-from curate.pipeline.judge_config import Config as JudgeConfig
-from curate.pipeline.looked_up import heuristic
+from curate.pipeline import facts
+from curate.pipeline.configs import JudgeConfig
+from curate.pipeline.facts import heuristic
 from curate.pipeline.stage import Context
 from curate.runs.runner import Run
 from curate.system.files import read_json, write_json
@@ -60,7 +60,7 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
         family_by_judge = families(identities, context.definitions.get("judges", {}))
         graded = ratings.drop_nulls("grade").group_by("judge").len().sort("judge")
         figures: dict[str, Json] = {
-            "made_from": circularity.made_from(context.folder("judge"), context.policy),
+            "made_from": facts.circularity_made_from(context.folder("judge"), context.policy),
             "policy": voting.name_of(context.policy),
             "heuristic": heuristic(context),
             "fourth": options.fourth,
@@ -72,8 +72,8 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
             "not_scored": [name for name in panel if name not in {row.judge for row in rows}],
         }
         figures["warnings"] = list(_warnings(figures))
-        (run.folder / circularity.PLACE).parent.mkdir(exist_ok=True)
-        write_json(run.folder / circularity.PLACE, figures)
+        (run.folder / facts.PLACE).parent.mkdir(exist_ok=True)
+        write_json(run.folder / facts.PLACE, figures)
     return figures
 
 

@@ -26,8 +26,8 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias
 from curate.panel.controls import Accuracy
-from curate.pipeline.freshness import MADE_FROM, made_from, rated
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
+from curate.pipeline.facts import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
 from curate.review.desk import known, settled
 from curate.runs.runner import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from curate.commands.check.mask_sample import MASKED, Wish, long, opened, state
 from curate.core.config import Json
-from curate.pipeline.freshness import MADE_FROM, made_from
+from curate.pipeline.facts import MADE_FROM, made_from
 from curate.pipeline.stage import Context, home
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind

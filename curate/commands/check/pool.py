@@ -17,12 +17,13 @@ from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
-from curate.pipeline.freshness import MADE_FROM, label_stage, made_from
-from curate.pipeline.looked_up import heuristic
+from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
-from curate.runs import coverage, run_files, unjudged
-from curate.runs import depth as deeper
+from curate.runs import rankings as coverage
+from curate.runs import rankings as deeper
+from curate.runs import rankings as run_files
+from curate.runs import rankings as unjudged
 from curate.system.corpus import TableCorpus
 from curate.system.files import write_json
 
@@ -50,7 +51,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     pool, rankings = context.read("pool", "pool"), context.read("pool", "rankings")
     verdicts, qrels = context.read(stage, "verdicts"), context.read(stage, "qrels")
     _refuse_unjudged(run, pool, verdicts)
-    depths = coverage.depths(rankings, coverage.ranked(pool))
+    depths = coverage.depths(rankings, coverage.ranked_hits(pool))
     if options.depth is not None:
         depths = depths.with_columns(depth=pl.lit(options.depth, pl.Int64))
     founders = coverage.founders(pool, qrels, depths)
@@ -59,7 +60,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     systems = coverage.lists(pl.concat([rankings, others]))
     relevant = coverage.labels(qrels)
     seed = context.seed
-    unranked = [coverage.LEGACY] if len(coverage.ranked(pool)) < len(pool) else []
+    unranked = [coverage.LEGACY] if len(coverage.ranked_hits(pool)) < len(pool) else []
     deep = founders.filter(pl.col("by").list.len() == 0)
     result: dict[str, Json] = {
         MADE_FROM: made_from(context, "pool", stage),
@@ -81,7 +82,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
             missed.capture(coverage.caught(founders, retrievers), founders["query_id"].to_list(), retrievers, seed)
         ),
         "below": [plain(estimate) for estimate in missed.estimates(run, options.below, pool, rankings, qrels)],
-        **_by_depth(run, coverage.ranked(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
+        **_by_depth(run, coverage.ranked_hits(pool), qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }
     (run / "checks").mkdir(exist_ok=True)

@@ -18,8 +18,8 @@ from curate.panel import agreement_figures, position_bias, sanity, voting
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
 from curate.pipeline.configs import ConsensusConfig as Config
-from curate.pipeline.judge_config import Config as JudgeConfig
-from curate.pipeline.pooled import pooled
+from curate.pipeline.configs import JudgeConfig
+from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import ranking
 from curate.system.files import frame, read_json, write_json, write_table

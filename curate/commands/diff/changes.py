@@ -12,9 +12,9 @@ import polars as pl
 from curate.commands.diff.versions import LabelVersion
 from curate.core.config import Json
 from curate.panel.voting import ACCEPTED, EXPERTS, PAIR, SETTLED
-from curate.pipeline.foreign_files import is_run
-from curate.runs import coverage
-from curate.runs.coverage import Rankings, Relevant
+from curate.pipeline.folder import is_run
+from curate.runs import rankings as coverage
+from curate.runs.rankings import Rankings, Relevant
 from curate.stats.bootstrap import DIGITS, Figure
 from curate.stats.rank_correlation import tau_ap
 from curate.tables.exporters.reading import own_kinds

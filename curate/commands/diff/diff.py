@@ -17,7 +17,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, UserError
 from curate.core.records import TABLES
 from curate.panel.voting import PAIR
-from curate.runs import run_files
+from curate.runs import rankings as run_files
 from curate.system.files import replacing
 
 

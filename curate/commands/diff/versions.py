@@ -12,11 +12,9 @@ from curate.core.config import check, digest
 from curate.core.errors import ConfigError, UserError
 from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
-from curate.pipeline.foreign_files import is_run
-from curate.pipeline.freshness import label_stage
+from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, label_stage, pooled
+from curate.pipeline.folder import is_run
 from curate.pipeline.pipeline import Pipeline
-from curate.pipeline.pooled import pooled
-from curate.pipeline.reckoning import NO_GAIN, NO_POSITIVE
 from curate.pipeline.stage import Context, home
 from curate.runs import graded_labels
 from curate.runs.derive import replaced

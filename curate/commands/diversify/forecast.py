@@ -14,10 +14,9 @@ from curate.core.config import Json
 from curate.core.records import Role
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.devices import screen_for_pairs
-from curate.retrieval.similarity.diversity import BLOCK, CALIBRATION
+from curate.retrieval.similarity.diversity import BLOCK, CALIBRATION, sweep
 from curate.retrieval.similarity.near_duplicates import CHUNK
 from curate.retrieval.similarity.screening import Screen
-from curate.retrieval.similarity.threshold_sweep import sweep
 from curate.retrieval.vectors import CachedEncoder, keys_of
 
 SAMPLE = 32

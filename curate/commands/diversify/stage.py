@@ -18,8 +18,7 @@ import polars as pl
 from curate.ask import build
 from curate.commands.diversify import Config, DiversityRule
 from curate.commands.diversify.journal import JournalFile
-from curate.commands.diversify.thresholds import for_language, guesses
-from curate.commands.diversify.vectors import TABLES, MaskedTexts
+from curate.commands.diversify.vectors import TABLES, MaskedTexts, for_language, guesses
 from curate.core import records, sampling
 from curate.core.config import Json, digest
 from curate.core.duplicates import follow_qrels, same_text

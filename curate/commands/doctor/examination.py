@@ -18,7 +18,7 @@ from curate.ledger import Ledger
 from curate.llm.providers.presets import presets
 from curate.pii import RECOGNISERS
 from curate.retrieval.encoders import ENCODERS
-from curate.retrieval.engines.cluster import Node, nodes
+from curate.retrieval.engines.ray import Node, nodes
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import default_folder
 from curate.runs.ledger_check import check

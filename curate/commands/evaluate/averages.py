@@ -22,9 +22,8 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.stats import significance
 from curate.stats.bootstrap import DIGITS, Figure, from_replicates
-from curate.stats.rank_correlation import kendall, spearman
-from curate.stats.replicated import Replicated, replicas
-from curate.stats.significance import ModelPair
+from curate.stats.rank_correlation import kendall, spearman_of_scores
+from curate.stats.significance import ModelPair, Replicated, replicas
 from curate.stats.tally import Floats
 
 FEWEST = 8
@@ -94,7 +93,7 @@ def correlated(
     """
     if len(points[0]) < FEWEST:
         return None, None
-    rho, tau = (_order(measure, points, drawn, seed) for measure in (spearman, kendall))
+    rho, tau = (_order(measure, points, drawn, seed) for measure in (spearman_of_scores, kendall))
     return rho and replace(rho, p_t=by_t(rho.value, len(points[0]))), tau
 
 

@@ -12,7 +12,7 @@ from curate.commands.evaluate.scoring import Scored, point
 from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json
 from curate.stats.bootstrap import Figure, from_replicates
-from curate.stats.replicated import Replicated, figures, replicas
+from curate.stats.significance import Replicated, figures, replicas
 from curate.stats.tally import Floats
 
 EXCHANGED, RESAMPLED = 1_000, 2_000

@@ -26,7 +26,7 @@ from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json
 from curate.core.records import TABLES
 from curate.pipeline.stage import home
-from curate.retrieval.retrievers.tokens import cutter
+from curate.retrieval.retrievers.bm25 import cutter
 from curate.stats import difficulty, significance
 from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.difficulty import Measured

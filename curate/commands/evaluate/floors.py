@@ -15,8 +15,7 @@ from curate.commands.evaluate.scoring import Scored, point, restored
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign
 from curate.core.config import digest
 from curate.stats.bootstrap import DIGITS
-from curate.stats.shortcut_scores import lengths
-from curate.stats.shortcuts import alike_in_length, commonest, drawn, grams, keyword_rule, overlap, unspaced
+from curate.stats.shortcuts import alike_in_length, commonest, drawn, grams, keyword_rule, lengths, overlap, unspaced
 from curate.stats.tally import Floats, Ints
 from curate.system.files import read_json, write_json
 

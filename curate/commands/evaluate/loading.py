@@ -11,7 +11,7 @@ import numpy as np
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign, imported
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
-from curate.retrieval.vectors.precision import TEXTS, PrecisionCheck, nearness, some
+from curate.retrieval.vectors.cache import TEXTS, PrecisionCheck, nearness, some
 
 Result = TypeVar("Result")
 FIRST, LARGEST = 32, 1024

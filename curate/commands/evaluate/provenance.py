@@ -8,7 +8,7 @@ from curate.commands.evaluate.tasks import EvaluationTask
 from curate.core.config import Json, Settings
 from curate.core.model_family import family
 from curate.panel.sampling_design import verdict_of
-from curate.pipeline import circularity
+from curate.pipeline import facts
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.retrieval.encoders.presets import with_presets
@@ -107,7 +107,7 @@ def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path 
     judges = _judges(tasks)
     if run is not None and any(judge["favour"] is None for judge in judges.values()):
         context = Context(run=run, out=run, home=home(), settings=Pipeline.load(run / "pipeline.yaml").frozen)
-        favours = circularity.favours(context)
+        favours = facts.favours(context)
         judges = {name: {**judge, "favour": judge["favour"] or favours.get(name)} for name, judge in judges.items()}
     return [
         {"model": model, "judge": judge, **judge_facts}

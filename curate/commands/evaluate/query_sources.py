@@ -12,10 +12,10 @@ import polars as pl
 
 from curate.commands.evaluate.board import Board
 from curate.core.config import Json
-from curate.pipeline.synthetic_queries import TABLE
+from curate.pipeline.facts import TABLE
 from curate.stats.bootstrap import DIGITS, FEW, from_replicates
 from curate.stats.rank_correlation import kendall, tau_ap
-from curate.stats.replicated import replicas
+from curate.stats.significance import replicas
 from curate.stats.tally import Floats
 from curate.view.page_tables import ranged, table
 

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from curate.commands.evaluate import item_scores
-from curate.stats.replicated import Replicated, of_sums
-from curate.stats.significance import Statistic, mean, means, pearson, products
+from curate.stats.significance import Replicated, Statistic, mean, means, of_sums, pearson, products
 from curate.stats.tally import Floats
 from curate.tables.kinds.benchmark_kind import BenchmarkKind
 

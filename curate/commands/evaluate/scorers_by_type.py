@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from curate.ask.edits.changes import KINDS
+from curate.ask.edits.rewriting import KINDS
 from curate.commands.evaluate.scorers import ScoredTask, Scorer, Values
 from curate.core.errors import UserError
 from curate.stats.bootstrap import DIGITS
 from curate.stats.confusion import confusions, macro_f1
-from curate.stats.replicated import (
+from curate.stats.rank_correlation import correct, rising, within_rho
+from curate.stats.significance import (
     Replicated,
+    Statistic,
     average_precision,
     best,
     grouped,
@@ -25,9 +27,7 @@ from curate.stats.replicated import (
     spearman,
     v_measure,
 )
-from curate.stats.significance import Statistic
 from curate.stats.tally import Floats, Ints
-from curate.stats.within import correct, rising, within_rho
 
 GROUPS = ("pair-id", "query-id", "source-id", "sentence1")
 """Columns with the source of a pair; the first one with repeated values is used."""

@@ -23,7 +23,7 @@ from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, RunFailed
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress
-from curate.retrieval.vectors.precision import PrecisionCheck
+from curate.retrieval.vectors.cache import PrecisionCheck
 from curate.system.files import read_json, write_json
 from curate.tables.exporters.mteb import quiet
 

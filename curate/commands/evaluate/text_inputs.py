@@ -6,7 +6,7 @@ from typing import Any
 
 from curate.commands.evaluate.tasks import Foreign
 from curate.core.config import Json
-from curate.retrieval.vectors.precision import spread
+from curate.retrieval.vectors.cache import spread
 
 LOOKED = 4096
 """Maximum number of texts per task that are tokenized to measure truncation."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from curate.ask.judged_labels import made_by_panel
 from curate.ask.panel import ASKED
+from curate.ask.settling import made_by_panel
 from curate.commands.export import Config
 from curate.core.config import Json
 from curate.core.errors import DataError
@@ -19,7 +19,7 @@ from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import parent
 from curate.pipeline.parent import CHANGES, ParentVersion
 from curate.pipeline.stage import Context
-from curate.retrieval.grown_pool import holes
+from curate.retrieval.fusion import holes
 from curate.system.files import frame, read_json, write_text
 from curate.tables.exporters.ids import PublishedIds
 from curate.tables.exporters.labels import candidates

@@ -6,9 +6,13 @@ from pathlib import Path
 import polars as pl
 
 from curate.commands.export import Config
+from curate.core.errors import ConfigError, suggestion
+from curate.core.protocols import Benchmark
 from curate.pipeline.stage import Context
 from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
+from curate.tables.exporters.task_metadata import block, licence_problem, missing
+from curate.tables.kinds import kinds
 from curate.tables.readers import public_datasets
 
 TELLING = r"\d{5}"
@@ -17,7 +21,7 @@ OWN = r"^synthetic-[0-9a-f]{12}$"
 """Ids of synthetic queries, which are digests."""
 
 
-def published(config: Config, context: Context) -> PublishedIds:
+def published_identifiers(config: Config, context: Context) -> PublishedIds:
     """Return the published ids; write the key to new ones, readable for the owner only."""
     folder, path = context.folder("diversify"), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
@@ -32,7 +36,7 @@ def published(config: Config, context: Context) -> PublishedIds:
     return PublishedIds.by(key)
 
 
-def notes(ids: PublishedIds, context: Context) -> list[str]:
+def id_notes(ids: PublishedIds, context: Context) -> list[str]:
     """Return a sentence with the path of the key; empty if ids are unchanged."""
     message = f"ids are new, as those of the source may name people; their key, for you alone: {context.run / KEY}"
     return [] if ids.key is None else [message]
@@ -45,3 +49,38 @@ def _are_public(context: Context) -> bool:
     source = str(ingest.get("source") or "")
     is_named = bool(source) and len(Path(source).parts) == 1 and not Path(source).expanduser().exists()
     return is_named or source.startswith(public_datasets.PREFIX) or mask.get("ids") == "keep"
+
+
+# Metadata for mteb: refuse settings of unknown tasks, and note missing fields.
+
+
+def refuse_filling(config: Config) -> None:
+    """Raise ConfigError for metadata of an unknown task."""
+    names = [kind.name for kind in kinds()]
+    for name in config.mteb.tasks:
+        if name not in names:
+            raise ConfigError(f"export.mteb.tasks.{name}: unknown task; {suggestion(name, names)}")
+
+
+def lacking(benchmark: Benchmark) -> dict[str, list[str]]:
+    """Return task -> missing settings, without which mteb's `is_filled()` is False."""
+    present = [kind for kind in kinds() if kind.present(benchmark)]
+    return {kind.name: missing(block(kind.name, kind.mteb.type, benchmark.facts)) for kind in present}
+
+
+def filling_notes(config: Config, benchmark: Benchmark) -> list[str]:
+    """Return a sentence per set of missing metadata; empty without the format mteb."""
+    if "mteb" not in config.formats:
+        return []
+    by_settings: dict[tuple[str, ...], list[str]] = {}
+    for task, names in lacking(benchmark).items():
+        by_settings.setdefault(tuple(names), []).append(task)
+    wrong = licence_problem(config.license)
+    return [
+        *([wrong] if wrong else []),
+        *(
+            f"metadata for mteb is not complete ({', '.join(tasks)}): set {', '.join(names)}"
+            for names, tasks in by_settings.items()
+            if names
+        ),
+    ]

@@ -17,7 +17,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark, Encoder
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
-from curate.stats.shortcut_scores import Encode, ShortcutScores, of_classes, of_clusters, of_pairs
+from curate.stats.shortcuts import Encode, ShortcutScores, of_classes, of_clusters, of_pairs
 from curate.stats.tally import Floats
 from curate.system.extras import installed
 from curate.tables.kinds import kinds

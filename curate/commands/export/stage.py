@@ -13,18 +13,20 @@ from typing import Any
 import polars as pl
 
 from curate.ask import privacy_guard
-from curate.commands.export import Config, filled, gate, integrity, published_ids, shortcuts
+from curate.commands.export import Config, gate, integrity, published_ids, shortcuts
 from curate.commands.export import labels as growth
 from curate.commands.export import labels as reranking
+from curate.commands.export import published_ids as filled
 from curate.commands.export.labels import made_from, made_of_kinds
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.panel.voting import PAIR
-from curate.pipeline import circularity, parent, synthetic_queries
-from curate.pipeline.pooled import pooled
-from curate.pipeline.reckoning import NO_GAIN, NO_POSITIVE, nothing_left
+from curate.pipeline import facts as circularity
+from curate.pipeline import facts as synthetic_queries
+from curate.pipeline import parent
+from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import card_facts, graded_labels
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
@@ -49,7 +51,7 @@ def run(config: Config, context: Context) -> Report:
     verdicts = verdicts.join(queries, on="query_id", how="semi")
     tables = _kind_tables(context, removed)
     suspicious = _suspicious(context, [queries, *tables.values()], removed)
-    ids = published_ids.published(config, context)
+    ids = published_ids.published_identifiers(config, context)
     chosen, short = reranking.drawn(config, context, verdicts, ids)
     mix = reranking.mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
@@ -92,7 +94,7 @@ def run(config: Config, context: Context) -> Report:
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
-    notes += [*published_ids.notes(ids, context), *gate.notes(gated), *filled.notes(config, benchmark)]
+    notes += [*published_ids.id_notes(ids, context), *gate.notes(gated), *filled.filling_notes(config, benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -249,7 +251,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     graded_labels.refuse(config, context)
-    filled.refuse(config)
+    filled.refuse_filling(config)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {

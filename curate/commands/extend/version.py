@@ -19,8 +19,7 @@ from curate.ask.residual_decisions import FILE as RESIDUAL
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.pipeline import stages
-from curate.pipeline.folder import SETTINGS, newest_when_done
-from curate.pipeline.foreign_files import is_run, run_id
+from curate.pipeline.folder import SETTINGS, is_run, newest_when_done, run_id
 from curate.pipeline.parent import CHANGES, PARENT, ParentVersion
 from curate.pipeline.pipeline import Pipeline
 from curate.runs.outputs import free_place

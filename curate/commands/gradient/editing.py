@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from curate.ask.edits.changes import edits
 from curate.ask.edits.confirmation import CHANGED, DIFFERENT, PLAUSIBLE, confirm_edits
+from curate.ask.edits.rewriting import edits
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import Verdict, ask_panel, verdict

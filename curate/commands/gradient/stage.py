@@ -12,9 +12,8 @@ import numpy as np
 
 from curate.ask import billing
 from curate.ask.edits import dictionary
-from curate.ask.edits.changes import has_rules
 from curate.ask.edits.confirmation import CHANGED, edit_questions, packaged_question
-from curate.ask.edits.rewriting import RULES
+from curate.ask.edits.rewriting import RULES, has_rules
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
@@ -29,7 +28,7 @@ from curate.llm.questions import Question
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
 from curate.pipeline.stage import Context, Report, Stage
-from curate.stats.gradients import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled
+from curate.stats.rank_correlation import GradientFigures, ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import alike_in_length, overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources

@@ -9,7 +9,7 @@ from curate.commands.init.looking import DataSources, chosen, named, rows
 from curate.commands.init.request import InitRequest
 from curate.core.errors import DataError
 from curate.pii.settings import Masking, masker
-from curate.pipeline.edit import flow
+from curate.pipeline.pipeline_edit import flow
 from curate.tables.readers import Table
 from curate.tables.readers.file import File
 from curate.tables.readers.guess import TABULAR, guess, has_known_name

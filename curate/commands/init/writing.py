@@ -18,10 +18,9 @@ from curate.core.errors import ConfigError
 from curate.llm.budget import CostEstimate, together
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
-from curate.pipeline.configs import PoolConfig
-from curate.pipeline.edit import assigned, flow
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.configs import JudgeConfig, PoolConfig
 from curate.pipeline.pipeline import Head, Pipeline
+from curate.pipeline.pipeline_edit import assigned, flow
 from curate.pipeline.stage import Context
 from curate.system.resources import template
 from curate.tables.readers import Table

@@ -15,7 +15,7 @@ from curate.ask.judges.llm import LlmJudge
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import JudgeState, LlmState, PanelState, described
 from curate.ask.seating import check_language, seated
-from curate.ask.validation import validated
+from curate.ask.settling import validated
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.core.progress import StepLabel, waiting
@@ -29,7 +29,7 @@ from curate.panel import cascade, sanity, voting
 from curate.panel.controls import Accuracy
 from curate.panel.sanity import Sanity
 from curate.panel.voting import PAIR
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context, Report, Stage
 from curate.system.files import frame, sha256, write_json, write_scale, write_table
 
@@ -67,7 +67,7 @@ def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale)
 # The stage.
 
 
-def run(config: Config, context: Context) -> Report:
+def run(config: JudgeConfig, context: Context) -> Report:
     """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = seated(config, context, ledger)
@@ -162,7 +162,7 @@ def _snapshot(
     )
 
 
-def fingerprint(config: Config, context: Context) -> Json:
+def fingerprint(config: JudgeConfig, context: Context) -> Json:
     """Return judges' identities and digests of their rubrics; ConfigError if a judge, file or rubric is missing."""
     rubric = validated(config, context)
     if config.gate.positives is not None and not config.gate.positives.is_file():
@@ -186,7 +186,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {"judges": identities, "rubrics": rubrics, "controls": controls_digest, **extra}
 
 
-def preflight(config: Config, context: Context) -> None:
+def preflight(config: JudgeConfig, context: Context) -> None:
     """Check the rubric's language and the keys of the language models; ConfigError says what to type."""
     if context.consent.offline:
         return
@@ -208,7 +208,7 @@ def _judge_ratings(table: PanelState, state: JudgeState, pairs_by_judge: collect
     return rows.join(asked_pairs, on=PAIR, how="left").with_columns(status=status).drop("asked")
 
 
-def _savings(config: Config, pairs_by_judge: collection.Wanted, pairs: int) -> Json:
+def _savings(config: JudgeConfig, pairs_by_judge: collection.Wanted, pairs: int) -> Json:
     """Return pairs per judge in a cascade, and the share of ratings that it saved; None without a cascade."""
     if not pairs_by_judge:
         return None
@@ -271,4 +271,4 @@ def _unfinished(ratings: pl.DataFrame) -> str:
     )
 
 
-STAGE = Stage("judge", Config, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",), version=2)
+STAGE = Stage("judge", JudgeConfig, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",), version=2)

@@ -1,28 +1,144 @@
-"""Label: texts with one class each, confirmed by a panel that does not see it, for classification and clustering.
+"""Figures of a set of labelled texts: classes, verdicts of the panel, and excluded texts."""
 
-In: `labels` of `mask`, texts of `diversify`. Out: `classified`, every text with its class, split, group, votes and
-verdict; `dropped`, the excluded labelled texts; `asked.json`, the question for the panel. A text has one label, no two
-texts are equal, and groups (near-duplicates, or named in the input) are in one split. Each judge chooses one class,
-none or several; a label is confirmed if all choose it.
-"""
-
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from curate.ask import billing
 from curate.ask.llm_questions import AskedModel, QuestionClient
-from curate.ask.panel import ASKED, ask_panel, asked_facts, verdict
-from curate.commands.label import Config, asking, building, figures
+from curate.ask.panel import ASKED, ask_panel, asked_facts, refuse_one_family, verdict
+from curate.commands.label import Config, building
 from curate.commands.label.building import LabelSet, build
-from curate.core.config import Json
+from curate.core.config import Json, read_yaml
+from curate.core.errors import ConfigError
 from curate.core.progress import StepLabel, waiting
+from curate.core.scale import plain
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
-from curate.llm.questions import Question
+from curate.llm.questions import Question, question
+from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context, Report, Stage
+from curate.stats.agreement import measure
+from curate.system import resources
 from curate.system.files import frame, write_json, write_table
-from curate.tables.kinds.labelled import QUESTION
+from curate.tables.kinds.labelled import QUESTION, confirmed
+
+VERDICTS = ("confirmed", "contested", "rejected", "incomplete", "unconfirmed")
+
+
+def dropped(label_set: LabelSet) -> pl.DataFrame:
+    """Return the table `dropped`: labelled texts in no split, with the reason."""
+    sides = label_set.texts.sides
+    rows = (
+        {"table": sides[item_id], "id": item_id, "stage": "label", "reason": reason}
+        for item_id, reason in label_set.texts.dropped.items()
+    )
+    return frame("dropped", rows).sort("table", "id")
+
+
+def label_facts(label_set: LabelSet, table: pl.DataFrame, panel: Sequence[str]) -> dict[str, Json]:
+    """Return the figures of the set; every labelled text counts as planned."""
+    agreed = confirmed(table)
+    return {
+        "planned": len(label_set.texts.sides),
+        "built": table.height,
+        "dropped": label_set.texts.reasons,
+        "origin": ", ".join(label_set.texts.origins),
+        "panel": list(panel),
+        "class_names": label_set.classes,
+        "classes": _classes(table, agreed, panel),
+        "left_out": dict(sorted(label_set.texts.left_out.items())),
+        "splits": {split: table.filter(pl.col("split") == split).height for split in ("train", "test")},
+        "groups": table["group"].n_unique(),
+        "largest_group": max(Counter(table["group"]).values()),
+        "verdicts": {name: count for name in VERDICTS if (count := table.filter(pl.col("verdict") == name).height)},
+        "confirmed": {"texts": agreed.height, "classes": agreed["label"].n_unique()},
+        "leak": label_set.leak,
+    }
+
+
+def _classes(table: pl.DataFrame, agreed: pl.DataFrame, panel: Sequence[str]) -> list[Json]:
+    """Return a row per class: texts by split, groups, and with a panel also verdicts and agreement."""
+    published = Counter(agreed["label"])
+    agreement_by_class = positive_agreement(table, panel)
+    return [
+        {
+            "class": label,
+            "texts": class_rows.height,
+            **{split: class_rows.filter(pl.col("split") == split).height for split in ("train", "test")},
+            "groups": class_rows["group"].n_unique(),
+            **(
+                _panel(class_rows) | {"published": published[label], "agreement": agreement_by_class.get(label)}
+                if panel
+                else {}
+            ),
+        }
+        for label in sorted(table["label"].unique())
+        for class_rows in [table.filter(pl.col("label") == label)]
+    ]
+
+
+def _panel(class_rows: pl.DataFrame) -> dict[str, Json]:
+    verdicts = Counter(class_rows["verdict"])
+    return {name: verdicts[name] for name in VERDICTS[:4]} | {"kept": verdicts["confirmed"] / class_rows.height}
+
+
+def positive_agreement(table: pl.DataFrame, panel: Sequence[str]) -> dict[str, float | None]:
+    """Return class -> positive specific agreement: the chance that a second judge chooses it if one does.
+
+    Empty for fewer than two judges. A kappa over classes of different size says little about one of them.
+    """
+    if len(panel) < 2:
+        return {}
+    votes: list[Mapping[str, str]] = [
+        {vote["judge"]: vote["answer"] for vote in text_votes if vote["answer"] not in NONE}
+        for text_votes in table["votes"]
+    ]
+    names = sorted({*table["label"], *(answer for vote in votes for answer in vote.values())})
+    code_by_class = {name: code for code, name in enumerate(names)}
+    codes = [[code_by_class.get(vote.get(judge, ""), -1) for judge in panel] for vote in votes]
+    return dict(zip(names, measure(codes, len(names)).specific, strict=True))
+
+
+# Question for the panel: the class of a text, none or several; the given label is not shown.
+
+PURPOSE = "label"
+
+
+def labelling_panel(names: Sequence[str], context: Context) -> list[AskedModel]:
+    """Return the judges; ConfigError for a name that is no language model, or is repeated."""
+    judges = [AskedModel.named(context, name, "label.panel", PURPOSE) for name in names]
+    refuse_one_family("label.panel", judges, None)
+    return judges
+
+
+def template(context: Context) -> Question:
+    """Return the packaged question; its labels are the two answers other than classes."""
+    path = resources.prompt("label", context.language)
+    return question(read_yaml(path), str(path))
+
+
+def of_classes(base: Question, classes: Sequence[str], meanings: Mapping[str, str]) -> Question:
+    """Return the question with the classes as labels, before the labels that it already has.
+
+    ConfigError for classes that cannot be distinguished in an answer, and for definitions of unknown classes.
+    """
+    if unknown := sorted(set(meanings) - set(classes)):
+        raise ConfigError(
+            f"label.classes: found {unknown[0]!r}, which no text that is left has; the classes are {', '.join(classes)}"
+        )
+    name_by_form = {plain(name): name for name in (*base.labels, *NONE)}
+    for name in classes:
+        if (same_form := name_by_form.setdefault(plain(name), name)) != name or name in (*base.labels, *NONE):
+            raise ConfigError(
+                f"label: the class {name!r} reads like the answer {same_form!r}; give it another name in the labels"
+            )
+    labels = {name: meanings.get(name, "").strip() or name for name in classes}
+    return question({**base.model_dump(mode="json"), "labels": {**labels, **base.labels}}, base.name)
+
+
+# Label: texts with one class each, confirmed by a panel that does not see it, for classification and clustering.
 
 Votes = Mapping[str, Mapping[str, str]]
 """Item -> judge -> class, none, several, or the status of a missing answer."""
@@ -41,11 +157,11 @@ def run(config: Config, context: Context) -> Report:
         paid, models = client.cost(), client.named()
     table = classified(label_set, votes)
     write_table(context.out, "classified", table)
-    write_table(context.out, "dropped", figures.dropped(label_set))
+    write_table(context.out, "dropped", dropped(label_set))
     write_json(context.out / ASKED, asked_facts({QUESTION: (question, panel)} if panel else {}))
     prompts: list[Json] = [f"{question.name} ({question.digest[:12]})"] if panel else []
     facts = {
-        **figures.facts(label_set, table, config.panel),
+        **label_facts(label_set, table, config.panel),
         "models": models,
         "prompts": prompts,
         **billing.facts(paid),
@@ -75,8 +191,8 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 def _prepared(config: Config, context: Context) -> tuple[LabelSet, Question, list[AskedModel]]:
     with waiting(context.progress, StepLabel("grouping and splitting labelled texts")):
         label_set = build(building.read(context, config.leak), config, context.seed)
-    question = asking.of_classes(asking.template(context), label_set.classes, config.classes)
-    return label_set, question, asking.panel(config.panel, context)
+    question = of_classes(template(context), label_set.classes, config.classes)
+    return label_set, question, labelling_panel(config.panel, context)
 
 
 def _ask(label_set: LabelSet, question: Question, panel: Sequence[AskedModel], client: QuestionClient) -> Votes:
@@ -128,15 +244,15 @@ def _notes(label_set: LabelSet, facts: Mapping[str, Json]) -> list[str]:
 def fingerprint(config: Config, context: Context) -> Json:
     """Check panel and labels; return the identities of models and prompt; None without a panel."""
     building.need_labels(context, config.leak)
-    models = asking.panel(config.panel, context)
+    models = labelling_panel(config.panel, context)
     if not models:
         return None
-    return {"models": [model.identity for model in models], "prompt": asking.template(context).digest}
+    return {"models": [model.identity for model in models], "prompt": template(context).digest}
 
 
 def preflight(config: Config, context: Context) -> None:
     """Check the keys of the models."""
-    for model in () if context.consent.offline else asking.panel(config.panel, context):
+    for model in () if context.consent.offline else labelling_panel(config.panel, context):
         provider(model.settings)
 
 

@@ -14,7 +14,7 @@ from curate.view.answers import answer
 
 if TYPE_CHECKING:
     from curate.core.config import Json
-    from curate.ledger.records import Kept
+    from curate.ledger.tables import Kept
 
 TOKENS = ("prompt", "cached", "written", "output", "reasoning")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from curate.ask.judges.named import named_model
+from curate.ask.judges.llm import named_model
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request, Usage
@@ -70,9 +70,10 @@ def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], N
     from curate.ask.rating import form
     from curate.ask.seating import load_rubric
     from curate.llm.reply_faults import fault
-    from curate.pipeline.judge_config import Config
+    from curate.pipeline.configs import JudgeConfig
 
-    context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
+    context = _context(pipeline)
+    section = cast("JudgeConfig", pipeline.sections["judge"] if pipeline else JudgeConfig())
     judge, config = build.judge(context, name, load_rubric(section, context))
     if config is None:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")

@@ -13,9 +13,8 @@ from curate.commands.notes.table import NotesTable
 from curate.core.errors import DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Progress, Vectors
-from curate.stats.auroc import macro_auroc, mean_of_defined
-from curate.stats.neighbour_recall import PROTOCOLS, queries, ranks
-from curate.stats.silhouette import silhouettes
+from curate.stats.confusion import macro_auroc, mean_of_defined
+from curate.stats.neighbour_recall import PROTOCOLS, queries, ranks, silhouettes
 from curate.stats.tally import Floats, Ints
 from curate.system.extras import needed
 

@@ -20,8 +20,8 @@ from curate.core.config import Json, text_digest
 from curate.core.sampling import shuffled
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
-from curate.stats.replicated import average_precision
 from curate.stats.shortcuts import alike_in_length, grams
+from curate.stats.significance import average_precision
 from curate.system.files import frame
 
 FOLDS = 5

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from curate.ask.edits.changes import edits
 from curate.ask.edits.confirmation import edit_questions
+from curate.ask.edits.rewriting import edits
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.personal_data import PersonalData

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from curate.ask import build
-from curate.ask.edits.changes import Edit
 from curate.ask.edits.confirmation import CHANGED, confirm_edits
+from curate.ask.edits.rewriting import Edit
 from curate.ask.llm_questions import AskedModel, QuestionClient
 from curate.ask.panel import Verdict, ask_panel, verdict
 from curate.commands.paraphrase import Config, RankWindow

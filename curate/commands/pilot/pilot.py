@@ -23,7 +23,7 @@ from curate.llm.budget import plan
 from curate.llm.client import Unreadable
 from curate.panel import cascade
 from curate.panel.voting import PAIR, loaded
-from curate.pipeline.judge_config import Config as JudgeConfig
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline_edit import Changes
 from curate.pipeline.stage import Context
 from curate.review import Desk, Sample

@@ -25,12 +25,11 @@ from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
 from curate.pipeline import legacy, parent
 from curate.pipeline.configs import PoolConfig as Config
+from curate.pipeline.facts import drawn, known_ids
 from curate.pipeline.parent import ParentVersion
-from curate.pipeline.pooled import drawn, known_ids
 from curate.pipeline.stage import Context, Report, Stage
 from curate.retrieval import fusion
-from curate.retrieval.fusion import Method, Names, RankedLists
-from curate.retrieval.grown_pool import grown, with_positives
+from curate.retrieval.fusion import Method, Names, RankedLists, grown, with_positives
 from curate.retrieval.id_mapping import IdMapping, MappedHits, followed, ranked
 from curate.retrieval.ranking import Numbers
 from curate.system.corpus import TableCorpus

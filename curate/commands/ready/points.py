@@ -12,8 +12,8 @@ import polars as pl
 from curate.commands.ready import pull_request
 from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
 from curate.core.config import Json
-from curate.pipeline import circularity
-from curate.pipeline.circularity import PLACE
+from curate.pipeline import facts as circularity
+from curate.pipeline.facts import PLACE
 from curate.review import relevance_desks
 from curate.runs import card_facts
 from curate.runs.leaks import COMPARED, digests

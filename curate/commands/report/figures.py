@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from curate.core.config import Json
 from curate.core.scale import Scale
-from curate.panel.confusion import Confusion
-from curate.pipeline.freshness import current, rated
+from curate.panel.agreement_figures import Confusion
+from curate.pipeline.facts import current, rated
 from curate.pipeline.stage import Context
 from curate.stats.distribution import Spread
 from curate.system.files import read_json, sha256

@@ -22,10 +22,11 @@ from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
-from curate.panel.confusion import confusions
+from curate.panel.agreement_figures import confusions
 from curate.panel.voting import PAIR
-from curate.pipeline import circularity, reckoning
-from curate.pipeline.pooled import pooled
+from curate.pipeline import facts as circularity
+from curate.pipeline import facts as reckoning
+from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review.showing import columns
 from curate.runs import card_facts

@@ -20,11 +20,12 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.core.records import TABLES, VERDICTS
 from curate.core.scale import Scale
-from curate.panel import grade_sums, voting
+from curate.panel import voting
+from curate.panel import voting as grade_sums
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.pipeline import legacy
-from curate.pipeline.pooled import pooled
+from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.review import ADJUDICATED, Desk, Sample, acceptance, drawing
 from curate.review.acceptance import ProvedThreshold

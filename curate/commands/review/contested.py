@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.core.errors import DataError
-from curate.panel import grade_sums
+from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.review.drawing import SampleOptions, frozen
 from curate.review.sample import Sample, Stratum
@@ -28,7 +28,7 @@ def ranked(run: Path) -> pl.DataFrame:
     `rank` is the best rank by a retriever of the pool. DataError if it is unknown which pairs are contested.
     """
     verdicts = read_table(run / "consensus", "verdicts")
-    if hidden := grade_sums.spared(verdicts):
+    if hidden := voting.spared(verdicts):
         raise DataError(
             f"{run}: a `positives` cascade gave up {hidden:,} pairs, and which of them are contested is not known; "
             "judge them in full first: `curate judge --set judge.cascade=null`"

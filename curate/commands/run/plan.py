@@ -18,9 +18,7 @@ from curate.llm.budget import CostEstimate
 from curate.llm.cost import Price, tokens
 from curate.llm.exchange_rates import Rate, line
 from curate.pipeline import stages
-from curate.pipeline.configs import PoolConfig
-from curate.pipeline.judge_config import Config as JudgeConfig
-from curate.pipeline.judge_config import Gate
+from curate.pipeline.configs import Gate, JudgeConfig, PoolConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Consent, Context
 from curate.retrieval.encoders.presets import with_presets

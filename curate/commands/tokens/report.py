@@ -15,8 +15,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.pipeline.folder import table_path
-from curate.pipeline.foreign_files import is_run
+from curate.pipeline.folder import is_run, table_path
 from curate.runs.outputs import free_place
 from curate.stats.bootstrap import FEW, Figure
 from curate.stats.tally import Floats

@@ -38,8 +38,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train an embedding model on triples; score it and its base once on a test set, with a paired test."""
-    from curate.commands.train.section import train_settings
-    from curate.commands.train.train import TrainRequest, planned
+    from curate.commands.train.train import TrainRequest, planned, train_settings
     from curate.commands.train.train import train as training
     from curate.view.progress import bars
 

@@ -18,9 +18,11 @@ from curate.commands.train.fitting import FitOptions, Fitted, explained, fit
 from curate.commands.train.loading import TrainModels
 from curate.commands.train.recipes import RecipeData, Trainee
 from curate.commands.train.scores import ModelScores
+from curate.core import config
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, RunFailed
 from curate.core.protocols import Progress, quiet
+from curate.pipeline.pipeline import Pipeline, find
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.runs.outputs import free_place
 from curate.system.files import read_json, sha256, write_json, write_text
@@ -354,3 +356,16 @@ def _provenance(work: _Work) -> dict[str, Any]:
         "few_seeds": work.order.settings.seeds < FEWEST_SEEDS,
         "versions": {name: version(name) for name in LIBRARIES},
     }
+
+
+# The section `train` of a pipeline file, checked.
+
+
+def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:
+    """Return the settings of `train` in a pipeline file, with `train.key=value` applied; ConfigError lists mistakes."""
+    foreign = [assignment for assignment in assignments if not assignment.startswith("train.")]
+    if foreign:
+        raise ConfigError(f"--set {foreign[0]}: expected a setting of train, for example train.batch=64")
+    path = find(pipeline)
+    loaded = Pipeline.load(path, assignments)
+    return config.check(TrainSettings, loaded.head.train, f"{path.name}: train")

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from curate.ask import build, privacy_guard
-from curate.ask.judged_labels import made_by_panel
 from curate.ask.seating import load_rubric
+from curate.ask.settling import made_by_panel
 from curate.commands.train_set.settings import Config, Negatives
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
@@ -17,8 +17,8 @@ from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
-from curate.pipeline.judge_config import Config as JudgeConfig
-from curate.pipeline.pooled import pooled
+from curate.pipeline.configs import JudgeConfig
+from curate.pipeline.facts import pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import leaks as splits
 from curate.runs.leaks import compare, counts

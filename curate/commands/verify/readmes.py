@@ -13,8 +13,7 @@ from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import Document
 from curate.panel.voting import PAIR
-from curate.runs.derive import apart_of, replaced, scale_of
-from curate.runs.differences import names
+from curate.runs.derive import apart_of, names, replaced, scale_of
 from curate.tables.exporters import triples
 from curate.tables.exporters.card import Table, form, told
 from curate.tables.exporters.mteb import readmes

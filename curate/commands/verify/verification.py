@@ -16,8 +16,7 @@ from curate.core.records import shown
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
-from curate.runs.derive import Votes, candidates, expected, graded
-from curate.runs.differences import content, differences
+from curate.runs.derive import Votes, candidates, content, differences, expected, graded
 from curate.system.files import read_table
 from curate.tables.exporters import EXPORTERS, FILES, FOLDERS, READERS, manifest
 from curate.tables.exporters.manifest import foreign

@@ -1,6 +1,6 @@
 """Online requests, the only way to a model: send, retry, keep limits and budget, write each reply to the ledger."""
 
-from curate.llm.client.judge_tally import (
+from curate.llm.client.accounting import (
     MOST_FRUITLESS,
     MOST_UNREADABLE,
     JudgeTally,

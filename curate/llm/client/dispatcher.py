@@ -1,8 +1,8 @@
-"""Dispatcher of one judge's requests: slots, rate limit, circuit breaker, billing, and handling of replies."""
+"""Retries of one request, up to a number of tries; a vendor that asks to wait for hours is not waited for."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import replace
 from itertools import islice
 
@@ -12,18 +12,58 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
-from curate.llm.client.call_rows import failure_row, lost_row, read, reply_row
+from curate.llm.client.accounting import (
+    JudgeTally,
+    Purse,
+    failure_row,
+    lost_row,
+    read,
+    refuse_cut,
+    refuse_unread,
+    reply_row,
+)
 from curate.llm.client.canary import CANARY, CUT, READ, canary
-from curate.llm.client.circuit_breaker import Breaker
-from curate.llm.client.concurrency import ConcurrencyLimit
-from curate.llm.client.halting import Haltable, Halted
-from curate.llm.client.judge_tally import JudgeTally, refuse_cut, refuse_unread
-from curate.llm.client.purse import Purse
+from curate.llm.client.interrupt import Haltable, Halted
+from curate.llm.client.limits import Breaker, ConcurrencyLimit
 from curate.llm.client.requests import Account, Job, ReplyResult, Task, pace
-from curate.llm.client.retry import insist
 from curate.llm.cost import EstimatedUsage, believed, estimate
 from curate.llm.exchange_rates import shown
-from curate.system.retry_after import LONGEST_S
+from curate.system import http
+from curate.system.http import LONGEST_S
+
+LONGEST_PAUSE_S = 60.0
+"""Longest pause of our own; a vendor may name a longer one, up to `retry_after.LONGEST_S`."""
+
+
+async def insist(
+    send: Callable[[], Awaitable[Reply]],
+    attempts: int,
+    first_s: float,
+    sleep: Callable[[float], Awaitable[None]],
+) -> Reply:
+    """Return the reply to a request that is sent at most `attempts` times, as `retries.insist` does it.
+
+    A named pause above `LONGEST_S` makes the error useless; that of a host whose name leads to no address is fatal.
+    """
+
+    async def answer() -> Reply:
+        try:
+            return await send()
+        except ProviderError as error:
+            if error.fatal or error.retry_after is None or error.retry_after <= LONGEST_S:
+                raise
+            wait = f"it asks to wait {error.retry_after:,.0f} s, and nothing waits over {LONGEST_S:g} s"
+            raise ProviderError(f"{error}; {wait}", useless=True) from None
+
+    try:
+        return await http.insist(answer, attempts, first_s, LONGEST_PAUSE_S, sleep, jitter_s=first_s)
+    except ProviderError as error:
+        if error.unresolved:
+            raise ProviderError(str(error), fatal=True) from None
+        raise
+
+
+# Dispatcher of one judge's requests: slots, rate limit, circuit breaker, billing, and handling of replies.
 
 MOST_REFUSED = 10
 """Refusals after which a judge that never answered counts as misconfigured: it is not the texts."""

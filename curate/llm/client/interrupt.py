@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -54,3 +55,57 @@ def complete(work: Coroutine[Any, Any, Result], pressed: Callable[[], None]) -> 
                 with suppress(RuntimeError):  # the loop was closed meanwhile: the result is there
                     loop.call_soon_threadsafe(pressed)
         return result.result()
+
+
+# Early stop of requests, of all judges or of one: the first reason counts, and nothing more is sent.
+
+
+class Halted(Exception):
+    """A request is not sent: requests were stopped while it waited, or another process has taken it over."""
+
+
+@dataclass(eq=False)
+class Haltable:
+    """Cancellable wait: a stop ends all pauses."""
+
+    stop: BaseException | None = field(default=None, init=False)
+    halted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def halt(self, why: BaseException) -> None:
+        """Stop; the first reason counts."""
+        self.stop = self.stop or why
+        self.halted.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so many seconds; Halted if stopped meanwhile."""
+        try:
+            await asyncio.wait_for(self.halted.wait(), seconds)
+        except TimeoutError:
+            return
+        raise Halted
+
+
+# Heartbeat beside requests under way, such as the renewal of claims.
+
+Beat = tuple[float, Callable[[], object]]
+"""Seconds between two calls of a function, and the function."""
+
+
+@contextmanager
+def beating(beat: Beat | None, halt: Callable[[BaseException], None]) -> Iterator[None]:
+    """Call a function every so many seconds, in a thread, while the block lasts; what it raises goes to `halt`."""
+    running = asyncio.create_task(_beat(*beat, halt)) if beat else None
+    try:
+        yield
+    finally:
+        if running is not None:
+            running.cancel()
+
+
+async def _beat(seconds: float, step: Callable[[], object], halt: Callable[[BaseException], None]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await asyncio.to_thread(step)
+        except Exception as error:  # noqa: BLE001 - raised once what is in flight is written
+            halt(error)

@@ -7,11 +7,9 @@ from curate.core.errors import Interrupted, ProviderError, RunFailed
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.llm.budget import Budget
+from curate.llm.client.accounting import Purse, Unreadable
 from curate.llm.client.dispatcher import JudgeDispatcher
-from curate.llm.client.heartbeat import Beat, beating
-from curate.llm.client.interrupt import complete, interruptible
-from curate.llm.client.judge_tally import Unreadable
-from curate.llm.client.purse import Purse
+from curate.llm.client.interrupt import Beat, beating, complete, interruptible
 from curate.llm.client.requests import Bill, Job
 
 

@@ -10,7 +10,7 @@ from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.protocols import Provider
 from curate.ledger import Ledger, Rating
-from curate.llm.client.rate_limit import RateLimit
+from curate.llm.client.limits import RateLimit
 from curate.llm.cost import Price
 
 

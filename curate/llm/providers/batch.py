@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _KINDS: Mapping[str, tuple[str, str]] = {
-    "anthropic": ("curate.llm.providers.batch_anthropic", "AnthropicBatch"),
-    "openai": ("curate.llm.providers.batch_openai", "OpenAIBatch"),
+    "anthropic": ("curate.llm.providers.anthropic", "AnthropicBatch"),
+    "openai": ("curate.llm.providers.openai", "OpenAIBatch"),
 }
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """Valid within JSON strings, but line ends for some readers of JSONL, so they are escaped."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from curate.core.errors import AccessError, ProviderError
 from curate.core.messages import Request
-from curate.system.retry_after import asked, may_pass
+from curate.system.http import asked, may_pass
 
 _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will succeed either."""

@@ -21,7 +21,7 @@ from curate.core.messages import Reply, Request
 from curate.llm.cost import MOST_TOKENS
 from curate.llm.providers.errors import Rejection, filtered, hidden, rejected, told_status
 from curate.llm.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
-from curate.llm.providers.way import SENDING, TooLarge, Way
+from curate.llm.providers.transport import SENDING, TooLarge, Way
 from curate.system import http
 from curate.system.egress import Egress
 

@@ -1,11 +1,9 @@
-"""HTTP transport of the vendors' SDKs: connections by aiohttp, types by httpx2.
-
-The pool of httpx2 goes through all of its connections for every call, so its work is quadratic in their number;
-figures are in docs/decisions/0008-connections.md.
-"""
+"""Whether a request was sent: an unsent one costs nothing, any other may be billed."""
 
 import zlib
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +11,26 @@ from typing import Any
 import aiohttp
 import httpx2
 
-from curate.llm.providers.way import SENDING, TooLarge
 from curate.system.egress import proxy
+
+
+@dataclass
+class Way:
+    """One request on its way to a vendor."""
+
+    sent: bool = True
+    """Whether any of it may have arrived; only the transport can rule that out."""
+
+
+SENDING: ContextVar[Way | None] = ContextVar("SENDING", default=None)
+"""The request that the current task sends, for the transport."""
+
+
+class TooLarge(Exception):
+    """The body of a reply exceeds its limit."""
+
+
+# HTTP transport of the vendors' SDKs: connections by aiohttp, types by httpx2.
 
 _KEPT_S = 5.0
 """Seconds for which an idle connection is kept; many servers close theirs soon after."""

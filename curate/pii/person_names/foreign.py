@@ -3,8 +3,8 @@
 import re
 
 from curate.core.records import Span
+from curate.pii.patterns import narrow, trigger
 from curate.pii.person_names.lexicon import CJK, Trust, is_chinese, known, lists, name_at
-from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 
 _DOTS = "·•・‧∙"

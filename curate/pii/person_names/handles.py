@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from curate.core.records import Span
+from curate.pii.patterns import narrow, trigger
 from curate.pii.person_names.lexicon import CJK, given_names, is_name, known, lists
 from curate.pii.person_names.weights import behind, longest
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
 from curate.pii.words import either, one_of, words
 
 _LISTS = words("handles")

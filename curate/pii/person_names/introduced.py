@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS
+from curate.pii.patterns import CHINESE, THREE_DIGITS, narrow, trigger
 from curate.pii.person_names.foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
 from curate.pii.person_names.lexicon import (
     AGED,
@@ -20,7 +20,6 @@ from curate.pii.person_names.lexicon import (
 )
 from curate.pii.person_names.sought import GIVEN
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"

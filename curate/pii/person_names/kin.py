@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, narrow, trigger
 from curate.pii.person_names.evidence import LISTS, around
 from curate.pii.person_names.lattice import is_word
 from curate.pii.person_names.sought import AFTER_KIN, GIVEN_ALONE, KIN_WORDS, LED_OR_KIN
 from curate.pii.person_names.weights import NAME, behind, front, gain, given_weight
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import one_of
 
 _BAR = 5.0

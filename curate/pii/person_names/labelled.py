@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, narrow, trigger
 from curate.pii.person_names.foreign import DOT, LETTER, any_name_at
 from curate.pii.person_names.lexicon import CJK, COLON, FIELD, LOOSE, Trust, known, lists, name_at, surnames
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either
 
 _ALL = either(lists()["labels.plain"] + lists()["labels.colon"])

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from curate.pii.text import CHINESE
+from curate.pii.patterns import CHINESE
 from curate.pii.words import words
 
 

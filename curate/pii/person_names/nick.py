@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, narrow, trigger
 from curate.pii.person_names.evidence import LISTS, around, ordinary
 from curate.pii.person_names.lattice import is_word
 from curate.pii.person_names.lexicon import CJK, known
 from curate.pii.person_names.sought import DOUBLED, LEADS, LED_OR_KIN, NICK
 from curate.pii.person_names.weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import CHINESE, narrow, trigger
 
 _NICK = -7.5
 """Log probability of a nickname where a word might be."""

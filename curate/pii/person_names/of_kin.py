@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import TWO_SIGNS
+from curate.pii.patterns import TWO_SIGNS, narrow, trigger
 from curate.pii.person_names import kin_abroad
 from curate.pii.person_names.lexicon import given_names
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
 from curate.pii.words import either, one_of, raw, words
 
 _LISTS = words("kin")

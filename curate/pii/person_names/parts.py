@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, trigger
 from curate.pii.person_names.evidence import around
 from curate.pii.person_names.lattice import lattice
 from curate.pii.person_names.lexicon import CJK, WordList, lists
@@ -12,7 +13,6 @@ from curate.pii.person_names.sought import SEPARATED, SEPARATOR
 from curate.pii.person_names.weights import begins, behind, front, run_at
 from curate.pii.recognisers.places import fold
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, trigger
 from curate.pii.words import words
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"

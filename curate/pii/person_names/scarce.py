@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, narrow, trigger
 from curate.pii.person_names.lexicon import is_chinese, known, surnames
 from curate.pii.person_names.sought import BEFORE_SCARCE, SCARCE
 from curate.pii.person_names.weights import full
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import CHINESE, narrow, trigger
 
 _BAR = 5.5
 """Minimum total weight of characters and context."""

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, RAW_DASH, narrow, trigger
 from curate.pii.person_names.lexicon import CJK, COLON, LOOSE, name_at, name_before, surnames
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, RAW_DASH, narrow, trigger
 
 _WRITER = r"(?:您的|你的|爱你的)?(?:患者|病人|学生|朋友|家属|儿子|女儿)?[:： ]{0,2}"
 _CLOSING = r"(?:敬上|谨上|拜上|敬启|谨启|拜谢|叩谢|留言|手书|亲笔)"

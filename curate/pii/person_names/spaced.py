@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, narrow, trigger
 from curate.pii.person_names.lattice import lattice, single
 from curate.pii.person_names.lexicon import CJK, is_chinese, surnames
 from curate.pii.person_names.sought import SEPARATED
 from curate.pii.person_names.weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import CHINESE, narrow, trigger
 
 _GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
 _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")

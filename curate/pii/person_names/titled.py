@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import TWO_SIGNS
+from curate.pii.patterns import CHINESE, TWO_SIGNS, narrow, trigger
 from curate.pii.person_names.evidence import around
 from curate.pii.person_names.lexicon import (
     CJK,
@@ -20,7 +20,6 @@ from curate.pii.person_names.lexicon import (
 )
 from curate.pii.person_names.sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import either
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"

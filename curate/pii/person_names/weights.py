@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, narrow, trigger
 from curate.pii.person_names.evidence import around, characters, given, never, weight
 from curate.pii.person_names.lattice import lattice, words_alone
 from curate.pii.person_names.lexicon import CJK, is_chinese, known, surnames
@@ -28,7 +29,6 @@ from curate.pii.person_names.sought import (
     TITLE_WORDS,
 )
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import one_of
 
 NAME = -6.0

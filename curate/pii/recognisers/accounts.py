@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import DIGIT, SPACE, THREE_DIGITS, TWO_SIGNS, digits
+from curate.pii.patterns import DIGIT, SPACE, THREE_DIGITS, TWO_SIGNS, digits, narrow, trigger
 from curate.pii.recognisers.phone import counted, named
 from curate.pii.spans import apart
-from curate.pii.text import narrow, trigger
 from curate.pii.words import any_of, either, raw, words
 
 _WORDS = words("accounts")

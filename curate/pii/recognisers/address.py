@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from curate.core.records import Span
-from curate.pii.digits import TWO_SIGNS
+from curate.pii.patterns import CHINESE, RAW_DASH, TWO_SIGNS, trigger
 from curate.pii.recognisers.places import (
     BARE,
     CITY,
@@ -36,7 +36,6 @@ from curate.pii.recognisers.places import (
     written,
 )
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, RAW_DASH, trigger
 from curate.pii.words import compiled, one_of, words
 
 _CROSSED = (

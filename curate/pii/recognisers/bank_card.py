@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS
 from curate.pii.number_labels import NUMERALS, RAW_DASH, RAW_SPACE, SPACE, another, labelled, matches
+from curate.pii.patterns import THREE_DIGITS, trigger
 from curate.pii.recognisers.resident_id import valid
 from curate.pii.spans import apart
-from curate.pii.text import trigger
 from curate.pii.words import words
 
 _LISTS = words("bank_card")

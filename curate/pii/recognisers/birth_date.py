@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import TWO_SIGNS
+from curate.pii.patterns import TWO_SIGNS, narrow, trigger
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
 
 _DIGIT = "[〇零○一二三四五六七八九]"
 _YEAR = rf"(?:(?:18|19|20)\d\d|{_DIGIT}{{4}})"

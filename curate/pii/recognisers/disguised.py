@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
+from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.recognisers.accounts import qq, wechat
 from curate.pii.recognisers.bank_card import bank_card
 from curate.pii.recognisers.phone import LINK, PHONE, email, landline, mobile, personal
@@ -18,7 +18,6 @@ from curate.pii.recognisers.phone_western import western
 from curate.pii.recognisers.resident_id import resident_id
 from curate.pii.rewritten import Recognisers, found, rewrite
 from curate.pii.spans import apart
-from curate.pii.text import narrow, trigger
 from curate.pii.words import either, raw, words
 
 _CUT = r"[ \t]*(?:\r\n|\r|\n)[ \t]*(?:(?:>|&gt;)[ \t]*){0,5}"

@@ -3,10 +3,9 @@
 import re
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.number_labels import CODE, SPACE, WORD_ENDED, another, labelled, loosely, matches
+from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import apart, value_spans
-from curate.pii.text import narrow, trigger
 from curate.pii.words import words
 
 _LISTS = words("documents")

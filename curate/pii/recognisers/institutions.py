@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.core.records import Span
+from curate.pii.patterns import CHINESE, trigger
 from curate.pii.recognisers.institutions_unknown import no_name, unknown
 from curate.pii.recognisers.places import NUMBER, fold, place, written
 from curate.pii.spans import in_order
-from curate.pii.text import CHINESE, trigger
 from curate.pii.words import compiled, one_of, raw, words
 
 _STOPS = (

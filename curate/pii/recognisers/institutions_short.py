@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.core.records import Span
+from curate.pii.patterns import trigger
 from curate.pii.person_names.lexicon import surnames
 from curate.pii.recognisers.places import fold, place, written
 from curate.pii.spans import behind_found, in_order
-from curate.pii.text import trigger
 from curate.pii.words import compiled, one_of
 from curate.pii.words import words as word_lists
 

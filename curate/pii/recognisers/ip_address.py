@@ -9,9 +9,8 @@ import ipaddress
 import re
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
+from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
 from curate.pii.words import any_of, words
 
 _WORDS = words("network")

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
+from curate.pii.patterns import ALONE, DASH, DIGIT, DOT, ENDED, NINE, SPACE, THREE_DIGITS, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import apart
-from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.pii.words import any_of, either, raw, words
 
 _WORDS = words("contacts")

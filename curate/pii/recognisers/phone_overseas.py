@@ -7,10 +7,9 @@ most 15. Taiwan's own forms start with 09 (mobile) or 0 and an area code.
 import re
 
 from curate.core.records import Span
-from curate.pii.digits import NINE, SPACE, THREE_DIGITS
+from curate.pii.patterns import ALONE, ENDED, NINE, SPACE, THREE_DIGITS, narrow, trigger
 from curate.pii.recognisers.phone import AFTER_WORD, GAP, LINK, PHONE, personal
 from curate.pii.spans import apart
-from curate.pii.text import ALONE, ENDED, narrow, trigger
 
 
 def _country(code: str) -> str:

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import NINE, THREE_DIGITS, TWO_SIGNS, VALUES, digits
+from curate.pii.patterns import NINE, THREE_DIGITS, TWO_SIGNS, VALUES, digits, narrow, trigger
 from curate.pii.recognisers.phone import AFTER_WORD, ANY, CHINA, landlines, personal
 from curate.pii.spans import apart
-from curate.pii.text import narrow, trigger
 
 _QUANTITY = "十百千万亿拾佰仟萬億第"
 

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import DIGIT, NINE, SPACE, THREE_DIGITS
+from curate.pii.patterns import DIGIT, NINE, SPACE, THREE_DIGITS, narrow, trigger
 from curate.pii.recognisers.national_numbers import ENDED, FREE
 from curate.pii.recognisers.phone import AFTER_WORD, personal
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of, raw, words
 
 _LISTS = words("western_phones")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from curate.pii.text import narrow
+from curate.pii.patterns import narrow
 from curate.pii.words import compiled, one_of, words
 
 NUMBER = r"(?:[0-9]{1,5}|[一二三四五六七八九十百零〇两]{1,6})"

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.digits import TWO_SIGNS
 from curate.pii.number_labels import RAW_DASH, RAW_SPACE, SPACE
+from curate.pii.patterns import CHINESE, TWO_SIGNS, narrow, trigger
 from curate.pii.spans import apart
-from curate.pii.text import CHINESE, narrow, trigger
 from curate.pii.words import words
 
 _LISTS = words("plate")

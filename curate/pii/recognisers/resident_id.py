@@ -4,7 +4,6 @@ import re
 from datetime import date
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS
 from curate.pii.number_labels import (
     GAP,
     LINKS,
@@ -17,8 +16,8 @@ from curate.pii.number_labels import (
     labelled,
     matches,
 )
+from curate.pii.patterns import ALONE, ENDED, THREE_DIGITS, narrow, trigger
 from curate.pii.spans import apart, value_spans
-from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.pii.words import words
 
 _PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"

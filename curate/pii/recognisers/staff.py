@@ -3,11 +3,10 @@
 import re
 
 from curate.core.records import Span
-from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.number_labels import CODE, NUMERALS, RAW_DASH, RAW_SPACE, labelled, loosely, matches
+from curate.pii.patterns import THREE_DIGITS, TWO_SIGNS, trigger
 from curate.pii.recognisers.phone import counted
 from curate.pii.spans import value_spans
-from curate.pii.text import trigger
 from curate.pii.words import either, words
 
 _WORDS = words("network")["staff"]

@@ -12,7 +12,8 @@ from curate.core.errors import ConfigError, ProviderError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.retrieval.similarity.exact_search import unit
-from curate.system import http, retries
+from curate.system import http
+from curate.system import http as retries
 from curate.system.egress import Egress, forwarded
 
 _SHORTEST = 1e-18

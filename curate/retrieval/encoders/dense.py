@@ -1,7 +1,8 @@
-"""Any sentence-transformers model, by name or folder."""
+"""Models of the hub: the commit of a name, and whether it can be loaded here."""
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,11 +17,47 @@ from curate.core.config import Json, Section, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
-from curate.retrieval.encoders.hub import commit, unreachable
 from curate.retrieval.similarity.exact_search import unit
+from curate.system import hub
 from curate.system.egress import Egress
 from curate.system.extras import require
 from curate.system.hub import first_line
+
+CONFIGS = ("config.json", "modules.json")
+"""A model has at least one of these files: a static table of token vectors has no config.json."""
+
+
+def commit(model: str, revision: str | None) -> str | None:
+    """Return the commit of a name on the hub: the one in the cache, else the newest.
+
+    Fetches a file of a few hundred bytes if the cache has none of the model. None if the hub is unreachable.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    name = _name(model)
+    try:
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+        path = cached if isinstance(cached, str) else hf_hub_download(name, "config.json", revision=revision)
+    except (OSError, ValueError):  # no network, no such model: loading it says which
+        return None
+    return Path(path).parent.name
+
+
+def unreachable(model: str, revision: str | None) -> str | None:
+    """Return why a model of the hub cannot be loaded here: it is not in the cache, and the hub does not answer."""
+    from huggingface_hub import try_to_load_from_cache
+
+    cached = (try_to_load_from_cache(_name(model), name, revision=revision) for name in CONFIGS)
+    return hub.unreachable(cached=any(isinstance(path, str) for path in cached))
+
+
+def _name(model: str) -> str:
+    return model if "/" in model else f"sentence-transformers/{model}"  # as the library does
+
+
+# Any sentence-transformers model, by name or folder.
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

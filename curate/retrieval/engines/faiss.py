@@ -1,27 +1,269 @@
-"""Approximate search by an index of FAISS, for corpora too large for exact search."""
+"""Parameters of building and searching an index of FAISS: kind, storage, and defaults that depend on the corpus."""
 
+import hashlib
+import math
+import os
+import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from filelock import FileLock
 from pydantic import Field, model_validator
 
-from curate.core.config import Json, Section
-from curate.core.errors import ConfigError
+from curate.core.config import Json, Section, digest
+from curate.core.errors import ConfigError, DataError, MissingExtra
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Result, Task, Vectors
-from curate.retrieval.engines.faiss_building import opened, threads_of_faiss
-from curate.retrieval.engines.faiss_recipe import (
-    FEWEST_PER_LIST,
-    IndexRecipe,
-    Kind,
-    Storage,
-    default_ef_search,
-    default_lists,
-    default_probes,
-    library,
-)
+from curate.retrieval.similarity.exact_search import longest
 from curate.retrieval.similarity.screening import Rows
+from curate.system.files import sha256
+from curate.system.processes import cores
+
+Kind = Literal["ivf", "hnsw"]
+Storage = Literal["float32", "float16", "int8"]
+_CODES = {"float32": "Flat", "float16": "SQfp16", "int8": "SQ8"}
+SEED = 1234
+"""Of k-means, of the sample that it is given, and of the levels of a graph."""
+LAYOUT = 1
+"""Part of the key: raised when the same numbers give another index."""
+PER_LIST, FEWEST_PER_LIST = 64, 39
+"""Vectors that k-means is given for each list, and the fewest with which FAISS calls a centroid learnt."""
+TRAINED = 65_536
+"""Vectors from which the range of eight-bit numbers is taken, where there are no lists to learn."""
+ITERATIONS = 10
+
+
+@dataclass(frozen=True)
+class IndexRecipe:
+    """All that an index is made from, besides the vectors."""
+
+    kind: Kind
+    storage: Storage
+    documents: int
+    dim: int
+    lists: int = 0
+    """Of ivf: lists, each with the documents that are nearest to its centroid."""
+    links: int = 0
+    """Of hnsw: neighbours that a document keeps in each layer of the graph, twice as many in the lowest."""
+    ef_construction: int = 0
+    """Of hnsw: candidates that are looked at when a document is added."""
+    one_thread: bool = False
+    """Of hnsw: threads race for neighbours, so that only one thread gives the same graph every time."""
+
+    def key(self, vectors: Json) -> str:
+        """Return what names the index of these vectors; another version of FAISS is another index."""
+        return digest([LAYOUT, SEED, library().__version__, asdict(self), vectors])[:32]
+
+    @property
+    def shown(self) -> dict[str, Json]:
+        """Return the numbers that say how it was built; a graph without `threads` may be another the next time."""
+        if self.kind == "ivf":
+            return {"lists": self.lists}
+        threads = {"threads": 1} if self.one_thread else {}
+        return {"links": self.links, "ef_construction": self.ef_construction, **threads}
+
+    @property
+    def to_learn_from(self) -> int:
+        """Return how many vectors the index learns from before any is added; 0 if it learns nothing."""
+        if self.kind == "ivf":
+            return min(self.documents, self.lists * PER_LIST)
+        return min(self.documents, TRAINED) if self.storage == "int8" else 0
+
+    def empty(self) -> Any:  # noqa: ANN401 - see `library`
+        """Return the index without vectors, not trained."""
+        faiss, codes = library(), _CODES[self.storage]
+        factory_string = f"IVF{self.lists},{codes}" if self.kind == "ivf" else f"HNSW{self.links}_{codes}"
+        index = faiss.index_factory(self.dim, factory_string, faiss.METRIC_INNER_PRODUCT)
+        if self.kind == "ivf":
+            index.cp.seed, index.cp.niter = SEED, ITERATIONS
+            index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, PER_LIST  # fewer: a warning
+        else:
+            index.hnsw.efConstruction = self.ef_construction
+        return index
+
+
+def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
+    """Return FAISS; MissingExtra if it cannot be imported."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingExtra(f"the engine faiss needs the package faiss ({error}): pip install faiss-cpu") from error
+    return faiss
+
+
+def default_lists(documents: int) -> int:
+    """Return twice the root of the number of documents, and no more than can be learnt.
+
+    FAISS advises four times or more: that takes 2.7 times as long to build, and a tenth less to search a million.
+    """
+    return max(1, min(round(2 * math.sqrt(documents)), documents // FEWEST_PER_LIST))
+
+
+def default_probes(lists: int, documents: int, depth: int) -> int:
+    """Return how many lists are looked through: a share of all, and as many as hold `REACH` times the depth."""
+    return min(lists, max(math.ceil(lists / SHARE), math.ceil(REACH * depth * lists / max(documents, 1))))
+
+
+def default_ef_search(depth: int) -> int:
+    """Return how many candidates a graph is asked to keep: twice the depth, at least 128."""
+    return max(128, 2 * depth)
+
+
+SHARE, REACH = 24, 32
+"""See `default_probes`; docs/performance.md has the recall that they give."""
+
+
+# Files of an index, named by the number of vectors and a digest of their bytes; written atomically.
+
+NEW = ".new"
+_NAME = re.compile(r"(\d{12})-([0-9a-f]{32})\.faiss")
+PIECE = 1 << 20
+"""Bytes that FAISS hands over at once."""
+
+
+def write(index: Any, folder: Path) -> Path:  # noqa: ANN401 - see `library`
+    """Write an index, and delete files with fewer vectors.
+
+    OSError for a full disk, which FAISS itself would not notice. A kill leaves a hidden file, which `sweep` deletes.
+    """
+    faiss = library()
+    hidden_path, hashed = folder / f".{uuid.uuid4().hex}{NEW}", hashlib.sha256()
+    try:
+        with hidden_path.open("xb", buffering=PIECE) as stream:
+
+            def keep(piece: bytes) -> None:
+                hashed.update(piece)
+                stream.write(piece)
+
+            faiss.write_index(index, faiss.PyCallbackIOWriter(keep, PIECE))
+            stream.flush()
+            os.fsync(stream.fileno())
+        complete_path = hidden_path.replace(folder / f"{index.ntotal:012}-{hashed.hexdigest()[:32]}.faiss")
+    except OSError as error:
+        error.filename = str(folder)  # the name that a user can find
+        raise
+    finally:
+        hidden_path.unlink(missing_ok=True)
+    for path in folder.glob("*.faiss"):
+        if path != complete_path:
+            path.unlink()
+    return complete_path
+
+
+def newest(folder: Path, fewest: int = 0) -> tuple[Path, int] | None:
+    """Return the undamaged file with most vectors, and their number; None without one of at least `fewest`.
+
+    Damaged files are deleted.
+    """
+    for path in sorted(folder.glob("*.faiss"), reverse=True):
+        match = _NAME.fullmatch(path.name)
+        if match is None or int(match[1]) < fewest:
+            continue
+        with suppress(FileNotFoundError):  # the process that builds it has a newer one
+            if sha256(path).startswith(match[2]):
+                return path, int(match[1])
+            path.unlink()
+    return None
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed processes left half-written; the caller holds the lock."""
+    for path in folder.glob(f".*{NEW}"):
+        path.unlink()
+
+
+# Build an index of FAISS block by block; an interrupted build resumes at its last checkpoint.
+
+BLOCK = 16_384
+"""Vectors that are added at once."""
+GROWTH, FIRST = 1.125, 65_536
+"""A checkpoint is written when the index has grown by an eighth, and by so many vectors at least.
+
+So a kill costs an eighth of the work at most, and all checkpoints together are nine times the finished index.
+"""
+LONGEST = 6e4
+"""Numbers of a longer vector may be more than float16 can hold."""
+
+
+def opened(folder: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
+    """Return the index of these vectors, mapped from a file in `folder`; built if there is none.
+
+    Several processes may ask: one builds, the others wait for it. DataError for vectors that hold NaN or infinity.
+    """
+    faiss = library()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (complete_file := newest(folder, len(vectors))):
+        with FileLock(folder / ".lock"), threads_of_faiss(threads):
+            sweep(folder)
+            complete_file = newest(folder, len(vectors)) or _built(folder, recipe, vectors, progress)
+    index = faiss.read_index(
+        str(complete_file[0]), faiss.IO_FLAG_MMAP if recipe.kind == "ivf" else faiss.IO_FLAG_MMAP_IFC
+    )
+    if recipe.kind == "ivf":
+        index.invlists.prefetch_nthread = 0  # threads that read every list ahead, to no use once it is in memory
+    return index
+
+
+def _built(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Path, int]:
+    index, checkpoint = _begun(folder, recipe, vectors, progress)
+    saved = index.ntotal
+    label = StepLabel(f"building the index, {recipe.kind}", "documents")
+    progress(label, len(vectors), saved)
+    for start in range(saved, len(vectors), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(vectors)))
+        if recipe.kind == "hnsw":  # its state is in no checkpoint
+            index.hnsw.rng = library().RandomGenerator(SEED + start)
+        index.add(_loaded(vectors, rows, recipe))
+        if index.ntotal == len(vectors) or index.ntotal >= max(saved * GROWTH, saved + FIRST):
+            checkpoint, saved = write(index, folder), index.ntotal
+        progress(label, len(vectors), index.ntotal)
+    assert checkpoint is not None
+    return checkpoint, saved
+
+
+def _begun(folder: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
+    """Return the last checkpoint, or a trained index without vectors, and its file."""
+    if checkpoint := newest(folder):
+        return library().read_index(str(checkpoint[0])), checkpoint[0]
+    index = recipe.empty()
+    if not recipe.to_learn_from:
+        return index, None
+    with waiting(progress, StepLabel(f"training the index, {recipe.kind}")):
+        drawn = np.random.default_rng(SEED).choice(len(vectors), recipe.to_learn_from, replace=False)
+        index.train(_loaded(vectors, np.sort(drawn), recipe))
+    return index, write(index, folder)
+
+
+def _loaded(vectors: Vectors, rows: Rows, recipe: IndexRecipe) -> Vectors:
+    """Return some rows in one piece of memory; DataError if the index cannot hold one."""
+    block = np.ascontiguousarray(vectors[rows], dtype=np.float32)
+    length = longest(block, "document", rows)
+    if recipe.storage == "float16" and length > LONGEST:
+        raise DataError(
+            f"a document vector is {length:g} long, too long for {recipe.storage}; normalise the vectors, or set "
+            "engine.storage=float32"
+        )
+    return block
+
+
+@contextmanager
+def threads_of_faiss(number: int | None) -> Iterator[None]:
+    """Let FAISS use so many threads meanwhile, or one per core."""
+    faiss = library()
+    earlier = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(number or cores())
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(earlier)
+
+
+# Approximate search by an index of FAISS, for corpora too large for exact search.
 
 _OF = {"ivf": ("lists", "probes"), "hnsw": ("links", "ef_construction", "ef_search")}
 """Kind of index -> settings that only it has."""

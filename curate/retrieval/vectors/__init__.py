@@ -1,8 +1,7 @@
 """Cache of embeddings on disk, by text: no text is encoded twice by the same model."""
 
 from curate.retrieval.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of, keys_of
-from curate.retrieval.vectors.corpus import encode_part, fill_texts, identified, of_corpus, span
-from curate.retrieval.vectors.parts import encode_in_parts
+from curate.retrieval.vectors.corpus import encode_in_parts, encode_part, fill_texts, identified, of_corpus, span
 
 __all__ = [
     "BLOCK",

@@ -2,15 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from curate.core.config import Json
-from curate.core.progress import StepLabel
-from curate.core.protocols import Corpus, Encoder, Progress, Vectors, quiet
+from curate.core.progress import StepLabel, counting
+from curate.core.protocols import Corpus, Encoder, Engine, Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.retrieval.vectors.cache import BLOCK, CachedEncoder, key_of, keys_of
-from curate.retrieval.vectors.shard import KEY, Keys
+from curate.retrieval.vectors.store import KEY, Keys
 
 WHOLE = (0, 1)
 """Part 0 of 1."""
@@ -74,3 +75,31 @@ def _listed(encoder: Encoder, corpus: Corpus, progress: Progress) -> tuple[list[
 
 def _texts(corpus: Corpus) -> Iterator[str]:
     return (doc.shown() for batch in corpus.batches() for doc in batch)
+
+
+# Encode a corpus in parts, by an engine: the same rows in the cache as in one piece, however many parts there are.
+
+
+def encode_in_parts(
+    engine: Engine,
+    encoder: CachedEncoder,
+    corpus: Corpus,
+    queries: Sequence[str],
+    progress: Progress,
+    part: tuple[int, int] = WHOLE,
+) -> tuple[int, int]:
+    """Encode the missing queries and documents of a part; return the numbers of both.
+
+    The part is divided into `engine.shards` parts.
+    """
+    number, all_parts = part[0] * engine.shards, part[1] * engine.shards
+    shards = [(number + index, all_parts) for index in range(engine.shards)]
+    encoding = engine.map(partial(_encoded, encoder, corpus, queries), shards)
+    queries_encoded = documents_encoded = 0
+    for counts in counting(encoding, progress, StepLabel(f"encoding in parts, {encoder.name}", "parts"), len(shards)):
+        queries_encoded, documents_encoded = queries_encoded + counts[0], documents_encoded + counts[1]
+    return queries_encoded, documents_encoded
+
+
+def _encoded(encoder: CachedEncoder, corpus: Corpus, queries: Sequence[str], part: tuple[int, int]) -> tuple[int, int]:
+    return fill_texts(encoder, queries, "query", part), encode_part(encoder, corpus, quiet, part)

@@ -13,8 +13,8 @@ from datetime import datetime, time
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from curate.core.common_hanzi import common
 from curate.core.errors import DataError
+from curate.core.scripts import common
 from curate.review.forms import Form
 
 MARK = "'"

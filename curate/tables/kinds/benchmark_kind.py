@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.kind_tables import Columns
 from curate.core.protocols import Benchmark
-from curate.core.records import TABLES, Document
+from curate.core.records import TABLES, Columns, Document
 from curate.core.sampling import generator
 from curate.ledger import Ledger
 from curate.system import resources

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from curate.core.common_hanzi import common
 from curate.core.errors import DataError
+from curate.core.scripts import common
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """Ending -> pyarrow's name of the codec."""

@@ -22,7 +22,7 @@ from curate.cli.main import complain
 from curate.commands.schema import contract
 from curate.core.config import parse_yaml
 from curate.pipeline import stages
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline import Pipeline, find
 from curate.pipeline.stage import Context
 from curate.pipeline.stages import KIND_COMMANDS, KNOWN, NAMES, KindCommand
@@ -222,7 +222,7 @@ def test_every_pipeline_in_the_guide_loads() -> None:
         pipeline = Pipeline.check(settings, "guide.md")
         context = Context(run=Path(), out=Path(), home=Path(), definitions=settings)
         for name in pipeline.head.judges:
-            build.judge(context, name, load_rubric(Config(), context))
+            build.judge(context, name, load_rubric(JudgeConfig(), context))
 
 
 @pytest.mark.parametrize("name", ["demo", "zh-legacy", "cmedteb", "replay"])

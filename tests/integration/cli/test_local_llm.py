@@ -18,7 +18,7 @@ from curate.core.config import Settings
 from curate.core.errors import UserError
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.llm.client.judge_tally import Unreadable
+from curate.llm.client.accounting import Unreadable
 from curate.system.resources import demo
 from tests.conftest import need
 from tests.support.asking import FAST, judged, rows, said

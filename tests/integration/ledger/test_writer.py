@@ -13,8 +13,8 @@ import pytest
 
 from curate.core.errors import DataError
 from curate.ledger import Ledger, database
-from curate.ledger import writer as writer_module
-from curate.ledger.writer import Away, Writer
+from curate.ledger import database as writer_module
+from curate.ledger.database import Away, Writer
 from tests.support import postgres
 from tests.support.rows import CALL, RATING, locked, sql
 

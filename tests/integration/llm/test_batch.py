@@ -20,8 +20,7 @@ from curate.core.config import text_digest
 from curate.core.errors import BudgetError, ConfigError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.llm import client
-from curate.llm.budget import Budget, Meter
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy, Meter
 from curate.llm.client.batch import BatchJob, ask_batches, no_batch
 from curate.llm.cost import Price, batch_price, estimate
 from curate.llm.providers.batch import batch_provider

@@ -15,7 +15,7 @@ from curate.core.config import text_digest
 from curate.core.errors import ProviderError
 from curate.core.records import Query
 from curate.ledger import Ledger
-from curate.llm.client.rate_limit import TRAVEL
+from curate.llm.client.limits import TRAVEL
 from tests import vendor as fake
 from tests.support.asking import FAST, judged, passages, script, standing
 from tests.vendor import KINDS, Call, Chaos, Fault, Vendor, chaos, vendor

@@ -10,8 +10,7 @@ import pytest
 from curate.ledger import Ledger
 from curate.llm.providers import reader
 from curate.llm.providers.sdk import KEPT, shortened
-from curate.llm.providers.transport import unpacked
-from curate.llm.providers.way import TooLarge
+from curate.llm.providers.transport import TooLarge, unpacked
 from curate.runs.ledger_check import check
 from tests import vendor as fake
 from tests.support.asking import PRICED, judged, key, llm, rows, said, script, work

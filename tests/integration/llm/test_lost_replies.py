@@ -9,10 +9,9 @@ import pytest
 
 from curate.core.errors import BudgetError
 from curate.ledger import Ledger
-from curate.ledger.caps import Caps
+from curate.ledger.claims import Caps
 from curate.llm import client
-from curate.llm.budget import Budget
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy
 from tests import vendor as fake
 from tests.support.asking import PRICE, PRICED, bound, job, judged, rows, said, script, work
 from tests.vendor import Answer, Call, Fault, vendor

@@ -23,8 +23,7 @@ from curate.core.protocols import Provider
 from curate.core.records import Outcome
 from curate.ledger import Ledger
 from curate.llm import client
-from curate.llm.budget import Budget, Meter, plan
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy, Meter, plan
 from curate.llm.client import Account, Job
 from curate.llm.cost import EstimatedUsage
 from curate.llm.providers.openai import OpenAIProvider

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from curate.core.protocols import Kit, quiet
-from curate.retrieval.retrievers import bm25_index
-from curate.retrieval.retrievers.bm25 import Bm25, Config, best_scores
-from curate.retrieval.retrievers.tokens import Kind, bigrams, cut_all
+from curate.retrieval.retrievers import bm25
+from curate.retrieval.retrievers.bm25 import Bm25, Config, Kind, best_scores, bigrams, cut_all
 from curate.testing import ListCorpus
 from tests.support.small import asked
 
@@ -100,12 +99,12 @@ def test_a_damaged_index_is_made_again(damage: Callable[[Path], object], tmp_pat
 def test_whoever_is_slower_takes_what_is_there(tmp_path: Path) -> None:
     search(tmp_path)
     [place] = places(tmp_path)
-    made = bm25_index.index(tmp_path / "other", None, ListCorpus(TEXTS), "words", {}, quiet, "mine")
-    bm25_index._keep(made, place)
+    made = bm25.index(tmp_path / "other", None, ListCorpus(TEXTS), "words", {}, quiet, "mine")
+    bm25._keep(made, place)
     assert places(tmp_path) == [place]
     shorten(place / "ids.parquet")
     with pytest.raises(OSError, match="not empty"):
-        bm25_index._keep(made, place)
+        bm25._keep(made, place)
 
 
 def test_a_corpus_without_a_token_leaves_nothing(tmp_path: Path) -> None:
@@ -134,8 +133,8 @@ def test_several_processes_cut_the_same_in_the_same_order(kind: Kind, tmp_path: 
 
 def test_an_index_of_many_processes_is_that_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = search(tmp_path / "one")
-    monkeypatch.setattr(bm25_index, "SPREAD", 1)
-    monkeypatch.setattr(bm25_index, "cores", lambda: 2)
+    monkeypatch.setattr(bm25, "SPREAD", 1)
+    monkeypatch.setattr(bm25, "cores", lambda: 2)
     assert search(tmp_path / "two") == one
     (left,), (right,) = places(tmp_path / "one"), places(tmp_path / "two")
     assert (left / ".digests.json").read_bytes() == (right / ".digests.json").read_bytes()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from curate.core.protocols import Hits, Kit, Progress, quiet
-from curate.retrieval.engines import faiss_building
+from curate.retrieval.engines import faiss
 from curate.retrieval.engines.faiss import Config, Faiss
 from curate.retrieval.retrievers.dense import Config as DenseConfig
 from curate.retrieval.retrievers.dense import DenseRetriever
@@ -34,13 +34,13 @@ STEP = 250
 
 def small_steps() -> None:
     """Add and keep few vectors at once, in this process."""
-    faiss_building.BLOCK = faiss_building.FIRST = STEP
+    faiss.BLOCK = faiss.FIRST = STEP
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BLOCK", "FIRST"):
-        monkeypatch.setattr(faiss_building, name, STEP)
+        monkeypatch.setattr(faiss, name, STEP)
 
 
 def hits(folder: Path, kind: str, progress: Progress = quiet, **settings: Any) -> list[list[tuple[str, float]]]:

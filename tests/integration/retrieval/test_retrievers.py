@@ -15,9 +15,8 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Kit, Retriever
 from curate.core.records import Hit
 from curate.retrieval.retrievers import RETRIEVERS
-from curate.retrieval.retrievers.bm25 import Bm25
+from curate.retrieval.retrievers.bm25 import Bm25, _tokenizer, bigrams, words
 from curate.retrieval.retrievers.bm25 import Config as Bm25Config
-from curate.retrieval.retrievers.tokens import _tokenizer, bigrams, words
 from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 from tests.support import qdrant
 from tests.support.small import asked, context, embedding_server, letters, minilm

@@ -12,7 +12,8 @@ from curate.commands.diversify.forecast import swept
 from curate.commands.diversify.journal import JournalFile
 from curate.core import config
 from curate.core.errors import ConfigError, DataError
-from curate.retrieval.similarity import diversity, threshold_sweep
+from curate.retrieval.similarity import diversity
+from curate.retrieval.similarity import diversity as threshold_sweep
 from curate.retrieval.similarity.diversity import disagreement, diversify
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.hnsw import Graph

@@ -16,8 +16,7 @@ from curate.core.protocols import Vectors, quiet
 from curate.core.records import Role
 from curate.retrieval.encoders.e5 import E5, Config
 from curate.retrieval.vectors import BLOCK, GROUP, CachedEncoder, default_folder, encode_part, of_corpus, span
-from curate.retrieval.vectors.shard import checksum
-from curate.retrieval.vectors.store import MANY, Store
+from curate.retrieval.vectors.store import MANY, Store, checksum
 from curate.testing import ListCorpus
 from tests.support.small import DIM, Letters, Neighbours, full_disk, letters
 

@@ -20,7 +20,7 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Judge
 from curate.core.records import Document, Query
 from curate.pii import RECOGNISERS
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline import Pipeline
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.retrievers.bm25 import Bm25
@@ -72,7 +72,7 @@ def example(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge(folder: Path) -> Judge:
-    found, _ = build.judge(context(folder), "longest", load_rubric(Config(), context(folder)))
+    found, _ = build.judge(context(folder), "longest", load_rubric(JudgeConfig(), context(folder)))
     assert not isinstance(found, LlmJudge)
     return found
 

@@ -9,9 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.ask.edits.changes import BROADER, KINDS, edits, has_rules, swaps
 from curate.ask.edits.confirmation import combined
-from curate.ask.edits.rewriting import DIGITS, RULES, Amount, edit_rules
+from curate.ask.edits.rewriting import BROADER, DIGITS, KINDS, RULES, Amount, edit_rules, edits, has_rules, swaps
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read
 from curate.system import resources

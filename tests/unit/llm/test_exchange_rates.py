@@ -7,8 +7,7 @@ import pytest
 
 from curate.core.config import check
 from curate.core.errors import BudgetError, ConfigError
-from curate.llm.budget import Budget
-from curate.llm.cap import CapPolicy
+from curate.llm.budget import Budget, CapPolicy
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Rates
 from curate.pipeline.pipeline import Head

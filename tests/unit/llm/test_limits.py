@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.llm.client.circuit_breaker import MOST_PROBES, Breaker
-from curate.llm.client.concurrency import ConcurrencyLimit
-from curate.llm.client.rate_limit import RateLimit
+from curate.llm.client.limits import MOST_PROBES, Breaker, ConcurrencyLimit, RateLimit
 
 # Gate
 

@@ -17,9 +17,8 @@ from curate.core.records import Outcome
 from curate.llm.cost import Price
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider
-from curate.llm.providers.batch_openai import OpenAIBatch
 from curate.llm.providers.errors import as_status
-from curate.llm.providers.openai import OpenAIProvider
+from curate.llm.providers.openai import OpenAIBatch, OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.testing import check_provider
 from tests import ROOT

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from curate.core.scale import FIVE
-from curate.panel.adversarial import FAMILIES, MADE, TIMES, Recipe, frame, left_out, marks, measure
+from curate.panel.controls import FAMILIES, MADE, TIMES, Recipe, frame, left_out, marks, measure_adversarial
 
 QUERIES = {"q1": "how is asthma treated in children", "q2": "what causes low blood pressure"}
 RANDOM = [
@@ -66,7 +66,7 @@ def test_without_passages_or_rules_a_family_is_not_there() -> None:
 @pytest.mark.parametrize(("grade", "failed"), [("D", False), ("S", True), (None, False)])
 def test_a_family_is_failed_where_even_the_upper_end_is_below_its_mark(grade: str | None, failed: bool) -> None:
     said = pl.DataFrame({"kind": ["claim"] * 20, "grade": [grade] * 20}, schema={"kind": pl.String, "grade": pl.String})
-    found = measure(said, FIVE)
+    found = measure_adversarial(said, FIVE)
     assert list(found) == ["claim"]
     assert (found["claim"].failed, found["claim"].mark) == (failed, marks()["claim"])
     assert found["claim"].unanswered == (20 if grade is None else 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.ask.judges.recording import record
+from curate.ask.judges.replay import record
 from curate.core.config import Settings
 from curate.core.scale import FIVE
 from curate.panel import cascade

@@ -3,7 +3,7 @@
 import polars as pl
 
 from curate.core.scale import FIVE
-from curate.panel.confusion import confusions
+from curate.panel.agreement_figures import confusions
 
 
 def ratings(**said: str) -> pl.DataFrame:

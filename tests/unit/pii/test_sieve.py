@@ -9,9 +9,9 @@ import yaml
 
 from curate.core.records import Span
 from curate.pii.masking import Masker, last_resort, placeholders
+from curate.pii.patterns import trigger
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
-from curate.pii.text import trigger
 from curate.pii.workers import Batch, mask_batches
 from tests import ROOT
 from tests.support.recognising import GROUPS

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import Json, Settings, parse_yaml, put
 from curate.core.errors import ConfigError
-from curate.pipeline.edit import assigned, flow
+from curate.pipeline.pipeline_edit import assigned, flow
 
 TEXT = """\
 # made

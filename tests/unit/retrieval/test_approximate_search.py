@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from curate.core.errors import CheckFailed, ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
-from curate.retrieval.engines.faiss import Config, Faiss
-from curate.retrieval.engines.faiss_recipe import default_lists, default_probes
+from curate.retrieval.engines.faiss import Config, Faiss, default_lists, default_probes
 from curate.retrieval.similarity.exact_search import Best, top_k, unit
 from curate.retrieval.similarity.faiss_search import ApproximateEngine, Asked, search
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.commands.pool.stage import pool as pooled
-from curate.runs import coverage, unjudged
-from curate.runs import depth as deeper
+from curate.runs import rankings as coverage
+from curate.runs import rankings as deeper
+from curate.runs import rankings as unjudged
 from curate.stats.bootstrap import Figure, divided, measured
 from curate.system.files import frame
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from curate.stats.acceptance import accept
-from curate.stats.acceptance_plan import odds, upper_bounds
+from curate.stats.acceptance import accept, odds, upper_bounds
 from curate.stats.sample_estimates import StratumCounts
 from tests.support.assessed import Assessed
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from benchmarks.kinds_gradient import Series, by, chinese, edited, english, panel, series
-from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
+from curate.stats.rank_correlation import ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import overlap
 from curate.tables.kinds.gradient import LEVELS, mixed, partners
 from tests import ROOT

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.stats import auroc, neighbour_recall, silhouette
+from curate.stats import confusion, neighbour_recall
+from curate.stats import neighbour_recall as silhouette
 from curate.stats.neighbour_recall import Chains, Matrix, NeighbourRanks, ranks
 
 
@@ -103,8 +104,8 @@ def test_the_weighted_auroc_is_that_of_texts_that_are_repeated(texts: int, level
     codes = np.r_[0, 1, 2, random.integers(0, 3, texts - 3)].astype(np.int64)
     scores = random.integers(0, levels, size=(texts, 3)) / levels
     weights = np.stack([np.ones(texts), random.integers(1, 4, texts)]).astype(np.float64)
-    with patch.object(auroc, "CELLS", texts):
-        ours = auroc.macro_auroc(scores, codes, weights)
+    with patch.object(confusion, "CELLS", texts):
+        ours = confusion.macro_auroc(scores, codes, weights)
     for row, mine in zip(weights.astype(int), ours, strict=True):
         many = np.repeat(np.arange(texts), row)
         each = [roc_auc_score(codes[many] == label, scores[many, label]) for label in range(3)]
@@ -114,6 +115,6 @@ def test_the_weighted_auroc_is_that_of_texts_that_are_repeated(texts: int, level
 def test_a_label_without_weight_is_left_out_of_the_mean() -> None:
     codes, weights = np.array([0, 0, 1, 1, 2]), np.array([[1, 1, 1, 1, 0], [0, 0, 0, 0, 1]], dtype=np.float64)
     scores = np.eye(3)[codes]
-    found = auroc.macro_auroc(scores, codes, weights)
+    found = confusion.macro_auroc(scores, codes, weights)
     assert found[0] == 1.0
     assert np.isnan(found[1])

@@ -10,10 +10,18 @@ from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, f1_score, v_measure_score
 
 from curate.stats.confusion import confusions, macro_f1
-from curate.stats.replicated import average_precision, best, figures, grouped, mean_value, spearman, v_measure
-from curate.stats.significance import compare_bootstrapped
+from curate.stats.rank_correlation import correct, rising, within_rho
+from curate.stats.significance import (
+    average_precision,
+    best,
+    compare_bootstrapped,
+    figures,
+    grouped,
+    mean_value,
+    spearman,
+    v_measure,
+)
 from curate.stats.tally import Floats, Ints
-from curate.stats.within import correct, rising, within_rho
 from tests.support.defined import defined
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=12)

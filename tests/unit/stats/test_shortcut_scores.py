@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from curate.stats.shortcut_scores import ShortcutScores, logistic, of_classes, of_clusters, of_pairs
+from curate.stats.shortcuts import ShortcutScores, logistic, of_classes, of_clusters, of_pairs
 from curate.stats.tally import Floats
 
 

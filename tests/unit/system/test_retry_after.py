@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from curate.system.retry_after import asked, may_pass
+from curate.system.http import asked, may_pass
 
 NOW = dt.datetime(2026, 10, 21, 7, 28, 0, tzinfo=dt.UTC)
 

@@ -5,7 +5,7 @@ written with its ratings in one transaction. Unanswered requests go into another
 the rest online.
 """
 
-from curate.llm.client.batch.client import ask_batches, no_batch
-from curate.llm.client.batch.records import BatchJob, PollingPolicy, Reader
+from curate.llm.client.batch.judge_batches import ask_batches, no_batch
+from curate.llm.client.batch.session import BatchJob, PollingPolicy, Reader
 
 __all__ = ["BatchJob", "PollingPolicy", "Reader", "ask_batches", "no_batch"]

@@ -1,24 +1,122 @@
-"""Batches of one judge: open ones are collected, then the missing requests are submitted and collected."""
+"""Division of refused work: batches refused as a whole are halved, refused requests are split."""
 
+import asyncio
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from curate.core.config import digest
-from curate.core.errors import BatchGone, ProviderError, RunFailed
-from curate.core.messages import BatchState, Reply
+from curate.core.errors import BatchGone, Interrupted, ProviderError, RunFailed
+from curate.core.messages import BatchState, Reply, Request
 from curate.core.progress import StepLabel
-from curate.llm.budget import Hold
+from curate.core.protocols import PaidProgress, quiet
+from curate.ledger import Ledger
+from curate.ledger.claims import Batches
+from curate.llm.budget import Budget, Hold
 from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
-from curate.llm.client.batch.division import Division
-from curate.llm.client.batch.records import BatchDraft, BatchItem, BatchJob, Flight, age, seconds
-from curate.llm.client.batch.session import Session
-from curate.llm.client.call_rows import lost_row, read, reply_row
+from curate.llm.client.accounting import Purse, failure_row, lost_row, read, reply_row
+from curate.llm.client.batch.session import (
+    BatchDraft,
+    BatchItem,
+    BatchJob,
+    Flight,
+    PollingPolicy,
+    Session,
+    age,
+    seconds,
+)
+from curate.llm.client.interrupt import Beat, Halted, beating, complete, interruptible
 from curate.llm.cost import batch_price, believed, estimate
 from curate.llm.exchange_rates import shown
+from curate.llm.providers.errors import quotes, worded
+
+MOST_HALVED = 10
+"""Maximum halvings of the batch size after a batch was refused as a whole: from 50,000 requests to 49."""
+_REFUSED = ProviderError("refused", refused=True)
+
+
+class Division:
+    """Current batch size of an order, and its requests that are split."""
+
+    def __init__(self, session: Session, order: BatchJob) -> None:
+        self.session, self.order = session, order
+        limits = order.most_items, session.pace.most_items, order.provider.most_items
+        self.most_items = min(limit for limit in limits if limit)
+        self._sizes: dict[tuple[str, str], int] = {}
+        """Digests of query and passage -> maximum passages of its prompt, after one was refused or too long."""
+        self.halved = 0
+        self.steps = 0
+        """Number of batches and requests made smaller."""
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield the remaining tasks, refused ones split."""
+        for task in self.order.tasks():
+            yield from self._parts(task)
+
+    def _parts(self, task: Task) -> Iterator[Task]:
+        size = len(task.slots)
+        if all(size <= self._sizes.get((task.query_digest, slot), size) for slot in task.slots):
+            yield task
+        else:
+            for smaller in task.failed(_REFUSED).again:
+                yield from self._parts(smaller)
+
+    def halve(self, requests: int, why: str) -> bool:
+        """Halve the batch size after a batch was refused as a whole; return False at the limit."""
+        if requests <= self.most_items:  # others of its size may have been refused before
+            if requests < 2 or self.halved >= MOST_HALVED:
+                return False
+            self.most_items = (requests + 1) // 2
+            self.halved += 1
+        self.steps += 1
+        self.session.tell(
+            f"{self.order.provider.name}: the vendor refused a batch of {requests:,} requests as a whole ({why}); "
+            f"going on in batches of {self.most_items:,}, one after the other"
+        )
+        return True
+
+    def why(self, flight: Flight, state: BatchState) -> str:
+        """Return why a batch was refused as a whole; the vendor's message only if it quotes no request."""
+        queries = {batch_item.query_digest for batch_item in flight.items.values()}
+        requests = [task.request for task in self.order.tasks() if task.query_digest in queries]
+        return state.fault if not state.said or quotes(state.said, requests) else f"{state.fault}: {state.said}"
+
+    def useless(self, flight: Flight, refused: Mapping[str, ProviderError]) -> ProviderError:
+        """Return the error that stops a judge without any accepted request; quotes one refusal."""
+        error = next(iter(self._worded(flight, refused).values()))
+        return ProviderError(
+            f"{self.order.provider.name}: the vendor refused {len(refused):,} requests of batch {flight.batch_id}, and "
+            f"answered none: {error}; nothing was asked online, at the full price: the same command without --batch "
+            "does that",
+            fatal=True,
+        )
+
+    def divide(self, flight: Flight, refused: Mapping[str, ProviderError], seconds: float) -> None:
+        """Write refused or too long requests to the ledger; they are split, and a single passage is given up."""
+        account = replace(self.order.account, run=flight.run)
+        for key, error in self._worded(flight, refused).items():
+            batch_item = flight.items[key]
+            reading = self.order.failed(batch_item.query_digest, batch_item.slots, error)
+            self.session.ledger.append(reading.ratings, failure_row(batch_item, account, reading.form, error, seconds))
+            if not reading.ratings:
+                self.steps += 1
+                self._sizes |= {
+                    (batch_item.query_digest, slot): (len(batch_item.slots) + 1) // 2 for slot in batch_item.slots
+                }
+
+    def _worded(self, flight: Flight, refused: Mapping[str, ProviderError]) -> dict[str, ProviderError]:
+        """Return the refusals with the vendor's message, unless that quotes their query's texts."""
+        requests: dict[str, list[Request]] = {}
+        for task in self.order.tasks():
+            requests.setdefault(task.query_digest, []).append(task.request)
+        queries = {key: flight.items[key].query_digest for key in refused if key in flight.items}
+        return {key: worded(refused[key], requests.get(query, ())) for key, query in queries.items()}
+
+
+# Batches of one judge: open ones are collected, then the missing requests are submitted and collected.
 
 KEPT = dt.timedelta(days=29)
 """How long vendors keep the results of a batch."""
@@ -273,3 +371,83 @@ class JudgeBatches:
 def _release(items: Iterable[BatchItem]) -> None:
     for batch_item in items:
         batch_item.hold.turn(0.0)
+
+
+# Client for the vendors' batch APIs: several judges concurrently under one budget.
+
+_NAMED = 5
+"""Maximum batches that a message names."""
+
+
+def ask_batches(
+    orders: Sequence[BatchJob],
+    ledger: Ledger,
+    *,
+    budget: Budget | None = None,
+    pace: PollingPolicy | None = None,
+    progress: PaidProgress = quiet,
+    tell: Callable[[str], None] = lambda _line: None,
+    beat: Beat | None = None,
+) -> list[Bill]:
+    """Run every order by batches, all judges concurrently; return their bills in order.
+
+    Open batches of the judges are collected first, including those of other processes. The `budget` holds for all
+    orders together. `tell` gets one line per event, `beat` is as in `ask`. Errors: ProviderError on a fatal answer or a
+    batch that its vendor refuses as a whole, BudgetError at the budget, Interrupted on Ctrl-C, RunFailed if replies
+    name another model than before, Unreadable if a round gave nothing readable. Batches then continue at the vendors,
+    and the next call collects them. A second Ctrl-C drops the step in flight.
+    """
+    budget = budget or Budget()
+    budget.admit({order.provider.name: order.price for order in orders})
+    session = Session(ledger, Batches(ledger), pace or PollingPolicy(), Purse(budget, ledger), progress, tell)
+    asking = _Asking(session)
+    return complete(asking.all(orders, beat), asking.interrupt)
+
+
+def no_batch(name: str) -> str:
+    """Return the line for a judge that is asked online because its address offers no batch API."""
+    return f"judges.{name}: its address offers no batch API (set batch: true if it does); asked online"
+
+
+@dataclass
+class _Asking:
+    """One call of `ask_batches`: all judges of a session."""
+
+    session: Session
+    running: list[asyncio.Task[Bill]] = field(default_factory=list)
+
+    async def all(self, orders: Sequence[BatchJob], beat: Beat | None) -> list[Bill]:
+        """Fill every order, or raise the reason why not."""
+        judges, session = [JudgeBatches(self.session, order) for order in orders], self.session
+        with session.purse.open(session.halt), interruptible(self.interrupt), beating(beat, session.halt):
+            self.running = [asyncio.create_task(self._fill(judge)) for judge in judges]
+            filled = await asyncio.gather(*self.running, return_exceptions=True)
+        for order in orders:
+            await order.provider.close()
+        if session.stop is not None:
+            batch_ids = [flight.batch_id for judge in judges for flight in judge.flights]
+            if batch_ids:
+                names = ", ".join(batch_ids[:_NAMED]) + (", ..." if len(batch_ids) > _NAMED else "")
+                session.tell(f"{len(batch_ids)} batches go on at the vendors ({names}); the same command collects them")
+            raise session.stop
+        return [bill for bill in filled if isinstance(bill, Bill)]
+
+    async def _fill(self, judge: JudgeBatches) -> Bill:
+        try:
+            return await judge.fill()
+        except Halted:
+            raise
+        except BaseException as error:
+            self.session.halt(error)
+            raise
+
+    def interrupt(self) -> None:
+        if self.session.stop is not None:
+            for task in self.running:
+                task.cancel()
+        self.session.halt(
+            Interrupted(
+                "stopped; every answer that was collected is kept, batches go on at the vendors, and the same command "
+                "collects them"
+            )
+        )

@@ -9,7 +9,7 @@ import pytest
 
 from curate.commands.check.circular import CircularityOptions, check
 from curate.core.errors import ConfigError
-from curate.pipeline import circularity
+from curate.pipeline import facts
 from curate.pipeline.pipeline import Pipeline
 from curate.pipeline.stage import Context, home
 from curate.runs.runner import Run
@@ -92,7 +92,7 @@ def test_figures_of_other_grades_or_another_rule_are_not_shown(real: Run) -> Non
 
     def shown(policy: str) -> bool:
         settings = {**real.pipeline.frozen, "consensus": {"policy": policy}}
-        return circularity.checked(Context(real.folder, real.folder, home(), settings=settings)) is not None
+        return facts.checked(Context(real.folder, real.folder, home(), settings=settings)) is not None
 
     assert shown("unanimous")
     assert not shown("majority")

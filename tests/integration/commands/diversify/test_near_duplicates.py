@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import duplicates
 from curate.commands.diversify import Config, DiversityRule
-from curate.commands.diversify.thresholds import for_language, guesses
+from curate.commands.diversify.vectors import for_language, guesses
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.retrieval.encoders.use import Config as UseConfig

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.cluster import STAGES, made, one_killed, two_nodes
 from curate.commands.doctor import examination as diagnosis
-from curate.retrieval.engines import cluster as engine_cluster
+from curate.retrieval.engines import ray as engine_cluster
 from tests.conftest import need
 from tests.support import machine
 from tests.support.ray_cluster import ray_here

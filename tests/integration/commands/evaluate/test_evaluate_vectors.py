@@ -362,7 +362,7 @@ def test_a_precision_is_compared_with_float32_before_anything_is_scored(
     assert 0.999 <= checked["lowest"] <= checked["mean"] < 1
     page = (home() / "evaluation" / "README.md").read_text(encoding="utf-8")
     assert "| tiny | bfloat16 | 42 | 0.99" in page
-    monkeypatch.setattr("curate.retrieval.vectors.precision.LEAST", 1.1)
+    monkeypatch.setattr("curate.retrieval.vectors.cache.LEAST", 1.1)
     with pytest.raises(RunFailed, match=r"small-retrieval, tiny: in float16 the vectors .* lowest cosine"):
         scores(folder / "retrieval", tiny, dtype="float16")
 

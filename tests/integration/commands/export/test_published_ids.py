@@ -84,7 +84,7 @@ def test_ids_of_a_public_set_are_kept(source: str, ids: Any, expected: bool, tmp
         write_table(tmp_path / "diversify", table, frame(table, [{column: f"{column}-{NUMBER}", "text": "x"}]))
     named = str(tmp_path / source) if source == "data" else source
     context = Context(tmp_path, tmp_path / "export", tmp_path / "home", settings={"ingest": {"source": named}})
-    assert (published_ids.published(Config(ids=ids), context).key is not None) == expected
+    assert (published_ids.published_identifiers(Config(ids=ids), context).key is not None) == expected
 
 
 def test_digests_of_queries_that_a_model_wrote_tell_nothing(tmp_path: Path) -> None:
@@ -93,7 +93,10 @@ def test_digests_of_queries_that_a_model_wrote_tell_nothing(tmp_path: Path) -> N
         tmp_path / "diversify", "queries", frame("queries", [{"query_id": "synthetic-123456789abc", "text": "x"}])
     )
     write_table(tmp_path / "diversify", "corpus", frame("corpus", [{"doc_id": "d1", "text": "x"}]))
-    assert published_ids.published(Config(), Context(tmp_path, tmp_path / "export", tmp_path / "home")).key is None
+    assert (
+        published_ids.published_identifiers(Config(), Context(tmp_path, tmp_path / "export", tmp_path / "home")).key
+        is None
+    )
 
 
 def test_ids_that_are_known_keep_their_numbers() -> None:

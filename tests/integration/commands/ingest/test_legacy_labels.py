@@ -9,8 +9,8 @@ import pytest
 from curate.pipeline import legacy
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
-from curate.retrieval.grown_pool import grown, with_positives
-from curate.runs import coverage
+from curate.retrieval.fusion import grown, with_positives
+from curate.runs import rankings as coverage
 from curate.system.files import frame, write_table
 from tests.support.runs import ran, tiny
 
@@ -143,4 +143,4 @@ def test_a_pool_that_grows_keeps_them_outside_of_every_depth() -> None:
     by = {row["doc_id"]: [hit["retriever"] for hit in row["hits"]] for row in later.iter_rows(named=True)}
     assert by == {"a": ["old"], "b": [], "c": ["new"], "d": ["new"]}
     assert with_positives(later, known).equals(later)
-    assert coverage.depths(rankings, coverage.ranked(later))["depth"].to_list() == [1]
+    assert coverage.depths(rankings, coverage.ranked_hits(later))["depth"].to_list() == [1]

@@ -17,7 +17,7 @@ import pytest
 from curate.core.config import Settings
 from curate.core.errors import BudgetError, ProviderError
 from curate.ledger import Ledger
-from curate.llm.client.batch import client
+from curate.llm.client.batch import judge_batches
 from tests import vendor as fake
 from tests.integration.ask.test_sharing import children
 from tests.support.asking import script, sizes
@@ -170,7 +170,7 @@ def test_who_asks_online_leaves_to_a_batch_what_is_in_it(tmp_path: Path, killed:
 
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "PollingPolicy", lambda: FAST)
+    monkeypatch.setattr(judge_batches, "PollingPolicy", lambda: FAST)
 
 
 @pytest.mark.usefixtures("fast")
@@ -236,7 +236,7 @@ def test_what_gave_nothing_before_a_kill_is_not_asked_whole_again(
 def test_what_gave_nothing_in_batches_is_asked_online_in_smaller_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "PollingPolicy", lambda: replace(FAST, rounds=1))
+    monkeypatch.setattr(judge_batches, "PollingPolicy", lambda: replace(FAST, rounds=1))
     run = pooled(tmp_path, dict(list(TEXTS.items())[:4]), ONE_QUERY)
     with counting(Alone()) as (server, work):
         step(run, "judge", TWO, model(server), yes=True, batch=True)

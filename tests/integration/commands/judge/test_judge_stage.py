@@ -21,7 +21,7 @@ from curate.commands.judge import stage
 from curate.core.config import Settings
 from curate.core.errors import AccessError, BudgetError, ConfigError, ProviderError, RunFailed, UserError
 from curate.ledger import Ledger
-from curate.pipeline.judge_config import Config
+from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 from curate.system.files import read_json
 from tests import ROOT
@@ -396,11 +396,11 @@ def test_a_key_that_is_refused_names_the_judge_and_the_variable(
 def test_the_fingerprint_needs_no_key_and_changes_with_judge_and_rubric(tmp_path: Path) -> None:
     locked: Settings = {"kind": "openai", "model": "m-1", "key_env": "NO_SUCH_KEY"}
     context = Context(run=tmp_path, out=tmp_path, home=tmp_path, definitions={"judges": {"m": locked}})
-    found = [stage.fingerprint(Config(models=("m",), rubric=name), context) for name in ("rubric-zh", "rubric-en")]
+    found = [stage.fingerprint(JudgeConfig(models=("m",), rubric=name), context) for name in ("rubric-zh", "rubric-en")]
     assert found[0]["judges"] == found[1]["judges"]  # type: ignore[index, call-overload]
     assert found[0] != found[1]
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
-        stage.preflight(Config(models=("m",)), context)
+        stage.preflight(JudgeConfig(models=("m",)), context)
 
 
 def test_no_key_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

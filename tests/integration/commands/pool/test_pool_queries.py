@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import digest
 from curate.pipeline.configs import PoolConfig
-from curate.pipeline.pooled import drawn
+from curate.pipeline.facts import drawn
 from tests.support import machine
 from tests.support.runs import complaint, curate, ran, tiny
 

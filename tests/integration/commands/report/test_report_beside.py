@@ -10,7 +10,7 @@ from curate.commands.report.figures import Shown, beside
 from curate.commands.report.page import page
 from curate.commands.report.stage import fingerprint, gather
 from curate.core.config import read_yaml
-from curate.pipeline.freshness import MADE_FROM, made_from, rated
+from curate.pipeline.facts import MADE_FROM, made_from, rated
 from curate.pipeline.stage import Context
 from curate.runs.leaks import digests
 from curate.system.files import read_json, write_json

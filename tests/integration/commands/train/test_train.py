@@ -15,8 +15,7 @@ import pytest
 
 from curate.commands.train import TrainSettings, loading
 from curate.commands.train.fitting import COMPLETE
-from curate.commands.train.section import train_settings
-from curate.commands.train.train import TrainRequest, planned, train
+from curate.commands.train.train import TrainRequest, planned, train, train_settings
 from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.core.protocols import Benchmark
 from curate.system.files import frame

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from curate.commands.diff.changes import compared
-from curate.pipeline.foreign_files import ID
+from curate.pipeline.folder import ID
 
 
 def exported(folder: Path, kind: str, rows: list[tuple[str, list[str]]]) -> Path:

@@ -4,7 +4,7 @@ import pytest
 
 from curate.commands.doctor import examination
 from curate.commands.doctor.examination import _of_node
-from curate.retrieval.engines.cluster import Node
+from curate.retrieval.engines.ray import Node
 
 HAS = {"CPU": 4.0, "GPU": 1.0, "memory": 8.2e9}
 

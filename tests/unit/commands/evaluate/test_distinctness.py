@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from curate.commands.evaluate.averages import BenchmarkScores, compare
-from curate.stats.rank_correlation import kendall, spearman
-from curate.stats.replicated import of_sums
-from curate.stats.significance import mean, means
+from curate.stats.rank_correlation import kendall, spearman_of_scores
+from curate.stats.significance import mean, means, of_sums
 from curate.stats.tally import Floats
 from tests.support.defined import defined
 
@@ -27,7 +26,7 @@ def side(scores: Floats, queries: int, seed: int, noise: float = 0.2) -> Benchma
 @given(COLUMNS)
 def test_both_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
     one, other = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
-    for ours, theirs in ((spearman, spearmanr), (kendall, kendalltau)):
+    for ours, theirs in ((spearman_of_scores, spearmanr), (kendall, kendalltau)):
         found = float(ours(one, other))
         if one.std() == 0 or other.std() == 0:
             assert np.isnan(found)
@@ -78,7 +77,9 @@ def test_fourteen_models_at_rho_a_third_prove_nothing() -> None:
     random = np.random.default_rng(0)
     one = np.arange(14.0) / 14
     other = next(
-        each for each in (random.permutation(one) for _ in range(10_000)) if abs(spearman(one, each) - 0.354) < 0.01
+        each
+        for each in (random.permutation(one) for _ in range(10_000))
+        if abs(spearman_of_scores(one, each) - 0.354) < 0.01
     )
     found = defined(compare(side(one, 200, 1), side(other, 200, 2), seed=1).spearman)
     assert defined(found.low) < 0

@@ -13,7 +13,7 @@ from curate.commands.evaluate import query_sources
 from curate.commands.evaluate.board import Board
 from curate.commands.evaluate.scorers import RetrievalScorer
 from curate.commands.evaluate.scoring import Scored
-from curate.pipeline import synthetic_queries
+from curate.pipeline import facts
 from curate.stats.rank_correlation import tau_ap
 from curate.system.files import frame
 
@@ -26,7 +26,7 @@ def board(folder: Path, synthetic: int, queries: int = 60) -> Board:
     names = [f"q{n:02}" for n in range(queries)]
     rows = [{"query_id": name, "text": "痛风", "source": "synthetic:gpt-4o"} for name in names[:synthetic]]
     rows += [{"query_id": name, "text": "痛风", "source": "log.jsonl"} for name in names[synthetic:]]
-    synthetic_queries.write(folder, frame("queries", rows))
+    facts.write(folder, frame("queries", rows))
     scored = []
     for model in range(MODELS):
         level = [(0.1 * model if n >= synthetic else 0.1 * (model ^ 1)) for n in range(queries)]
@@ -77,12 +77,12 @@ def test_without_synthetic_queries_nothing_is_said(tmp_path: Path) -> None:
 def test_who_of_the_writers_family_had_a_part() -> None:
     rows = [{"query_id": f"q{n}", "text": "x", "source": source} for n, source in enumerate(SOURCES)]
     parts = {"retriever": ["bm25", "gte-Qwen2-7B-instruct"], "judge": ["j1", "j2"]}
-    found = synthetic_queries.writers(frame("queries", rows), parts, {"j1": "gpt", "j2": None})
+    found = facts.writers(frame("queries", rows), parts, {"j1": "gpt", "j2": None})
     assert found == [
         {"writer": "gpt-4o", "family": "gpt", "queries": 2, "of": 5, "kin": ["j1"]},
         {"writer": "house", "family": "qwen", "queries": 1, "of": 5, "kin": ["gte-Qwen2-7B-instruct"]},
     ]
-    assert synthetic_queries.writers(pl.DataFrame(rows[2:3]), parts, {}) == []
+    assert facts.writers(pl.DataFrame(rows[2:3]), parts, {}) == []
 
 
 SOURCES = ("synthetic:gpt-4o", "synthetic:gpt-4o", "log.jsonl", "synthetic:house (qwen)", "log.jsonl")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from curate.ask.edits.changes import KINDS
+from curate.ask.edits.rewriting import KINDS
 from curate.commands.evaluate.scorers_by_type import EditScorer
 
 

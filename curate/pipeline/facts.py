@@ -1,0 +1,251 @@
+"""Sentences of a card on retrievers with an approximate index."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from curate.core import synthetic
+from curate.core.config import Json, check, digest
+from curate.core.model_family import begins_as, family
+from curate.core.sampling import shuffled
+from curate.llm.exchange_rates import shown
+from curate.llm.providers import presets
+from curate.panel import voting
+from curate.panel.rules import ConsensusRule
+from curate.panel.voting import Policy
+from curate.pipeline.configs import PoolConfig
+from curate.pipeline.stage import Context, Report
+from curate.retrieval.id_mapping import IdMapping
+from curate.system.corpus import TableCorpus
+from curate.system.files import read_json, write_table
+from curate.view.run_figures import only_heuristics
+
+
+def on_card(context: Context) -> dict[str, Json]:
+    """Return a sentence per retriever: its index, how that was built and asked, and its recall; empty without one."""
+    report = context.report("pool")
+    indexes: Any = report.facts.get("indexes") if report else None
+    return {
+        f"documents that {name} looked at": _index_sentence(index)
+        for name, index in (indexes or {}).items()
+        if index.get("recall") is not None
+    }
+
+
+def _index_sentence(index: Mapping[str, Any]) -> str:
+    numbers = ", ".join(f"{name} {parameter}" for name, parameter in index["parameters"].items())
+    return (
+        f"those that an approximate index finds ({index['engine']} {index['index']}: {numbers}); recall@"
+        f"{index['recall_at']} against exact search is {index['recall']} on {index['recall_queries']} queries, "
+        f"{index['lowest_recall']} on the worst of them"
+    )
+
+
+def heuristic(context: Context) -> bool:
+    """Return whether only heuristics judged, whose figures are no evidence."""
+    report = context.report("judge")
+    panel = read_json(context.folder("judge") / "panel.json") if report else {}
+    heuristics = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
+    return bool(panel) and only_heuristics(list(panel), heuristics)
+
+
+# Freshness of checks: figures are current only while the tables that they were made from are unchanged.
+
+MADE_FROM = "made_from"
+"""Key of the input tables in a check's file."""
+
+
+def made_from(context: Context, *stages: str) -> str | None:
+    """Return the digest of the tables of these stages; None unless all of them are finished."""
+    marks = [context.folder(stage) / "stage.json" for stage in dict.fromkeys(stages)]
+    if not all(mark.is_file() for mark in marks):
+        return None
+    outputs: list[Json] = [read_json(mark)["outputs"] for mark in marks]
+    return digest(outputs)
+
+
+def rated(context: Context) -> tuple[str, ...]:
+    """Return the stages whose tables hold the judges' grades and, once `resolve` ran on experts' answers, these."""
+    return ("judge",) if context.report("resolve") is None else ("judge", "resolve")
+
+
+def current(context: Context, figures: Mapping[str, Any], *stages: str) -> bool:
+    """Return whether figures are of the current tables of these stages; False if written by a version before 0.2."""
+    seen = figures.get(MADE_FROM)
+    return seen is not None and seen == made_from(context, *stages)
+
+
+def label_stage(run: Path) -> str:
+    """Return the stage with the final labels: `resolve` if made from the current `consensus`, else `consensus`."""
+    try:
+        resolved_from = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
+        current_outputs = read_json(run / "consensus" / "stage.json")["outputs"]
+    except (OSError, KeyError):
+        return "consensus"
+    return "resolve" if resolved_from == current_outputs else "consensus"
+
+
+# Circularity of a run's judges, as written by `curate check circular`, while grades and rule are unchanged.
+
+PLACE = Path("checks", "circular.json")
+"""Path below the run folder."""
+
+
+def circularity_made_from(judged: Path, policy: Policy | ConsensusRule) -> str:
+    """Return the digest of the grades in a folder of the stage `judge` and of the consensus rule."""
+    return digest([read_json(judged / "stage.json")["outputs"], voting.dumped(policy)])
+
+
+def checked(context: Context) -> dict[str, Any] | None:
+    """Return the figures of the check; None if it was not run, or grades or rule have changed since."""
+    path = context.run / PLACE
+    if not path.is_file():
+        return None
+    written: dict[str, Any] = read_json(path)
+    return (
+        written if written.get("made_from") == circularity_made_from(context.folder("judge"), context.policy) else None
+    )
+
+
+def of_judges(context: Context) -> dict[str, dict[str, Json]]:
+    """Return judge -> `family`, and `favour`: its self-preference, None where not measured."""
+    favour_by_judge = favours(context)
+    panel = read_json(context.folder("judge") / "panel.json")
+    kin = presets.families(panel, context.definitions.get("judges", {}))
+    return {judge: {"family": kin[judge], "favour": favour_by_judge.get(judge)} for judge in panel}
+
+
+def favours(context: Context) -> dict[str, Json]:
+    """Return judge -> its self-preference; empty where not measured."""
+    figures = checked(context)
+    keys = ("effect", "ranks", "queries", "replaced_by", "warned")
+    return {figure["judge"]: {name: figure[name] for name in keys} for figure in figures["judges"]} if figures else {}
+
+
+# The queries with a pool: all that `diversify` kept, or a sample of `pool.queries`.
+
+
+def pooled(context: Context) -> pl.DataFrame:
+    """Return the rows of `queries` with a pool, in their order; others are not judged."""
+    size = check(PoolConfig, context.settings.get("pool") or {}, "pool").queries
+    return drawn(context.read("diversify", "queries"), size, context.seed)
+
+
+def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
+    """Return a random sample of `size` rows, in their order; all if there are no more, or without a size."""
+    if size is None or size >= len(queries):
+        return queries
+    chosen = shuffled(sorted(queries["query_id"]), seed, "pool", "queries")[:size]
+    return queries.filter(pl.col("query_id").is_in(chosen))
+
+
+def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
+    """Return the mapping of the documents' ids by `mask` and `diversify`."""
+    tables = [context.read(stage, "dropped") for stage in ("mask", "diversify")]
+    dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
+    surviving = corpus.ids().to_frame("id").with_columns(now="id")
+    now = pl.concat([surviving, dropped]).unique("id", keep="first")
+    aliases = context.read("mask", "aliases").filter(pl.col("table") == "corpus").select(id="old_id", kept="kept_id")
+    moved = aliases.join(now, left_on="kept", right_on="id").select("id", "now")
+    return IdMapping(pl.concat([moved, now]).unique("id", keep="first", maintain_order=True))
+
+
+# Synthetic queries of a run: their writers, and retrievers and judges of a writer's family.
+
+TABLE = "sources"
+"""Table next to the files of an export: query and mark of every query that a model wrote."""
+
+
+def marked(queries: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id and source of the queries that a model wrote."""
+    rows = [row for row in queries.select("query_id", "source").iter_rows() if synthetic.writer(row[1])]
+    return pl.DataFrame(rows, {"query_id": pl.String, "source": pl.String}, orient="row").sort("query_id")
+
+
+def write(folder: Path, queries: pl.DataFrame) -> None:
+    """Write the table `sources` into a folder; nothing where no model wrote a query."""
+    if not (synthetic_queries := marked(queries)).is_empty():
+        write_table(folder, TABLE, synthetic_queries)
+
+
+def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str, Any]) -> list[dict[str, Json]]:
+    """Return a row per writer: `queries` of `of` are its own, `kin` are retrievers and judges of its family.
+
+    `parts` is role -> names, `judges` judge -> family, which may be None. A writer, and models of its family more often
+    than others, find the source document of a query relevant.
+    """
+    rows: list[dict[str, Json]] = []
+    for (source,), written in sorted(marked(queries).group_by("source"), key=lambda group: str(group[0])):
+        who = synthetic.writer(source)
+        assert who is not None
+        kin = {name for name, of in judges.items() if who.family and _of_judge(name, of) == who.family}
+        kin |= {name for name in parts.get("retriever", ()) if who.family and family(name) == who.family}
+        rows.append(
+            {
+                "writer": who.model,
+                "family": who.family,
+                "queries": written.height,
+                "of": queries.height,
+                "kin": sorted(kin),
+            }
+        )
+    return rows
+
+
+def _of_judge(name: str, declared: object) -> str | None:
+    """Return the family of a judge; one that replays grades has none of its own and may be named after a model."""
+    return family("", str(declared)) if declared else begins_as(name)
+
+
+# Outcome of a run: exported and dropped queries, and cost.
+
+NO_GAIN = "no graded label gains anything"
+
+MERGED = {"ingest": "equal to another", "mask": "equal to another once masked"}
+"""Stage -> reason of dropped queries that have no row."""
+NO_POSITIVE = "no positive"
+"""Reason of queries that are in no export."""
+Reports = Mapping[str, Report]
+
+
+def left_out(reports: Reports, read: Callable[[str, str], pl.DataFrame]) -> Counter[str]:
+    """Return reason -> number of queries dropped before judging; `read` returns a stage's table."""
+    reasons = Counter({MERGED[stage]: count(reports, stage, "merged_queries") for stage in MERGED if stage in reports})
+    for stage in ("mask", "diversify"):
+        if stage in reports:
+            reasons.update(read(stage, "dropped").filter(pl.col("table") == "queries")["reason"].to_list())
+    return reasons
+
+
+def queries(kept: int, reasons: Counter[str]) -> str:
+    """Return the line with the numbers of exported queries and of dropped ones by reason."""
+    why = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common() if number)
+    return f"queries: {kept:,} of {kept + reasons.total():,} are exported{f'; left out: {why}' if why else ''}"
+
+
+def paid(reports: Reports) -> str:
+    """Return the line with the cost of stages, per currency, and the stages with models without a price."""
+    spent: dict[str, float] = {}
+    for report in reports.values():
+        currency = str(report.facts.get("currency") or "")
+        spent[currency] = spent.get(currency, 0.0) + (report.cost or 0.0)
+    amounts = ", ".join(shown(cost, currency) for currency, cost in sorted(spent.items()) if cost)
+    unknown = ", ".join(name for name, report in reports.items() if report.cost is None)
+    return f"paid: {amounts or 'nothing'}{f', and what has no known price: {unknown}' if unknown else ''}"
+
+
+def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
+    """Return these lines for a run without any positive; `stages` are those that have run."""
+    reports = {name: report for name in stages if (report := context.report(name)) is not None}
+    judged = len(pooled(context))
+    return [queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})), paid(reports)]
+
+
+def count(reports: Reports, stage: str, name: str) -> int:
+    """Return a count that a stage reported; 0 if it does not count that."""
+    number = reports[stage].facts.get(name, 0)
+    assert isinstance(number, int)
+    return number

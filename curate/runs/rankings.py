@@ -1,0 +1,383 @@
+"""Leave-one-retriever-out: unique contributions of a retriever, and the benchmark without them.
+
+Relevant documents found by one retriever only are removed from the qrels; no unjudged document is added. Every system's
+nDCG@10 and the system ranking are then compared on the queries that keep a relevant document (Zobel, SIGIR 1998: how
+far the results of a system depend on its having been pooled).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from curate.ask.build import kit
+from curate.core.errors import UserError
+from curate.core.records import TABLES, Query
+from curate.panel.voting import PAIR
+from curate.pipeline.facts import known_ids, pooled
+from curate.pipeline.stage import Context
+from curate.retrieval.id_mapping import ranked
+from curate.retrieval.ranking import ndcg
+from curate.retrieval.retrievers import runfile
+from curate.stats.bootstrap import Figure, averages, divided, measured
+from curate.stats.rank_correlation import kendall
+from curate.stats.ratios import rate
+from curate.stats.tally import Floats
+from curate.system.corpus import TableCorpus
+
+Rankings = Mapping[str, Mapping[str, Sequence[str]]]
+"""System -> query -> documents, best first."""
+Relevant = Mapping[str, frozenset[str]]
+"""Query -> its relevant documents; queries without one are left out."""
+
+
+LEGACY = "legacy"
+"""Name in place of a retriever for a known positive of the pool that no retriever returned."""
+
+
+def ranked_hits(pool: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs of a pool that a retriever returned; only these have a depth."""
+    return pool.filter(pl.col("hits").list.len() > 0)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A system's mean nDCG@10 with all labels, and without those that one retriever alone contributed."""
+
+    system: str
+    ndcg: Figure
+    without: Figure
+    change: Figure
+    """`without` minus `ndcg`."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The benchmark without one retriever's unique contributions."""
+
+    retriever: str
+    found: int
+    """Relevant documents that it found to the depth of the pool."""
+    alone: int
+    """Those that no other retriever found to that depth."""
+    share: Figure
+    """`alone`, as a share of all relevant documents."""
+    lost: int
+    """Queries that would have no relevant document."""
+    tau: Figure
+    """Kendall's tau-b of the system rankings with and without."""
+    changes: tuple[Change, ...]
+
+
+def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id and the depth to which its pool contains every retriever's ranking, 0 for none.
+
+    In an `equal-depth` pool this is the depth to which the retrievers were pooled.
+    """
+    outside = rankings.join(pool, on=PAIR, how="anti").group_by("query_id").agg(first=pl.col("rank").min())
+    deepest = rankings.group_by("query_id").agg(deepest=pl.col("rank").max())
+    both = deepest.join(outside, on="query_id", how="left").sort("query_id")
+    return both.select("query_id", depth=pl.coalesce(pl.col("first") - 1, "deepest").cast(pl.Int64))
+
+
+def founders(pool: pl.DataFrame, qrels: pl.DataFrame, depth: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, doc_id, position and `by` of every relevant pair of the pool, sorted by pair.
+
+    `by` are the retrievers that rank the document within the query's `depth`; empty where fusion filled up the pool. A
+    pair without hits is a known positive, by `LEGACY`.
+    """
+    relevant = pool.join(qrels, on=PAIR, how="semi").join(depth, on="query_id", how="left")
+    flat = relevant.select(*PAIR, "hits", "depth").explode("hits", empty_as_null=False).unnest("hits")
+    by = flat.filter(pl.col("rank") <= pl.col("depth")).group_by(PAIR).agg(by=pl.col("retriever").sort())
+    positives = relevant.join(by, on=PAIR, how="left").sort(PAIR)
+    others = pl.when(pl.col("hits").list.len() == 0).then(pl.lit([LEGACY])).otherwise(pl.lit([], pl.List(pl.String)))
+    return positives.select(*PAIR, "position", by=pl.col("by").fill_null(others))
+
+
+def caught(positives: pl.DataFrame, retrievers: Sequence[str]) -> np.ndarray:
+    """Return the incidence matrix of `founders`: relevant pairs x retrievers, bool."""
+    return (
+        positives.select(pl.col("by").list.contains(name).alias(name) for name in retrievers)
+        .to_numpy()
+        .astype(np.bool_)
+    )
+
+
+def labels(qrels: pl.DataFrame) -> dict[str, frozenset[str]]:
+    """Return query -> its relevant documents."""
+    groups = qrels.sort(PAIR).group_by("query_id", maintain_order=True)
+    return {str(key[0]): frozenset(rows["doc_id"]) for key, rows in groups}
+
+
+def lists(rankings: pl.DataFrame) -> dict[str, dict[str, list[str]]]:
+    """Return system -> query -> documents, best first, from a table `rankings`; systems by name."""
+    by_system: dict[str, dict[str, list[str]]] = {name: {} for name in rankings["retriever"].unique().sort()}
+    ordered = rankings.sort("retriever", "query_id", "rank").group_by("retriever", "query_id", maintain_order=True)
+    for system, query, documents in ordered.agg("doc_id").iter_rows():
+        by_system[system][query] = documents
+    return by_system
+
+
+def leave_out(systems: Rankings, relevant: Relevant, positives: pl.DataFrame, retriever: str, seed: int) -> LeftOut:
+    """Return the benchmark without a retriever; `positives` is the table of `founders`."""
+    positives_of_retriever = positives.filter(pl.col("by").list.contains(retriever))
+    alone = positives_of_retriever.filter(pl.col("by").list.len() == 1)
+    gone = labels(alone)
+    remaining = {query: documents - gone.get(query, frozenset()) for query, documents in relevant.items()}
+    remaining_relevant = {query: documents for query, documents in remaining.items() if documents}
+    names = list(systems)
+    ndcg_with, ndcg_without = (
+        scores(systems, relevant, remaining_relevant),
+        scores(systems, remaining_relevant, remaining_relevant),
+    )
+    figures = compared(ndcg_with, ndcg_without, seed)
+    count = len(names)
+    removed = [[len(gone.get(query, ())), len(documents)] for query, documents in sorted(relevant.items())]
+    return LeftOut(
+        retriever=retriever,
+        found=len(positives_of_retriever),
+        alone=len(alone),
+        share=rate(np.array(removed, dtype=np.float64).reshape(len(removed), 2), seed),
+        lost=len(relevant) - len(remaining_relevant),
+        tau=figures[-1],
+        changes=tuple(
+            Change(name, figures[n], figures[count + n], figures[2 * count + n]) for n, name in enumerate(names)
+        ),
+    )
+
+
+def scores(systems: Rankings, relevant: Relevant, queries: Relevant) -> Floats:
+    """Return nDCG@10 of every system for these queries (sorted), shape (queries, systems); 0 for no documents."""
+    return np.array(
+        [[ndcg(ranked.get(query, []), relevant[query]) for ranked in systems.values()] for query in sorted(queries)]
+    ).reshape(len(queries), len(systems))
+
+
+def compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
+    """Return the means of all systems before, after, their differences, and last tau-b of the two system rankings.
+
+    Scores have the shape (queries, systems), the same queries on both sides; intervals resample queries.
+    """
+    count = before.shape[1]
+    sums = np.column_stack([np.ones(len(before)), before, after])
+
+    def figures(sums: Floats) -> Floats:
+        means = divided(sums[..., 1:], sums[..., :1])
+        old, new = means[..., :count], means[..., count:]
+        return np.concatenate([old, new, new - old, kendall(old, new)[..., None]], axis=-1)
+
+    return measured(sums, figures, seed)
+
+
+# Relevant documents by depth of the pool, and queries whose pool ended too early.
+
+EDGES = (10, 20, 50, 100, 200, 500, 1000)
+"""Last positions of the bins; a deeper pool has bins of a thousand."""
+LAST = 5
+"""Saturation is measured on the last fifth of a pool."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """The pairs at the positions `low` to `high`, both included."""
+
+    low: int
+    high: int
+    queries: int
+    """Queries whose pool reaches `low`."""
+    pairs: int
+    relevant: int
+    rate: Figure
+    """Relevant pairs, as a share of the pairs."""
+    cumulated: int
+    """Relevant pairs from the first position to `high`."""
+    a_query: float
+    """The same for one query of the pool, on average."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """A query whose pool still yields relevant documents in its last fifth."""
+
+    query_id: str
+    pool: int
+    """Documents in the pool."""
+    relevant: int
+    late: int
+    """Relevant documents in the last fifth."""
+
+
+def marked(pool: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id, position, `relevant` (0 or 1) and `size` (of the query's pool) of every pair of a pool."""
+    flags = pool.select(*PAIR, "position").join(qrels.select(*PAIR, relevant=pl.lit(1)), on=PAIR, how="left")
+    return flags.select("query_id", "position", pl.col("relevant").fill_null(0), size=pl.len().over("query_id"))
+
+
+def bands(pairs: pl.DataFrame, seed: int) -> list[Band]:
+    """Return the bins between `EDGES`, from the pairs of `marked`; intervals resample queries."""
+    deepest = int(pairs["position"].to_numpy().max(initial=0))
+    queries = pairs["query_id"].n_unique()
+    table: list[Band] = []
+    for low, high in _edges(deepest):
+        rows = pairs.filter(pl.col("position").is_between(low, high))
+        counted = rows.group_by("query_id").agg(pl.len(), pl.col("relevant").sum()).sort("query_id")
+        sums = counted.select("relevant", "len").to_numpy().astype(np.float64)
+        relevant = int(rows["relevant"].sum())
+        cumulated = relevant + (table[-1].cumulated if table else 0)
+        table.append(
+            Band(
+                low, high, len(counted), len(rows), relevant, rate(sums, seed), cumulated, round(cumulated / queries, 4)
+            )
+        )
+    return table
+
+
+def curve(pairs: pl.DataFrame) -> list[int]:
+    """Return the cumulative number of relevant pairs at positions 1 to n, for every n to the deepest position."""
+    deepest = int(pairs["position"].to_numpy().max(initial=0))
+    positions = pairs.filter(pl.col("relevant") == 1)["position"].to_numpy()
+    total: list[int] = np.cumsum(np.bincount(positions, minlength=deepest + 1))[1:].tolist()
+    return total
+
+
+def unsaturated(pairs: pl.DataFrame) -> list[Late]:
+    """Return the queries with a relevant document in the last fifth of their pool, most of them first.
+
+    The last fifth of n documents are the last n // 5, so a pool under five has none.
+    """
+    last = pl.col("position") > pl.col("size") - pl.col("size") // LAST
+    counted = (
+        pairs.group_by("query_id")
+        .agg(pl.col("size").first(), pl.col("relevant").sum(), late=(pl.col("relevant") * last).sum())
+        .filter(pl.col("late") > 0)
+        .sort(["late", "query_id"], descending=[True, False])
+    )
+    return [Late(*row) for row in counted.select("query_id", "size", "relevant", "late").iter_rows()]
+
+
+def _edges(deepest: int) -> list[tuple[int, int]]:
+    ends: Sequence[int] = [*EDGES, *range(2 * EDGES[-1], deepest + EDGES[-1], EDGES[-1])]
+    starts = [1, *(end + 1 for end in ends)]
+    return [(low, min(high, deepest)) for low, high in zip(starts, ends, strict=False) if low <= deepest]
+
+
+# Unjudged documents in a ranking: Judged@k, and nDCG@10 with and without them.
+
+DEPTHS = (10, 100)
+DEEPEST = 1000
+"""Documents read from a ranking: ten judged ones may need many more."""
+DECIDED = frozenset({"relevant", "not relevant", "not positive"})
+"""Verdicts that decide whether a document is a positive."""
+
+
+@dataclass(frozen=True)
+class Depth:
+    """Verdicts on the first `k` documents of a ranking, summed over all queries of the run."""
+
+    k: int
+    documents: int
+    judged: Figure
+    """Judged@k: share of the documents with a verdict per query, mean over queries."""
+    holes: int
+    """Documents without a verdict."""
+    doubtful: int
+    """Documents that are contested or incomplete."""
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Coverage of one system's rankings by the run's verdicts."""
+
+    system: str
+    queries: int
+    """Queries with a relevant document, on which nDCG is measured."""
+    absent: int
+    """Those without a ranking by the system: their nDCG is 0."""
+    stock: Figure
+    """nDCG@10 in which holes and doubtful documents count as not relevant."""
+    condensed: Figure
+    """nDCG@10 of the condensed list, without them (Sakai, SIGIR 2007)."""
+    depths: tuple[Depth, ...]
+
+
+def covered(
+    system: str,
+    lists: Mapping[str, Sequence[str]],
+    verdicts: Mapping[tuple[str, str], str],
+    relevant: Relevant,
+    seed: int,
+) -> Covered:
+    """Return the coverage of a system's lists (by query, best first) by verdicts (by query and document)."""
+    queries = sorted(relevant)
+    full_lists = [lists.get(query, ()) for query in queries]
+    condensed_lists = [
+        [doc for doc in ranked if verdicts.get((query, doc)) in DECIDED]
+        for query, ranked in zip(queries, full_lists, strict=True)
+    ]
+    stock, condensed = averages(
+        [
+            np.array([ndcg(ranked, relevant[query]) for query, ranked in zip(queries, rankings, strict=True)])
+            for rankings in (full_lists, condensed_lists)
+        ],
+        seed,
+    )
+    return Covered(
+        system=system,
+        queries=len(queries),
+        absent=sum(not ranked for ranked in full_lists),
+        stock=stock,
+        condensed=condensed,
+        depths=tuple(_depth(k, lists, verdicts, seed) for k in DEPTHS),
+    )
+
+
+def _depth(k: int, lists: Mapping[str, Sequence[str]], verdicts: Mapping[tuple[str, str], str], seed: int) -> Depth:
+    verdict_lists = [
+        [verdicts.get((query, doc)) for doc in ranked[:k]] for query, ranked in sorted(lists.items()) if ranked
+    ]
+    shares = np.array([1 - listed.count(None) / len(listed) for listed in verdict_lists])
+    words = [word for listed in verdict_lists for word in listed]
+    return Depth(
+        k=k,
+        documents=len(words),
+        judged=averages([shares], seed)[0],
+        holes=words.count(None),
+        doubtful=sum(word is not None and word not in DECIDED for word in words),
+    )
+
+
+# Rankings of external systems: TREC run files, and predictions of mteb.
+
+
+def system_name(path: Path) -> str:
+    """Return the name of a run file's system."""
+    return f"file {path.stem}"
+
+
+def rankings(
+    context: Context, files: Sequence[Path], subset: str | None = None, split: str | None = None
+) -> pl.DataFrame:
+    """Return the rankings of run files as a table `rankings`; a file's stem is the system's name.
+
+    `subset` and `split` choose in a file of mteb. UserError if a file is missing or two have one name.
+    """
+    tables = [pl.DataFrame(schema=TABLES["rankings"])]
+    names = [path.stem for path in files]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
+    if absent := [str(path) for path in files if not path.exists()]:
+        raise UserError(
+            f"--run-file: {', '.join(absent)}: no such file; give a TREC run, or <task>_predictions.json of mteb"
+        )
+    if files:
+        corpus = TableCorpus(context.folder("diversify"))
+        ids = known_ids(context, corpus)
+        queries = [Query(*row) for row in pooled(context).select("query_id", "text").iter_rows()]
+        for path in files:
+            system = runfile.RunFile(
+                system_name(path), runfile.Config(path=path, subset=subset, split=split), kit(context)
+            )
+            tables += ranked(system, corpus, queries, DEEPEST, ids, context.progress)
+    return pl.concat(tables)
