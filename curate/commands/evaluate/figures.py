@@ -183,7 +183,10 @@ def _rows(board: Board) -> list[Json]:
             **({} if sort is None else {"floor": sort}),
             **{reading: figures[index_by_id[id(scored)]].shown() for reading, figures in by_reading.items()},
             "beside": further_figures[index_by_id[id(scored)]],
-            **_shares_at_ten(scored),
+            **{
+                name: round(count / scored.shown, DIGITS) if scored.shown else None
+                for name, count in (("holes_at_10", scored.holes), ("doubtful_at_10", scored.doubtful))
+            },
             "queries_a_second": scored.queries_a_second,
             "machine": scored.machine,
             "precision": scored.precision,
@@ -196,11 +199,6 @@ def _rows(board: Board) -> list[Json]:
         }
         for scored, sort in order
     ]
-
-
-def _shares_at_ten(scored: Scored) -> dict[str, Json]:
-    at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
-    return {name: round(count / scored.shown, DIGITS) if scored.shown else None for name, count in at_ten.items()}
 
 
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:

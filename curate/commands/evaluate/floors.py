@@ -93,6 +93,8 @@ def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list
 
 def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, list[list[int]]]]]:
     """Yield (name, clusters per draw), by mteb's k-means on the texts that mteb draws."""
+    from sklearn.cluster import MiniBatchKMeans
+
     mteb_task = task.made
     embedded, draws = clustered(mteb_task, len(task.data))
     column, labels = list(task.data[mteb_task.input_column_name]), list(task.data[mteb_task.label_column_name])
@@ -100,7 +102,14 @@ def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, lis
     yield "all-equal", {"Level 0": [[0] * len(draw) for draw in draws]}
     vectors = {"length": lengths(texts), "random encoder": random_vectors(texts), "tf-idf": reduced(texts)}
     for name, rows in vectors.items():
-        yield name, {"Level 0": [_clusters(mteb_task, rows[draw], classes) for draw in draws]}
+        clusters = []
+        for draw in draws:
+            # the same settings as in mteb, n_init included
+            model = MiniBatchKMeans(
+                classes, batch_size=mteb_task.k_mean_batch_size, n_init=1, random_state=mteb_task.seed
+            )
+            clusters.append([int(cluster) for cluster in model.fit_predict(rows[draw])])
+        yield name, {"Level 0": clusters}
 
 
 def _predicted_labels(mteb_task: Foreign, train_rows: Foreign, labels: Sequence[int], test_rows: Foreign) -> list[int]:
@@ -108,14 +117,6 @@ def _predicted_labels(mteb_task: Foreign, train_rows: Foreign, labels: Sequence[
 
     model = clone(mteb_task.evaluator_model).fit(train_rows, labels)
     return [prediction.item() for prediction in model.predict(test_rows)]
-
-
-def _clusters(mteb_task: Foreign, rows: Floats, classes: int) -> list[int]:
-    from sklearn.cluster import MiniBatchKMeans
-
-    # the same settings as in mteb, n_init included
-    model = MiniBatchKMeans(classes, batch_size=mteb_task.k_mean_batch_size, n_init=1, random_state=mteb_task.seed)
-    return [int(cluster) for cluster in model.fit_predict(rows)]
 
 
 # Pairs of texts: equal scores, length, shared characters, random vectors, tf-idf, one text only.

@@ -61,7 +61,10 @@ def run(config: Config, context: Context) -> Report:
     """Gather the figures and write the page."""
     contents = gather(config, context)
     with waiting(context.progress, StepLabel("writing the page")):
-        _write(contents, config, context)
+        language = config.language or context.language
+        tags = resources.translations("commands/report/words.yaml")
+        second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
+        write_text(context.out / "report.html", page(contents, language, second_language))
     rows = contents.steps["consensus"].rows_in
     facts: dict[str, Json] = {"sample_pairs": len(contents.pairs)}
     if not context.outdated:
@@ -71,13 +74,6 @@ def run(config: Config, context: Context) -> Report:
         f"out of date, and shown as they are: {outdated}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
     )
     return Report(rows, rows, facts={**facts, "outdated": list(context.outdated)}, notes=[note])
-
-
-def _write(contents: Shown, config: Config, context: Context) -> None:
-    language = config.language or context.language
-    tags = resources.translations("commands/report/words.yaml")
-    second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
-    write_text(context.out / "report.html", page(contents, language, second_language))
 
 
 def gather(config: Config, context: Context) -> Shown:
@@ -93,6 +89,7 @@ def gather(config: Config, context: Context) -> Shown:
     read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
     ratings = context.read("judge", "ratings")
+    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
     return Shown(
         name=context.name,
         description=str(context.settings.get("description") or ""),
@@ -117,15 +114,10 @@ def gather(config: Config, context: Context) -> Shown:
         outdated=context.outdated,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
-        asked=_queries_read(context),
+        # queries read, including those dropped before judging or without a pool
+        asked=len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total(),
         beside=figures.beside(context),
     )
-
-
-def _queries_read(context: Context) -> int:
-    """Return the number of queries read, including those dropped before judging or without a pool."""
-    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
-    return len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total()
 
 
 def fingerprint(_config: Config, context: Context) -> Json:

@@ -128,7 +128,13 @@ def parts(path: Path, column: str | None = None) -> list[TextPart]:
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder, expected one with texts; check the path")
     if is_run(path):
-        return _run_parts(path)
+        names = {"queries": {"id": ("query_id",)}, "corpus": {"id": ("doc_id",), "title": ("title",)}}
+        return [
+            TextPart(
+                _plural(table), role, [_file_of(table_path(path, table), table)], names[table] | {"text": ("text",)}
+            )
+            for table, role in TABLES.items()
+        ]
     for below in BELOW:
         if of_folder := _folder_parts(path / below):
             return of_folder
@@ -137,14 +143,6 @@ def parts(path: Path, column: str | None = None) -> list[TextPart]:
         f"{path}: found {file_names}, expected a run folder, an export, or queries.jsonl or corpus.jsonl; give a "
         "single file by its own path"
     )
-
-
-def _run_parts(run: Path) -> list[TextPart]:
-    names = {"queries": {"id": ("query_id",)}, "corpus": {"id": ("doc_id",), "title": ("title",)}}
-    return [
-        TextPart(_plural(table), role, [_file_of(table_path(run, table), table)], names[table] | {"text": ("text",)})
-        for table, role in TABLES.items()
-    ]
 
 
 def _folder_parts(folder: Path) -> list[TextPart]:
