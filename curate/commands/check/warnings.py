@@ -59,7 +59,17 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
             if judge["controls"]
             for family, accuracy in judge["controls"]["adversarial"].items()
         ],
-        "position in the prompt, as judged": [_position_row(name, judge["position"]) for name, judge in judges],
+        "position in the prompt, as judged": [
+            {
+                "judge": name,
+                "biased": MEASURED[judge["position"]["biased"]],
+                "pairs": judge["position"]["pairs"],
+                **_figure("slope", judge["position"]["slope"]),
+                "explained": judge["position"]["share"],
+                "p": judge["position"]["p"],
+            }
+            for name, judge in judges
+        ],
         "asked again": [
             {
                 "judge": name,
@@ -91,11 +101,6 @@ def _control_row(name: str, accuracy: Figures) -> Row:
     fooled = ", ".join(family for family, result in accuracy["adversarial"].items() if result["failed"])
     row: Row = {"judge": name, "gate": accuracy["state"], "balanced": accuracy["value"], "fooled by": fooled}
     return {**row, "low": accuracy["low"], "high": accuracy["high"], **kinds, "unanswered": accuracy["unanswered"]}
-
-
-def _position_row(name: str, bias: Figures) -> Row:
-    row: Row = {"judge": name, "biased": MEASURED[bias["biased"]], "pairs": bias["pairs"]}
-    return {**row, **_figure("slope", bias["slope"]), "explained": bias["share"], "p": bias["p"]}
 
 
 def _strictness_row(name: str, judge: Figures) -> Row:

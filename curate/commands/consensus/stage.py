@@ -6,7 +6,7 @@ refined corpus leaves out), and agreement.json: the panel's agreement on all pai
 figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that every judge rated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -72,7 +72,12 @@ def run(config: Config, context: Context) -> Report:
         ratings, [name for name in panel if "rubric" in identities[name]], context.scale
     ):
         facts["places"] = position_effects
-    notes = [*_notes(config.policy, ratings, context), *_signs(ratings, panel, facts, context.scale)]
+    notes = [*_notes(config.policy, ratings, context), *sanity.panel(ratings, panel, context.scale)]
+    positive_queries = facts["queries_with_a_positive"]
+    assert isinstance(positive_queries, int)
+    enough = len(ratings) >= sanity.LEAST
+    if enough and (too_few := sanity.survivors(positive_queries, ratings["query_id"].n_unique())):
+        notes.append(too_few)
     notes += [
         f"{name}: its grades depend on the place in the prompt"
         for name, (_, depends) in position_effects.items()
@@ -92,14 +97,6 @@ def _notes(policy: Policy | ConsensusRule, ratings: pl.DataFrame, context: Conte
         "`unanimous` needs"
     )
     return [f"consensus.policy: {limit}; judge without a cascade to have it decide all of them"]
-
-
-def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json], scale: Scale) -> list[str]:
-    """Return warnings on an unreliable panel, and on few queries with a positive."""
-    positive_queries, judged = facts["queries_with_a_positive"], ratings["query_id"].n_unique()
-    assert isinstance(positive_queries, int)
-    too_few = sanity.survivors(positive_queries, judged) if len(ratings) >= sanity.LEAST else ""
-    return [*sanity.panel(ratings, panel, scale), *([too_few] if too_few else [])]
 
 
 def _position_effects(

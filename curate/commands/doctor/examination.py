@@ -232,7 +232,10 @@ def _ledger(location: Path | str) -> Finding:
 
 def examine_cluster(address: str, home: Path) -> Iterator[Finding]:
     """Yield a finding on the cluster at an address, and one on each of its nodes."""
-    folders = [Path.cwd(), *map(_existing, (home, default_folder(home)))]
+    paths = [folder.resolve() for folder in (home, default_folder(home))]
+    # a folder that is not there yet counts as its nearest parent that is
+    existing = [next(folder for folder in (path, *path.parents) if folder.exists()) for path in paths]
+    folders = [Path.cwd(), *existing]
     try:
         cluster_nodes = nodes(address, list(dict.fromkeys(folders)))
     except (ConfigError, MissingExtra) as error:
@@ -271,9 +274,3 @@ def _sums(cluster_nodes: list[Node]) -> str:
         sum(node.resources.get(name, 0) for node in cluster_nodes) for name in ("CPU", "GPU", "memory")
     )
     return f"{cpus:g} CPUs, {gpus:g} GPUs, {memory / GB:.1f} GB for work"
-
-
-def _existing(folder: Path) -> Path:
-    """Return the folder, else its nearest parent that exists."""
-    absolute = folder.resolve()
-    return next(candidate for candidate in (absolute, *absolute.parents) if candidate.exists())

@@ -69,6 +69,8 @@ def cosines(first: Foreign, second: Foreign) -> list[float]:
 
 def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list[Any]]]]:
     """Yield (name, predictions per draw); all but the majority class are fitted on the texts that mteb draws."""
+    from sklearn.base import clone
+
     mteb_task, texts_table, training = task.made, task.data, task.training
     texts, learnt = list(texts_table[mteb_task.input_column_name]), list(training[mteb_task.input_column_name])
     labels = list(training[mteb_task.label_column_name])
@@ -85,10 +87,11 @@ def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list
         "tf-idf": (rows.transform(learnt), rows.transform(texts)),
     }
     for name, (train_rows, test_rows) in vectors.items():
-        yield (
-            name,
-            [_predicted_labels(mteb_task, train_rows[draw], [labels[i] for i in draw], test_rows) for draw in draws],
-        )
+        predictions = []
+        for draw in draws:
+            model = clone(mteb_task.evaluator_model).fit(train_rows[draw], [labels[i] for i in draw])
+            predictions.append([label.item() for label in model.predict(test_rows)])
+        yield name, predictions
 
 
 def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, list[list[int]]]]]:
@@ -110,13 +113,6 @@ def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, lis
             )
             clusters.append([int(cluster) for cluster in model.fit_predict(rows[draw])])
         yield name, {"Level 0": clusters}
-
-
-def _predicted_labels(mteb_task: Foreign, train_rows: Foreign, labels: Sequence[int], test_rows: Foreign) -> list[int]:
-    from sklearn.base import clone
-
-    model = clone(mteb_task.evaluator_model).fit(train_rows, labels)
-    return [prediction.item() for prediction in model.predict(test_rows)]
 
 
 # Pairs of texts: equal scores, length, shared characters, random vectors, tf-idf, one text only.

@@ -186,6 +186,8 @@ def measured(
         else {}
     )
     characters = [len(text) for text in texts]
+    rates = {name: timings.shown()["qps"] for name, timings in encoded.items()}
+    fastest_first = sorted(rates, key=lambda name: -rates[name])
     measurement: dict[str, Any] = {
         "version": VERSION,
         "task": task.name,
@@ -202,7 +204,10 @@ def measured(
         "searched": n_searched if searches else None,
         "documents": len(task.data["corpus"]) if task.scorer.searched else None,
         "models": [_row(contestant, encoded, searches, searched) for contestant in contestants],
-        "ratios": _ratios(encoded),
+        "ratios": [
+            {"one": name, "other": fastest_first[-1], **ratio(encoded[name], encoded[fastest_first[-1]])}
+            for name in fastest_first[:-1]
+        ],
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_json(_path(task, folder), measurement)
@@ -319,13 +324,6 @@ def _row(
         "index_bytes": searches[search_name].index_bytes if search_name in searches else None,
         "qps": round(1 / sum(1 / rate for rate in rates), 3),
     }
-
-
-def _ratios(encoded: Mapping[str, Timings]) -> list[Row]:
-    """Return the speed ratio of each model to the slowest one, the fastest first."""
-    rates = {name: timings.shown()["qps"] for name, timings in encoded.items()}
-    order = sorted(rates, key=lambda name: -rates[name])
-    return [{"one": name, "other": order[-1], **ratio(encoded[name], encoded[order[-1]])} for name in order[:-1]]
 
 
 def _count_answered(progress: Progress, label: str, asks: Mapping[str, object], queries: int) -> Callable[[int], None]:

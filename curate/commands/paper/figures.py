@@ -192,7 +192,7 @@ class PaperFigures:
         panel.set_axisbelow(True)
 
     def _label(self, name: str, tasks: Sequence[Figures]) -> str:
-        short = self.fonts.drawn(_short(name))
+        short = self.fonts.drawn(name if len(name) <= 34 else f"{name[:17]}…{name[-17:]}")
         return short if marked(name, tasks, self._said) == name else self._said["mark"].format(model=short)
 
     def _mark(self, name: str) -> dict[str, Any]:
@@ -242,8 +242,3 @@ def _logarithmic(panel: "Axes", rates: Sequence[float]) -> None:
     panel.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda rate, _place: f"{rate:,g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _short(name: str, most: int = 34) -> str:
-    """Return a model's name; the middle of a long one is replaced by an ellipsis."""
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) :]}"

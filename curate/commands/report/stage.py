@@ -90,6 +90,8 @@ def gather(config: Config, context: Context) -> Shown:
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
     ratings = context.read("judge", "ratings")
     reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
+    tokens, texts = tokeniser(), queries["text"].to_list()
+    measured = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
     return Shown(
         name=context.name,
         description=str(context.settings.get("description") or ""),
@@ -101,7 +103,7 @@ def gather(config: Config, context: Context) -> Shown:
         dependence=(common := card_facts.dependence(context)),
         lead=card_facts.leading(context, agreed, common),
         overlap=run_figures.overlap(pool, verdicts),
-        lengths={"queries": _query_lengths(config, context, queries["text"].to_list()), "corpus": of_documents},
+        lengths={"queries": spread([tokens(text) for text in measured]), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
         confusions=confusions(ratings, agreed["panel"], context.scale),
         pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
@@ -190,12 +192,6 @@ def _counted_drops(steps: Mapping[str, Step]) -> list[Drop]:
         counts: Any = steps["resolve"].facts["counts"]
         drops += [Drop("resolve", "pairs", name, counts[name]) for name in VERDICTS[2:]]
     return [drop for drop in drops if drop.count]
-
-
-def _query_lengths(config: Config, context: Context, texts: Sequence[str]) -> Spread:
-    tokens = tokeniser()
-    chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
-    return spread([tokens(text) for text in chosen])
 
 
 def _documents(config: Config, context: Context, doc_ids: set[str]) -> tuple[dict[str, str], Spread]:

@@ -243,7 +243,11 @@ def _collection_figures(
         spans = [tokenizers.spans(text) for text in texts]
         units, characters = units + sum(map(len, spans)), characters + sum(span.characters for span in spans)
         for count in counts:
-            _add_texts(count, texts, spans)
+            pieces_by_text = count.tokenizer.cut(texts, spans)
+            for text, units_of_text, pieces in zip(texts, spans, pieces_by_text, strict=True):
+                count.rows.append(tokenizers.row(units_of_text, pieces, count.tokenizer.own))
+                if pieces.per_unit is not None:
+                    count.terms.add(text, units_of_text, pieces.per_unit)
         n_texts += len(texts)
         progress(label, n_texts, n_texts)
     if not n_texts:
@@ -259,14 +263,6 @@ def _collection_figures(
         "per": "character" if 2 * characters > units else "word",
         "models": [_row(count, figure, order.terms) for count, figure in zip(counts, figures, strict=True)],
     }
-
-
-def _add_texts(count: _Count, texts: Sequence[str], spans: Sequence[tokenizers.UnitSpans]) -> None:
-    pieces_by_text = count.tokenizer.cut(texts, spans)
-    for text, units, pieces in zip(texts, spans, pieces_by_text, strict=True):
-        count.rows.append(tokenizers.row(units, pieces, count.tokenizer.own))
-        if pieces.per_unit is not None:
-            count.terms.add(text, units, pieces.per_unit)
 
 
 def _row(count: _Count, figures: dict[str, Figure], terms: int) -> dict[str, Json]:
