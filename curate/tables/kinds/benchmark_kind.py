@@ -299,6 +299,6 @@ def of(language: str) -> dict[str, Any]:
     return words
 
 
-def translated(word: str) -> dict[str, Any]:
-    """Return language -> text of one of the words, for every language with words."""
-    return {language: words[word] for language, words in resources.translations(WORDS).items()}
+def translated(word: str, file: str = WORDS) -> dict[str, Any]:
+    """Return language -> one of the words of a file, in every language that it has, sorted by language."""
+    return {language: words[word] for language, words in sorted(resources.translations(file).items())}

@@ -234,7 +234,7 @@ class GradientEdit(_Gradient):
             label=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise(pl.lit(_CHANGED)),
             stratum=pl.when(pl.col("level") == 1).then(pl.lit(_SAME)).otherwise("variant"),
         )
-        return ReviewItems(rows, (_SAME, _CHANGED), words.translated("counterpart"))
+        return ReviewItems(rows, (_SAME, _CHANGED), words.translated("counterpart", self.section_words))
 
     def _differences(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
         sources = table.group_by("pair_id").agg(pl.col("source").n_unique())
