@@ -257,7 +257,14 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
         ],
         "missing": missing,
         "against": against,
-        "pairs": [_pair(pair) for pair in pairs_shown],
+        "pairs": [
+            {
+                name: round(figure, DIGITS) if isinstance(figure, float) else figure
+                for name, figure in asdict(pair).items()
+                if name != "enough"
+            }
+            for pair in pairs_shown
+        ],
         "detectable": _detectable(pairs),
     }
 
@@ -325,14 +332,6 @@ def _resampled(tasks: Sequence[TaskScores], names: Sequence[str], replicates: in
 
 def _figure(average: float, drawn: Floats | None, items: int) -> Figure:
     return Figure(round(average, DIGITS)) if drawn is None else from_replicates(average, drawn, items)
-
-
-def _pair(pair: significance.ModelPair) -> dict[str, Json]:
-    fields = {name: field_value for name, field_value in asdict(pair).items() if name != "enough"}
-    return {
-        name: round(field_value, DIGITS) if isinstance(field_value, float) else field_value
-        for name, field_value in fields.items()
-    }
 
 
 def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | None:

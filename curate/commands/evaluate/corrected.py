@@ -223,20 +223,16 @@ def warnings(task: str, summary: Mapping[str, Any] | None) -> Iterator[str]:
         names = ", ".join(short)
         yield f"{task}: fewer than {FEW} answers of {names}: the intervals of corrected scores are too narrow"
     if (read := sum(stratum["read"] for stratum in strata)) < (drawn := sum(stratum["drawn"] for stratum in strata)):
+        bounds = [model["unanswered"] for model in models if model["unanswered"]]  # if none, or all, were relevant
+        errors = "any number of"
+        if bounds:
+            errors = f"{100 * min(low for low, _ in bounds):+.1f} to {100 * max(high for _, high in bounds):+.1f}"
         yield (
             f"{task}: {drawn - read:,} of the {drawn:,} pairs drawn for corrected scores are not answered: if that "
-            f"depends on relevance, the intervals do not hold, and a score may be off by {_error_range(models)} points"
+            f"depends on relevance, the intervals do not hold, and a score may be off by {errors} points"
         )
     if beyond := [f"{model['model']} ({100 * model['outside']:.1f} %)" for model in models if model["outside"]]:
         yield (
             f"{task}: no corrected score of {', '.join(beyond)}: that share of the first ten documents was not in what "
             "was sampled; draw anew with `curate review export --for-scores`"
         )
-
-
-def _error_range(models: Sequence[Mapping[str, Any]]) -> str:
-    """Return the range of errors in points if none, or all, of the missing answers were relevant."""
-    bounds = [model["unanswered"] for model in models if model["unanswered"]]
-    if not bounds:
-        return "any number of"
-    return f"{100 * min(low for low, _ in bounds):+.1f} to {100 * max(high for _, high in bounds):+.1f}"

@@ -326,15 +326,13 @@ def floors(task: EvaluationTask, folder: Path) -> list[FloorScore]:
     used = [version(name) for name in ("mteb", "scikit-learn", "numpy")]
     path = folder / f"{digest(['floors', VERSION, task.content, task.kind.mteb.type, task.measure, *used])}.json"
     if not path.is_file():
-        all_scored = [_scored(task, name, saved) for name, saved in make(task)]
+        all_scored = []
+        for name, saved in make(task):
+            item_scores = task.scorer.items(saved, task, task.data)
+            main = round(point(task.scorer, item_scores["values"]), DIGITS)
+            all_scored.append(Scored(name, "", "", None, main, {}, None, **item_scores))
         defined = [asdict(scored) for scored in all_scored if not isnan(scored.main)]  # nothing varies: no correlation
         folder.mkdir(parents=True, exist_ok=True)
         write_json(path, {"floors": defined})
     stored = [restored(row) for row in read_json(path)["floors"]]
     return [FloorScore(scored.model, scored) for scored in stored]
-
-
-def _scored(task: EvaluationTask, name: str, saved: Any) -> Scored:  # noqa: ANN401 - as mteb saves it
-    item_scores = task.scorer.items(saved, task, task.data)
-    main = round(point(task.scorer, item_scores["values"]), DIGITS)
-    return Scored(name, "", "", None, main, {}, None, **item_scores)

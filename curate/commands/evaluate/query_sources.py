@@ -25,7 +25,8 @@ Figures = Mapping[str, Any]
 
 def apart(board: Board, seed: int) -> dict[str, Json] | None:
     """Return the scores by source of the queries, and their rank correlation; None without synthetic queries."""
-    written = _synthetic_ids(board) if board.task.scorer.single else frozenset()
+    export = board.task.folder.parent / f"{TABLE}.parquet" if board.task.folder and board.task.scorer.single else None
+    written = set(pl.read_parquet(export)["query_id"]) if export is not None and export.is_file() else set[str]()
     queries = board.scored[0].queries
     indices_by_source = {
         REAL: [index for index, name in enumerate(queries) if name not in written],
@@ -56,12 +57,6 @@ def apart(board: Board, seed: int) -> dict[str, Json] | None:
         ],
         "order": _order([scored.model for scored in board.scored], sides, min(map(len, indices_by_source.values()))),
     }
-
-
-def _synthetic_ids(board: Board) -> frozenset[str]:
-    """Return the ids of synthetic queries, from the export of the task."""
-    path = board.task.folder.parent / f"{TABLE}.parquet" if board.task.folder else None
-    return frozenset(pl.read_parquet(path)["query_id"]) if path is not None and path.is_file() else frozenset()
 
 
 def _scores(board: Board, indices: Sequence[int], seed: int) -> tuple[Floats, Floats]:

@@ -242,7 +242,10 @@ def score_all(
                 task = tasks[index]
                 scores, was_stored = scored(cut_model, task, folder, checks.get(task.content))
                 tell(f"{task.name}: {cut_model.name} {scores.main:.5f}" + (" (scored before)" if was_stored else ""))
-                scored_round.by_task[index].append(_without_foreign_speed(scores, scored_round))
+                if scores.queries_a_second is not None and scores.machine != machine.identity()["id"]:
+                    scored_round.elsewhere.append(scores.model)
+                    scores = replace(scores, queries_a_second=None)
+                scored_round.by_task[index].append(scores)
                 scored_round.notes += _routes(scores, task)
         model.release()
     if scored_round.elsewhere:
@@ -330,14 +333,6 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
     if not loading.makes_vectors(copy):
         return {}
     return {task.content: sampled_rows(copy, task) for task in tasks}
-
-
-def _without_foreign_speed(scores: Scored, scored_round: ScoredRound) -> Scored:
-    """Return a score, without queries per second if they are from another machine."""
-    if scores.queries_a_second is None or scores.machine == machine.identity()["id"]:
-        return scores
-    scored_round.elsewhere.append(scores.model)
-    return replace(scores, queries_a_second=None)
 
 
 def _routes(scores: Scored, task: EvaluationTask) -> Iterator[str]:

@@ -11,7 +11,6 @@ import polars as pl
 
 from curate.commands.ready import pull_request
 from curate.commands.ready.evidence import ReadyEvidence, ReadyPoint, scored
-from curate.core.config import Json
 from curate.pipeline import facts as circularity
 from curate.pipeline.facts import PLACE
 from curate.review import relevance_desks
@@ -155,19 +154,16 @@ def gate(evidence: ReadyEvidence) -> ReadyPoint:
     """Return the point on qualification tests: ok if every LLM judge passed its controls."""
     if not evidence.families:
         return ReadyPoint("judge gate", "not ok", "heuristics alone judged", evidence.command("judges"))
-    measured = (evidence.judged.get("gate") or {}).get("judges") or _control_figures(evidence)
+    measured = (evidence.judged.get("gate") or {}).get("judges")
+    if not measured:  # then the controls of `curate check judge`
+        figures = evidence.written("checks", "judge.json") or {"judges": {}}
+        measured = {name: judge["controls"] for name, judge in figures["judges"].items() if judge.get("controls")}
     if not measured:
         return ReadyPoint("judge gate", "not measured", "no judge was given controls", evidence.command("gate"))
     weak = failed({"gate": {"judges": measured}})
     if weak or (weak := sorted(evidence.families.keys() - measured.keys())):
         return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", evidence.command("judges"))
     return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")
-
-
-def _control_figures(evidence: ReadyEvidence) -> dict[str, Json]:
-    """Return judge -> its figures on controls from `curate check judge`."""
-    figures = evidence.written("checks", "judge.json") or {"judges": {}}
-    return {name: judge["controls"] for name, judge in figures["judges"].items() if judge.get("controls")}
 
 
 def kin(evidence: ReadyEvidence) -> ReadyPoint:

@@ -98,7 +98,15 @@ class PullRequest:
                 write=mteb_checklist.WRITE,
                 tasks=[{**source.front["mteb"], "path": source.path} for source in self.sources.values()],
                 trust=[{"point": point.name, "": point.state, "found": point.found} for point in trust],
-                statistics={task: list(_rows(statistic)) for task, statistic in self.statistics.items()},
+                statistics={
+                    task: [
+                        {"split": split, "figure": name.replace("_", " "), "value": _shown(figure)}
+                        for split, figures in figures_by_split.items()
+                        for name, figure in figures.items()
+                        if figure is not None
+                    ]
+                    for task, figures_by_split in self.statistics.items()
+                },
                 scores=list(self._scores()),
                 unwritten=self.results.unwritten,
                 items=list(mteb_checklist.items(self.known, every, self.statistics, self.results)),
@@ -139,14 +147,6 @@ class PullRequest:
             if new:
                 above, _, last = source.folder.rpartition("/")
                 yield f"`from .{last} import *` into `{above}/__init__.py`"
-
-
-def _rows(statistics_by_split: Statistics) -> Iterator[dict[str, str]]:
-    """Yield a row per figure of every split, without undefined ones."""
-    for split, figures in statistics_by_split.items():
-        for name, figure in figures.items():
-            if figure is not None:
-                yield {"split": split, "figure": name.replace("_", " "), "value": _shown(figure)}
 
 
 def _shown(figure: Any) -> str:  # noqa: ANN401 - mteb has no types
