@@ -84,9 +84,9 @@ def listing(run: Path) -> Listing:
     for row in table.iter_rows(named=True):
         key: residual_decisions.Place = tuple(row[name] for name in residual_decisions.PLACE)
         decision = decided.get(key)
-        state = _state(
-            decision if decision and decision.link == row["link"] else None, accepted=row["id"] in may.accept
-        )
+        state: State = "accepted" if row["id"] in may.accept else "open"
+        if decision and decision.link == row["link"]:  # else the text has changed since
+            state = "accepted" if decision.decision == "accept" else "to be masked"
         by_place[key] = (state, row["reason"], row["link"], row["start"], row["end"])
     hidden = _masked(run)
     for key, decision in decided.items():
@@ -98,12 +98,6 @@ def listing(run: Path) -> Listing:
     ]
     gone = sum(key not in by_place or by_place[key][2] != decision.link for key, decision in decided.items())
     return Listing(run, spans, gone, may.residual == "allow")
-
-
-def _state(decision: Decision | None, *, accepted: bool) -> State:
-    if decision is None:
-        return "accepted" if accepted else "open"
-    return "accepted" if decision.decision == "accept" else "to be masked"
 
 
 def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:

@@ -85,7 +85,17 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
             for kind, change in judge["again"].items()
         ],
         "strictness (steps of a grade; positive is lenient)": [_strictness_row(name, judge) for name, judge in judges],
-        "share relevant": [_share_row(name, judge) for name, judge in judges],
+        "share relevant": [
+            {
+                "judge": name,
+                "by": (judge["prevalence"] or {}).get("source"),
+                "rated": judge["rated"],
+                "relevant": _value(judge["relevant"]),
+                **_figure("corrected", judge["prevalence"]),
+                "legacy": _estimate(judge["legacy"]),
+            }
+            for name, judge in judges
+        ],
         "together": [judge_dependence.row(statistic) for statistic in figures["panel"]["together"]],
     }
     return [(title, rows) for title, rows in tables.items() if rows]
@@ -107,12 +117,6 @@ def _strictness_row(name: str, judge: Figures) -> Row:
     people = judge["against_people"] or {}
     row: Row = {"judge": name, **_figure("panel", judge["strictness"]), **_figure("people", people.get("steps"))}
     return {**row, **{rate: _estimate(people.get(rate)) for rate in ("sensitivity", "specificity")}}
-
-
-def _share_row(name: str, judge: Figures) -> Row:
-    row: Row = {"judge": name, "by": (judge["prevalence"] or {}).get("source"), "rated": judge["rated"]}
-    row |= {"relevant": _value(judge["relevant"]), **_figure("corrected", judge["prevalence"])}
-    return {**row, "legacy": _estimate(judge["legacy"])}
 
 
 def _figure(label: str, estimate: Figures | None) -> Row:

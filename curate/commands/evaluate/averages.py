@@ -246,15 +246,17 @@ def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | 
     pairs = significance.compare_bootstrapped(paired, [points[name] for name in paired], table, 1)
     pairs_shown = pairs if against is None else significance.against(pairs, against)
     items = min((task_scores.items for task_scores in tasks), default=0)
-    order = sorted(points, key=lambda name: (-points[name], name))
+    figures = {
+        name: from_replicates(points[name], drawn[name], items)
+        if name in drawn
+        else Figure(round(points[name], DIGITS))
+        for name in sorted(points, key=lambda name: (-points[name], name))
+    }
     return {
         "name": group.name,
         "tasks": list(group.tasks),
         "given": group.given,
-        "models": [
-            {"model": name, "paired": name in drawn, **_figure(points[name], drawn.get(name), items).shown()}
-            for name in order
-        ],
+        "models": [{"model": name, "paired": name in drawn, **figure.shown()} for name, figure in figures.items()],
         "missing": missing,
         "against": against,
         "pairs": [
@@ -328,10 +330,6 @@ def _resampled(tasks: Sequence[TaskScores], names: Sequence[str], replicates: in
         for task in tasks
     ]
     return np.asarray(np.mean(columns, axis=0)).T
-
-
-def _figure(average: float, drawn: Floats | None, items: int) -> Figure:
-    return Figure(round(average, DIGITS)) if drawn is None else from_replicates(average, drawn, items)
 
 
 def _detectable(pairs: Sequence[significance.ModelPair]) -> dict[str, Json] | None:

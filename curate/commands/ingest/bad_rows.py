@@ -18,16 +18,16 @@ LISTED = 10
 
 @dataclass
 class BadRows:
-    """What was wrong in the rows that were read, and what became of them."""
+    """Collects the problems of rows; each drops its row or stops the run, as the settings say."""
 
     config: Config
     read: Counter[Table] = field(default_factory=Counter)
-    """Rows that were to be used, good or bad."""
+    """Table -> rows that were read, good or bad; without those that are not taken."""
     dropped: Gathered = field(default_factory=partial(Gathered, "dropped"))
     problems: list[str] = field(default_factory=list)
 
     def note(self, table: Table, source: Source, problem: Problem, name: str = "", reason: str = "") -> None:
-        """Drop a row where the settings say so, else note why the run stops; `name` is the key of the row."""
+        """Drop a row if `on_error` is `drop`, else collect its problem; `name` is the key of the row, if it has one."""
         if self.config.on_error == "drop":
             key = name if name and plain(name) else f"{source.name}:{problem.line}"
             self.drop(table, key, reason or problem.found)
