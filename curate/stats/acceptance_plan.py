@@ -1,7 +1,7 @@
 """Plan of an acceptance review: probabilities that it finds a threshold, and that an announced one does not hold.
 
-Simulated reviews of a pool with the anticipated wrong share of every sum: a hypergeometric draw per stratum, then
-`acceptance.accept`, vectorised over all reviews.
+They come from simulated reviews of a pool with the anticipated wrong share per sum of grades: a hypergeometric draw
+per stratum, then `acceptance.accept`, vectorised over all reviews.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def odds(
 
 
 def upper_bounds(size: Floats, answered: Floats, hits: Floats, confidence: float) -> Floats:
-    """Return the one-sided upper bounds of the wrong share down to every stratum, a row per review.
+    """Return one-sided upper bounds of the wrong share, cumulative over strata, strictest first; one row per review.
 
     The interval is that of `sample_estimates.share`, vectorised over reviews: Wilson's with the effective
     number of answers of the smoothed strata.
