@@ -55,7 +55,7 @@ class Purse:
                     caps.leave(budget.spent)
 
     async def fits(self, amount: float) -> bool:
-        """Return whether the budget covers an amount in addition to all spent or reserved, here and elsewhere."""
+        """Return whether the budget covers an amount on top of what this and other processes have spent or reserved."""
         budget, cap = self.budget, self.budget.policy.amount
         if self._caps is None or cap is None or not amount:  # a model without a price does not count
             return True
@@ -92,7 +92,7 @@ class Purse:
         return budget.hold(amount)
 
     async def release(self, hold: Hold) -> None:
-        """Release the reservation of a completed call, and notify waiting ones."""
+        """Release the reservation of a completed call, and wake calls that wait for room in the budget."""
         hold.turn(0.0)
         self._again = 0.0
         async with self.news:

@@ -1,6 +1,6 @@
 """Batches: the base of providers' batch APIs, which answer thousands of requests within a day at a lower price.
 
-A batch item gets the same body, and its reply is read by the same code, as a call of the online provider.
+A batch item has the same body as a call of the online provider, and its reply is parsed by the same code.
 """
 
 import asyncio
