@@ -83,7 +83,7 @@ class Run:
             self._commit()
 
     def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
-        """Return the result of `look` after the named stages, and leave the folder as it is."""
+        """Run the named stages on trial and return the result of `look`; the run folder is left unchanged."""
         self._check(names, force=False)
         with self._attempt():
             for name in names:
@@ -103,11 +103,11 @@ class Run:
                 self._states.forget()
 
     def need_consistent(self) -> None:
-        """Raise ConfigError where settings of the stages contradict one another."""
+        """Raise ConfigError if settings of the stages contradict one another."""
         need_consistent(self.pipeline, self._context(self.folder))
 
     def remember_plan(self) -> None:
-        """Record the pool of the plan that is shown, so that another one is not paid for unnoticed."""
+        """Record the pool of the plan that is shown, so that a run on another pool is noticed before it is paid for."""
         planned_pool.remember(self._context(self.folder))
 
     def _need_named(self) -> None:
@@ -134,7 +134,7 @@ class Run:
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
-        """Write settings and completed stages, settings first: a crash in between leaves old stages out of date."""
+        """Write settings, then completed stages; a crash in between leaves the old stages out of date."""
         for name in self._made.waiting:  # checked again, since a stage may have taken hours
             need_ours(self.folder, name)
         if not run_id(self.folder):
@@ -154,7 +154,7 @@ class Run:
     def look(self, stage: str, ask: Callable[[Any, Context], Found]) -> Found:
         """Return the result of `ask` on a stage's settings and context; UserError unless its input is up to date.
 
-        For a stage's plan: the cost of judging, the duration of diversify.
+        Used for plans of a stage: the cost of judging, the duration of diversify.
         """
         self.need_consistent()
         self.need_ancestors(stage)
@@ -190,11 +190,11 @@ class Run:
         return self._states.mark(name)
 
     def need_ancestors(self, name: str) -> None:
-        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        """Raise UserError unless every stage that this one depends on is up to date."""
         self._states.need_ancestors(name, self.folder)
 
     def need(self, name: str) -> None:
-        """Raise UserError unless a stage and all that goes into it are up to date."""
+        """Raise UserError unless a stage and all stages it depends on are up to date."""
         self._states.need(name, self.folder)
 
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:

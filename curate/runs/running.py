@@ -91,7 +91,7 @@ def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
 
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the outputs of the named stages, or of all: run folder; after `export` or later also paths and summary."""
+    """Return the outputs of the named stages, or of all: run folder; if they end the run, also files and summary."""
     from curate.runs.summary import summary
 
     last = (names or work.pipeline.head.stages)[-1]

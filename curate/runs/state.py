@@ -61,7 +61,7 @@ class StageStates:
         return "partial" if mark.report.unfinished else "done"
 
     def need_ancestors(self, name: str, folder: Path) -> None:
-        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        """Raise UserError unless every stage that this one depends on is up to date."""
         for ancestor in _ancestors(name):
             state = self.of(ancestor)
             if _lacking(name, ancestor, state) and not (state == "stale" and stages.stage(name).renders):
@@ -70,13 +70,13 @@ class StageStates:
                 )
 
     def need(self, name: str, folder: Path) -> None:
-        """Raise UserError unless a stage and all that goes into it are up to date."""
+        """Raise UserError unless a stage and all stages it depends on are up to date."""
         self.need_ancestors(name, folder)
         if self.of(name) in ("missing", "stale"):
             raise UserError(f"{folder}: the stage {name!r} is not up to date; run {_command(name, folder)} first")
 
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
-        """Return all that the stage's tables depend on, in JSON's types; the stage is up to date while it is equal."""
+        """Return all that the stage's tables depend on, as JSON types; a stage is up to date while it is unchanged."""
         marks: Mapping[str, Mark | None] = {name: self.mark(name) for name in stage.after}
         made_from: dict[str, Json] = json.loads(
             config.canonical(
@@ -94,7 +94,7 @@ class StageStates:
     def changed(self, stage: Stage[Any]) -> list[str] | None:
         """Return the parts of `made_from` that changed since the stage was done; None if it was not.
 
-        A part that its mark lacks is new in a later version and no change.
+        A part that the done-mark lacks was added in a later version and does not count as changed.
         """
         mark = self.mark(stage.name)
         if mark is None:
@@ -122,14 +122,14 @@ def _command(stage: str, folder: Path) -> str:
 
 
 def schemas(outputs: Iterable[str]) -> dict[str, Json]:
-    """Return table -> digest of its columns and their types, of the tables among the files of a stage."""
+    """Return table -> digest of its columns and their types, for the tables among a stage's files."""
     tables = (Path(name).stem for name in outputs if name.endswith(".parquet") and "/" not in name)
     columns = {name: records.TABLES[name] for name in sorted(tables) if name in records.TABLES}
     return {name: config.digest({column: str(kind) for column, kind in of.items()}) for name, of in columns.items()}
 
 
 def _ancestors(name: str) -> list[str]:
-    """Return every stage whose tables go into a stage, in the order of the pipeline."""
+    """Return every stage that a stage depends on, in the order of the pipeline."""
     names = {name}
     for later in reversed(stages.KNOWN):
         if later in names:

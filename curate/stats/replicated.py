@@ -1,7 +1,7 @@
 """Scores that are not sums over items, on resampled items: average precision, Spearman's rho, V-measure.
 
-Every function maps weights of shape (replicates, items), the counts of the items, to one score per replicate; weights
-of 1 give the plain measure. Ranks and thresholds are those of the resample.
+Every score is a function of weights of shape (replicates, items), which count the items in each resample; it returns
+one score per replicate. Weights of 1 give the plain measure. Ranks and thresholds are those of the resample.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Replicated = Callable[[Floats], Floats]
 
 
 def average_precision(scores: Floats, labels: Floats) -> Replicated:
-    """Return average precision of pairs with label 1, as scikit-learn has it: ties share one threshold."""
+    """Return the average precision of pairs with label 1, as scikit-learn defines it: ties share one threshold."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.diff(scores[order]) != 0, True)
     relevant = labels[order] == 1
@@ -57,7 +57,7 @@ def spearman(one: Floats, other: Floats) -> Replicated:
 
 
 def _ranking(values: Floats) -> Replicated:
-    """Return a function that ranks the items of a resample: the mean rank of an item's copies and of its equals."""
+    """Return a function that ranks the items of a resample; copies of an item and ties get their mean rank."""
     levels, level = np.unique(values, return_inverse=True)
     order = np.argsort(level, kind="stable")
     starts = np.searchsorted(level[order], np.arange(len(levels)))
@@ -113,7 +113,7 @@ def mean_of(several: Sequence[Replicated]) -> Replicated:
 
 
 def of_sums(sums: Floats, statistic: Callable[[Floats], Floats]) -> Replicated:
-    """Return the score by a statistic of sums; `sums` has one row per item."""
+    """Return a score that is a statistic of the weighted sums of the items; `sums` has one row per item."""
     return lambda weights: statistic(weights @ sums)
 
 
@@ -124,7 +124,7 @@ def mean_value(values: Floats) -> Replicated:
 
 
 def grouped(score: Replicated, group: Ints) -> Replicated:
-    """Return a score with weights of groups; `group` is the group of every item, from 0."""
+    """Return the score as a function of the weights of groups; `group` is the group of every item, from 0."""
     return lambda weights: score(weights[:, group])
 
 

@@ -39,19 +39,20 @@ class ModelPair:
 
 
 def means(scores: Floats) -> Floats:
-    """Return sums for `mean` of one score per query: shape (queries, 2)."""
+    """Return the input of `mean` for one score per query: rows (1, score), shape (queries, 2)."""
     return np.column_stack([np.ones(len(scores)), scores])
 
 
 def mean(sums: Floats) -> Floats:
-    """Return the mean of sums, shape (..., 2)."""
+    """Return the mean score from sums as `means` makes them (count, score), shape (..., 2)."""
     return divided(sums[..., 1], sums[..., 0])
 
 
 def products(similarity: Floats, label: Floats) -> Floats:
-    """Return sums for `pearson` of pairs of sentences, shape (pairs, 6).
+    """Return the input of `pearson` for pairs of sentences, shape (pairs, 6).
 
-    Both sides are standardised first: the correlation stays, and models on other scales can be exchanged in a test.
+    Both sides are standardised first: the correlation is unchanged, and results of models with different scales can be
+    exchanged in a test.
     A side that never varies becomes 0.
     """
     x, y = ((side - side.mean()) / (side.std() or 1.0) for side in (similarity, label))
@@ -59,7 +60,7 @@ def products(similarity: Floats, label: Floats) -> Floats:
 
 
 def pearson(sums: Floats) -> Floats:
-    """Return Pearson's correlation of sums, shape (..., 6), -1 to 1; NaN where a side does not vary."""
+    """Return Pearson's correlation from sums as `products` makes them, shape (..., 6); NaN if a side does not vary."""
     count, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(count * xx - x * x, 0) * np.maximum(count * yy - y * y, 0)
     tiny = spread <= 1e-18 * np.maximum(count, 1) ** 4
@@ -137,7 +138,7 @@ def needed(difference: float, spread: float, queries: int) -> tuple[int | None, 
 
 
 def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
-    """Return the pairs with one model, with p by Holm over only these."""
+    """Return the pairs that contain a model, with p adjusted by Holm over these pairs only."""
     pairs_of_model = [pair for pair in pairs if model in (pair.one, pair.other)]
     return [
         replace(pair, adjusted=p)
@@ -176,7 +177,7 @@ def _chances(
     seed: int,
     draws: int,
 ) -> list[float]:
-    """Return p of every pair; all pairs are tested with the same exchanges."""
+    """Return the p-value of every pair; all pairs are tested with the same random exchanges."""
     random, queries = np.random.default_rng(seed), len(sums[0])
     far = np.zeros(len(pairs))
     size = max(BLOCK // queries, 1)

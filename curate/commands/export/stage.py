@@ -159,7 +159,7 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
 
 
 def _resolution(context: Context) -> dict[str, Json]:
-    """Return the number of pairs that experts overrode, and the decisions made by more than the policy."""
+    """Return the number of pairs that experts overrode, and the decisions by a threshold or a settling judge."""
     facts = context.done("resolve").facts
     beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
     return {"overridden": facts["overridden"], "beyond": beyond}

@@ -184,7 +184,7 @@ def longest(rows: Vectors, name: str, row_numbers: Rows | None = None) -> float:
 
 
 def length_bound(square: float, dim: int) -> float:
-    """Return an upper bound of the length of a vector of `dim` entries whose squares, summed in float32, give `square`.
+    """Return an upper bound of the length of a vector whose `dim` squared entries sum in float32 to at most `square`.
 
     Holds for any order of summation: it allows twice the relative error dim * 2^-24, and underflow of each square.
     """

@@ -123,7 +123,7 @@ class File:
 
     @property
     def place(self) -> str:
-        """Return the path as it was given."""
+        """Return the path as given."""
         return str(self.path)
 
     @property
@@ -164,7 +164,7 @@ class File:
         return beside(self.path) if self.table == "queries" else None
 
     def size(self) -> int:
-        """Return the bytes of a text file, or the rows of a Parquet, Arrow or Excel file."""
+        """Return the size: bytes of a text file, number of rows of a Parquet, Arrow or Excel file."""
         if self.format == "xlsx":
             return self.workbook.size()
         return self._columnar.size() if self._columnar else self.path.stat().st_size
