@@ -3,7 +3,7 @@
 In: queries of `diversify`, rankings, ratings and panel. Out: `verdicts` (every judged pair), `qrels` (the
 positives), `contested` and `incomplete` pairs in tables of their own, `dropped` (documents that a
 refined corpus leaves out), and agreement.json: the panel's agreement on all pairs and on the top of the pool, each
-figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that everybody rated.
+figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs rated by all judges.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ def consensus(
 
 
 def refine(verdicts: pl.DataFrame) -> list[str]:
-    """Return the documents that a refined corpus leaves out: in doubt for some query, positive for none."""
+    """Return the documents that a refined corpus leaves out: contested or incomplete for a query, positive for none."""
     doubtful = verdicts.filter(pl.col("verdict").is_in(["contested", "incomplete"]))["doc_id"]
     positive = verdicts.filter(pl.col("verdict") == "relevant")["doc_id"]
     return sorted(set(doubtful) - set(positive))
 
 
 def run(config: Config, context: Context) -> Report:
-    """Decide every pair, measure agreement, and write what the benchmark is made of."""
+    """Decide every pair, measure agreement, and write the tables of the benchmark."""
     ratings = context.read("judge", "ratings")
     identities = read_json(context.folder("judge") / "panel.json")
     panel = sorted(identities)
@@ -71,7 +71,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _notes(policy: Policy | ConsensusRule, ratings: pl.DataFrame, context: Context) -> list[str]:
-    """Return what a recorded cascade, which stopped where unanimity was settled, means for another policy."""
+    """Return a note if a recorded cascade, which stops once a pair cannot be unanimous, limits another policy."""
     stopped = ratings.filter(pl.col("status") == STOPPED).select(voting.PAIR).n_unique()
     asked_by_policy = check(JudgeConfig, context.settings.get("judge") or {}, "judge").cascade is not None
     if policy == "unanimous" or asked_by_policy or not stopped:
@@ -84,7 +84,7 @@ def _notes(policy: Policy | ConsensusRule, ratings: pl.DataFrame, context: Conte
 
 
 def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json], scale: Scale) -> list[str]:
-    """Return what shows that the panel may not judge, or that the pool holds little."""
+    """Return warnings: signs that the panel does not judge properly, or that too few queries have a positive."""
     kept, judged = facts["queries_with_a_positive"], ratings["query_id"].n_unique()
     assert isinstance(kept, int)
     few = sanity.survivors(kept, judged) if len(ratings) >= sanity.LEAST else ""
@@ -92,7 +92,7 @@ def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json
 
 
 def _places(ratings: pl.DataFrame, models: Sequence[str], scale: Scale) -> dict[str, tuple[float | None, bool | None]]:
-    """Return model -> share of the variance of its grades that the place in the prompt explains, and if it matters."""
+    """Return model -> (share of its grades' variance explained by position in the prompt, whether that is a bias)."""
     shares = {
         name: position_bias.explained(ratings.filter(pl.col("judge") == name), scale)
         for name in models

@@ -1,7 +1,7 @@
-"""First look: the panel judges a few whole queries, and signs of trouble are shown before the rest is paid.
+"""First look: the panel judges a few whole queries, and warnings are shown before the rest is paid for.
 
-In batches, whose answers come within a day, and in a cascade, whose judges are asked one after the other, there is no
-first look: the ratings are looked at in the end.
+There is no first look in batches, whose answers come within a day, or in a cascade, whose judges are asked one after
+the other: there the ratings are checked at the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ from curate.system.files import frame, sha256, write_json, write_scale, write_ta
 
 
 def taken(run: PanelRun) -> PanelRun:
-    """Have the panel rate a first part of the pool and tell what it shows; return the run with what is left to rate.
+    """Have the panel rate a first part of the pool and report warnings; return the run with the pairs left to rate.
 
     UserError if fewer than a tenth of the queries would have a positive, and `sanity.stop` is set.
     """
@@ -68,7 +68,7 @@ def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale)
 
 
 def run(config: JudgeConfig, context: Context) -> Report:
-    """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
+    """Load the panel, ask for permission to spend, collect missing ratings, and write the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = seated(config, context, ledger)
         _refuse_mixtures(panel)
@@ -108,7 +108,7 @@ def _snapshot(
     read: Mapping[str, Mapping[str, tuple[int, int]]],
     stopped: str = "",
 ) -> Report:
-    """Write the tables by what the ledger holds now, and return the report; `stopped` says why there is not more."""
+    """Write the tables from the current ledger and return the report; `stopped` is the reason for an incomplete run."""
     pool, ledger, config, context = panel.table.pool, panel.table.ledger, panel.config, panel.context
     with waiting(context.progress, StepLabel("gathering the ratings")):
         ratings = pl.concat([_said(panel.table, seat, wanted) for seat in panel.seats])
@@ -161,7 +161,7 @@ def _snapshot(
 
 
 def fingerprint(config: JudgeConfig, context: Context) -> Json:
-    """Return what identifies each judge, and the rubric's digest; raises if a judge, a file or a rubric is missing."""
+    """Return each judge's identity and the rubric's digest; raises if a judge, a file or a rubric is missing."""
     rubric = validated(config, context)
     if config.gate.positives is not None and not config.gate.positives.is_file():
         raise ConfigError(f"judge.gate.positives: {config.gate.positives}: no such file; give a table of known grades")
@@ -183,7 +183,7 @@ def fingerprint(config: JudgeConfig, context: Context) -> Json:
 
 
 def preflight(config: JudgeConfig, context: Context) -> None:
-    """Check the rubric's language and the keys of the language models; ConfigError says what to type."""
+    """Check the rubric's language and the API keys of the language models; ConfigError names the remedy."""
     if context.consent.offline:
         return
     check_language(config, context)
@@ -194,7 +194,7 @@ def preflight(config: JudgeConfig, context: Context) -> None:
 
 
 def _said(table: PanelState, seat: JudgeState, wanted: collection.Wanted) -> pl.DataFrame:
-    """Return a judge's rows of `ratings`; in a cascade what it was not asked for is `stopped`, not `failed`."""
+    """Return a judge's rows of `ratings`; pairs that a cascade did not ask it about are `stopped`, not `failed`."""
     rows = table.snapshot(seat)
     if seat.name not in wanted:
         return rows
@@ -205,7 +205,7 @@ def _said(table: PanelState, seat: JudgeState, wanted: collection.Wanted) -> pl.
 
 
 def _savings(config: JudgeConfig, wanted: collection.Wanted, pairs: int) -> Json:
-    """Return what a cascade asked of whom, and the share of ratings that it did without; None without a cascade."""
+    """Return the number of ratings a cascade asked of each judge, and the share it saved; None without a cascade."""
     if not wanted:
         return None
     asked = {name: len(each) for name, each in wanted.items()}
@@ -229,7 +229,7 @@ def _guesses(panel: PanelRun) -> list[str]:
 
 
 def _useless(panel: PanelRun) -> Iterator[str]:
-    """Yield that a cascade spares nothing, where the pairs on which agreement is measured are the whole pool."""
+    """Yield a warning if a cascade saves nothing, because the sample for measuring agreement is the whole pool."""
     pairs = len(panel.table.pool.pairs)
     if panel.config.cascade and len(panel.sample()) == pairs:
         yield (
@@ -239,7 +239,7 @@ def _useless(panel: PanelRun) -> Iterator[str]:
 
 
 def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> dict[str, tuple[float, str]]:
-    """Return judge -> share of its pairs that have no grade, and a sentence with what the vendor said most often."""
+    """Return judge -> (share of its pairs without a grade, sentence with the counts and the most frequent cause)."""
     ledger, run = panel.table.ledger, panel.context.run_id
     digests = {seat.name: seat.key.judge_digest for seat in panel.paid()}
     causes = ledger.refusals(run, list(digests.values()))

@@ -1,8 +1,8 @@
-"""Resolve: the final labels, which are the panel's, or experts' where they read a pair.
+"""Resolve: the final labels, which are the panel's, or the experts' for the pairs that they reviewed.
 
 In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
-`consensus.accept` a threshold on the sum of grades, which a review proved, decides what is relevant; with
-`consensus.settle` a judge decides what is contested still after people. The column `policy` says who decided. Out:
+`consensus.accept` a threshold on the sum of grades, confirmed by a review, decides which pairs are relevant; with
+`consensus.settle` a judge decides the pairs still contested after experts. The column `policy` names who decided. Out:
 `verdicts` and `qrels` as they are exported, `legacy.tsv` (what became of known positives that joined the pools),
 `overrides` (pairs whose verdict an expert changed), and `dropped`
 (documents that a refined corpus leaves out, less those that became relevant). The verdicts of `consensus` stay as they
@@ -34,9 +34,9 @@ from curate.system.files import frame, write_table
 
 
 def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return a row per reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
+    """Return a row per reviewed pair: its key, `expert` (a verdict; None if assessors disagree), grades and assessors.
 
-    An adjudicated grade decides; without one the assessors of a pair do, if all are on the same side of the cut.
+    An adjudicated grade decides; without one, the assessors' grades do if all are on one side of the threshold.
     """
     last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
     counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
@@ -108,7 +108,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
-    """Return what the judge of `consensus.settle` says of the contested pairs; None if it names none."""
+    """Return the grades of the judge in `consensus.settle` for the contested pairs; None if no judge is set."""
     name = settling.judge_of(context)
     if name is None:
         return None
@@ -119,7 +119,7 @@ def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
 def _beyond(
     proved: ProvedThreshold | None, settled: Settled | None, verdicts: pl.DataFrame, desks: Sequence[Desk]
 ) -> dict[str, Json]:
-    """Return what decided besides the policy, and as `beyond` why no sample measures the labels; empty for nothing."""
+    """Return facts on what decided besides the policy; `beyond` lists why no sample measures the labels."""
     found: dict[str, Json] = {}
     beyond: list[Json] = []
     if proved is not None:
@@ -139,7 +139,7 @@ def _beyond(
 
 
 def _other_notes(facts: Mapping[str, Any]) -> list[str]:
-    """Return what a threshold or a settling judge made of the labels."""
+    """Return sentences on the labels that a threshold or a settling judge decided."""
     notes = acceptance.sentences(facts["accept"]) if "accept" in facts else []
     if settled := facts.get("settle"):
         notes.append(
@@ -150,7 +150,7 @@ def _other_notes(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
-    """Return what people said of this run's texts, and the number of pairs whose texts are others by now."""
+    """Return the assessors' answers on this run's texts, and the number of pairs whose texts have changed since."""
     tables, outdated = [frame("reviews")], 0
     for desk in desks:
         said, old = desk.reviews(), drawing.outdated(desk.sample, context.folder("diversify"))
@@ -162,7 +162,7 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
 
 
 def overridden(context: Context) -> int:
-    """Return how many verdicts of the panel the answers that are there would change under expert-over-panel."""
+    """Return how many panel verdicts the present answers of experts would change under expert-over-panel."""
     panel, desks = context.read("consensus", "verdicts"), _desks(Config(policy="expert-over-panel"), context)
     reviews, _ = _reviews([desk for desk in desks if desk.sample.scale == context.scale], context)
     experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
@@ -170,7 +170,7 @@ def overridden(context: Context) -> int:
 
 
 def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
-    """Return how many pairs have each verdict before and after experts, in words; nothing where no number moved."""
+    """Return as text the count of each verdict before and after experts, where it changed; empty if none did."""
     counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
     said = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
     return f": {', '.join(said)}" if said else ""
@@ -200,7 +200,7 @@ def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], mov
 
 
 def _desks(config: Config, context: Context) -> list[Desk]:
-    """Return the samples whose answers count, by name."""
+    """Return the samples whose answers count, sorted by name."""
     if config.policy == "panel":
         return []
     folder = context.run / "reviews"
@@ -223,7 +223,7 @@ def _desks(config: Config, context: Context) -> list[Desk]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return the digests of everything that experts said, and what identifies who else decides."""
+    """Return the digests of all expert answers, and the identities of the threshold and judge that also decide."""
     found: dict[str, Json] = {
         desk.sample.folder.name: digest for desk in _desks(config, context) if (digest := desk.digest) is not None
     }
@@ -236,13 +236,13 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(_config: Config, context: Context) -> None:
-    """Check the key of a judge that settles; ConfigError says what to type."""
+    """Check the API key of the settling judge, if any; ConfigError names the remedy."""
     if name := settling.judge_of(context):
         settling.preflight(name, context)
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return a row for what a settling judge would be sent; none without one."""
+    """Return a plan row for the calls of the settling judge; empty if there is none."""
     name = settling.judge_of(context)
     if name is None:
         return []
