@@ -24,7 +24,10 @@ def residual(
     """List the places, or decide on them: by numbers and reasons to mask and to accept, else asked one by one."""
     from curate.commands.check.residual import ResidualDecisions, decide, listing
 
-    (mask, accept), (mask_all, accept_all) = map(_numbers, numbers), map(_names, reasons)
+    mask, accept = map(_numbers, numbers)
+    mask_all, accept_all = (
+        [name.strip() for names in lists for name in names.split(",") if name.strip()] for lists in reasons
+    )
     orders = ResidualDecisions(mask, accept, mask_all, accept_all, by or getpass.getuser())
     spans = listing(run)
     if orders:
@@ -53,10 +56,6 @@ def _numbers(text: str) -> list[int]:
             raise ConfigError(f"found {span!r}, expected a range from the lower number on, such as {last}-{first}")
         numbers += range(first, last + 1)
     return numbers
-
-
-def _names(lists: Sequence[str]) -> list[str]:
-    return [name.strip() for names in lists for name in names.split(",") if name.strip()]
 
 
 def _lines(listing: "Listing") -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`curate check`: diagnostics of judges, pool, masking and train-test overlap."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from curate.runs.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost
 from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 from curate.view.text import as_table, too_few
-
-if TYPE_CHECKING:
-    from curate.core.errors import CheckFailed
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -56,6 +53,7 @@ def judge(
     """Measure the judges: controls, position bias, repeatability, strictness, shared errors; sends nothing unasked."""
     from curate.commands.check import judge as checks
     from curate.commands.check.warnings import effective, tables
+    from curate.core.errors import CheckFailed
     from curate.view.progress import bars
 
     work = open_run(pipeline, run, assign or [])
@@ -71,13 +69,10 @@ def judge(
     lines = [f"{title}\n{as_table(rows, digits=3)}\n" for title, rows in tables(figures)]
     lines += ["\n".join([*effective(figures), *warnings])]
     gate = figures["gate"]
-    failed = gate["failed"] and not (allow_weak_judges or gate["allow_weak_judges"])
-    answer(figures, lines, as_json=as_json, warnings=warnings, failed=_gate_failure(gate["failed"]) if failed else None)
-
-
-def _gate_failure(judges: list[str]) -> "CheckFailed":
-    from curate.core.errors import CheckFailed
-
-    return CheckFailed(
-        f"judges did not pass the gate: {', '.join(judges)}; take other judges, or go on with --allow-weak-judges"
-    )
+    failed = None
+    if gate["failed"] and not (allow_weak_judges or gate["allow_weak_judges"]):
+        failed = CheckFailed(
+            f"judges did not pass the gate: {', '.join(gate['failed'])}; take other judges, or go on with "
+            "--allow-weak-judges"
+        )
+    answer(figures, lines, as_json=as_json, warnings=warnings, failed=failed)

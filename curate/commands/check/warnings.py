@@ -47,14 +47,42 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
             _control_row(name, judge["controls"]) for name, judge in judges if judge["controls"]
         ],
         "adversarial controls (right: graded not relevant; a judge must be able to reach the mark)": [
-            _family_row(name, family, accuracy)
+            {
+                "judge": name,
+                "family": family,
+                "right": _estimate(accuracy["right"]),
+                "mark": accuracy["mark"],
+                "unanswered": accuracy["unanswered"],
+                "passed": "no" if accuracy["failed"] else "yes",
+            }
             for name, judge in judges
             if judge["controls"]
             for family, accuracy in judge["controls"]["adversarial"].items()
         ],
-        "position in the prompt, as judged": [_position_row(name, judge["position"]) for name, judge in judges],
+        "position in the prompt, as judged": [
+            {
+                "judge": name,
+                "biased": MEASURED[judge["position"]["biased"]],
+                "pairs": judge["position"]["pairs"],
+                **_figure("slope", judge["position"]["slope"]),
+                "explained": judge["position"]["share"],
+                "p": judge["position"]["p"],
+            }
+            for name, judge in judges
+        ],
         "asked again": [
-            _repeat_row(name, kind, change) for name, judge in judges for kind, change in judge["again"].items()
+            {
+                "judge": name,
+                "asked": kind,
+                "pairs": change["pairs"],
+                "lost": change["lost"],
+                **_figure("cut_flips", change["cut_flips"]),
+                "grade_flips": _value(change["grade_flips"]),
+                **_figure("shift", change["shift"]),
+                "slope": _value(change["slope"]),
+            }
+            for name, judge in judges
+            for kind, change in judge["again"].items()
         ],
         "strictness (steps of a grade; positive is lenient)": [_strictness_row(name, judge) for name, judge in judges],
         "share relevant": [_share_row(name, judge) for name, judge in judges],
@@ -73,22 +101,6 @@ def _control_row(name: str, accuracy: Figures) -> Row:
     fooled = ", ".join(family for family, result in accuracy["adversarial"].items() if result["failed"])
     row: Row = {"judge": name, "gate": accuracy["state"], "balanced": accuracy["value"], "fooled by": fooled}
     return {**row, "low": accuracy["low"], "high": accuracy["high"], **kinds, "unanswered": accuracy["unanswered"]}
-
-
-def _family_row(name: str, family: str, accuracy: Figures) -> Row:
-    row: Row = {"judge": name, "family": family, "right": _estimate(accuracy["right"]), "mark": accuracy["mark"]}
-    return {**row, "unanswered": accuracy["unanswered"], "passed": "no" if accuracy["failed"] else "yes"}
-
-
-def _position_row(name: str, bias: Figures) -> Row:
-    row: Row = {"judge": name, "biased": MEASURED[bias["biased"]], "pairs": bias["pairs"]}
-    return {**row, **_figure("slope", bias["slope"]), "explained": bias["share"], "p": bias["p"]}
-
-
-def _repeat_row(name: str, kind: str, change: Figures) -> Row:
-    row: Row = {"judge": name, "asked": kind, "pairs": change["pairs"], "lost": change["lost"]}
-    row |= {**_figure("cut_flips", change["cut_flips"]), "grade_flips": _value(change["grade_flips"])}
-    return {**row, **_figure("shift", change["shift"]), "slope": _value(change["slope"])}
 
 
 def _strictness_row(name: str, judge: Figures) -> Row:

@@ -1,12 +1,12 @@
-"""Consensus: turn ratings into verdicts, measure agreement, and say which pairs make the benchmark.
+"""The stage `consensus`: ratings become verdicts and qrels, and the panel's agreement is measured.
 
 In: queries of `diversify`, rankings, ratings and panel. Out: `verdicts` (every judged pair), `qrels` (the
 positives), `contested` and `incomplete` pairs in tables of their own, `dropped` (documents that a
 refined corpus leaves out), and agreement.json: the panel's agreement on all pairs and on the top of the pool, each
-figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs rated by all judges.
+figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that every judge rated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -35,7 +35,7 @@ def consensus(
 
 
 def refine(verdicts: pl.DataFrame) -> list[str]:
-    """Return the documents that a refined corpus leaves out: contested or incomplete for a query, positive for none."""
+    """Return the documents a refined corpus leaves out: contested or incomplete for some query, relevant to none."""
     doubtful = verdicts.filter(pl.col("verdict").is_in(["contested", "incomplete"]))["doc_id"]
     positive = verdicts.filter(pl.col("verdict") == "relevant")["doc_id"]
     return sorted(set(doubtful) - set(positive))
@@ -51,48 +51,58 @@ def run(config: Config, context: Context) -> Report:
     _write(context.out, verdicts, qrels, removed)
     facts = voting.counts(verdicts, len(pooled(context)))
     if removed:
-        facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
+        facts["ndcg_at_10"] = _mean_ndcg(context.read("pool", "rankings"), qrels, set(removed))
     sample, pool = context.read("judge", "samples"), context.read("pool", "pool")
     agreed = agreement_figures.on_parts(ratings, panel, sample, pool, context.seed, context.scale, context.progress)
+    outcome = pl.coalesce("grade", "status").alias("outcome")
+    counts = ratings.group_by("judge", outcome).len().sort("judge", "outcome")
     figures = {
         "panel": panel,
         "policy": voting.name_of(config.policy),
         "counts": facts,
-        "grades": _grades(ratings),
+        "grades": {
+            str(judge): dict(rows.select("outcome", "len").iter_rows())
+            for (judge,), rows in counts.group_by("judge", maintain_order=True)
+        },
         **agreed,
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
-    if places := _places(ratings, [name for name in panel if "rubric" in identities[name]], context.scale):
-        facts["places"] = places
-    notes = [*_notes(config.policy, ratings, context), *_signs(ratings, panel, facts, context.scale)]
-    notes += [f"{name}: its grades depend on the place in the prompt" for name, found in places.items() if found[1]]
+    if position_effects := _position_effects(
+        ratings, [name for name in panel if "rubric" in identities[name]], context.scale
+    ):
+        facts["places"] = position_effects
+    notes = [*_notes(config.policy, ratings, context), *sanity.panel(ratings, panel, context.scale)]
+    positive_queries = facts["queries_with_a_positive"]
+    assert isinstance(positive_queries, int)
+    enough = len(ratings) >= sanity.LEAST
+    if enough and (too_few := sanity.survivors(positive_queries, ratings["query_id"].n_unique())):
+        notes.append(too_few)
+    notes += [
+        f"{name}: its grades depend on the place in the prompt"
+        for name, (_, depends) in position_effects.items()
+        if depends
+    ]
     return Report(len(verdicts), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
 def _notes(policy: Policy | ConsensusRule, ratings: pl.DataFrame, context: Context) -> list[str]:
-    """Return a note if a recorded cascade, which stops once a pair cannot be unanimous, limits another policy."""
+    """Return a note if ratings of a cascade, which stops once unanimity is decided, are used under another policy."""
     stopped = ratings.filter(pl.col("status") == STOPPED).select(voting.PAIR).n_unique()
     asked_by_policy = check(JudgeConfig, context.settings.get("judge") or {}, "judge").cascade is not None
     if policy == "unanimous" or asked_by_policy or not stopped:
         return []
-    said = (
+    limit = (
         f"{voting.name_of(policy)} sees no more of {stopped:,} pairs than the cascade asked for, and that is what "
         "`unanimous` needs"
     )
-    return [f"consensus.policy: {said}; judge without a cascade to have it decide all of them"]
+    return [f"consensus.policy: {limit}; judge without a cascade to have it decide all of them"]
 
 
-def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json], scale: Scale) -> list[str]:
-    """Return warnings: signs that the panel does not judge properly, or that too few queries have a positive."""
-    kept, judged = facts["queries_with_a_positive"], ratings["query_id"].n_unique()
-    assert isinstance(kept, int)
-    few = sanity.survivors(kept, judged) if len(ratings) >= sanity.LEAST else ""
-    return [*sanity.panel(ratings, panel, scale), *([few] if few else [])]
-
-
-def _places(ratings: pl.DataFrame, models: Sequence[str], scale: Scale) -> dict[str, tuple[float | None, bool | None]]:
-    """Return model -> (share of its grades' variance explained by position in the prompt, whether that is a bias)."""
+def _position_effects(
+    ratings: pl.DataFrame, models: Sequence[str], scale: Scale
+) -> dict[str, tuple[float | None, bool | None]]:
+    """Return model -> share of its grades' variance explained by position in the prompt, and whether it matters."""
     shares = {
         name: position_bias.explained(ratings.filter(pl.col("judge") == name), scale)
         for name in models
@@ -111,16 +121,9 @@ def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequ
     write_table(out, "dropped", frame("dropped", rows))
 
 
-def _grades(ratings: pl.DataFrame) -> dict[str, Json]:
-    """Return judge -> grade or status -> count."""
-    counted = ratings.group_by("judge", pl.coalesce("grade", "status").alias("said")).len().sort("judge", "said")
-    parts = counted.group_by("judge", maintain_order=True)
-    return {str(judge): dict(part.select("said", "len").iter_rows()) for (judge,), part in parts}
-
-
-def _effect(rankings: pl.DataFrame, qrels: pl.DataFrame, removed: set[str]) -> dict[str, Json]:
+def _mean_ndcg(rankings: pl.DataFrame, qrels: pl.DataFrame, removed: set[str]) -> dict[str, Json]:
     """Return mean nDCG@10 of every pooled retriever on the full and on the refined corpus; None without a positive."""
-    relevant = {str(key[0]): set(part["doc_id"]) for key, part in qrels.group_by("query_id")}
+    relevant = {str(key[0]): set(rows["doc_id"]) for key, rows in qrels.group_by("query_id")}
     full, refined = (ranking.mean_ndcg(rankings, relevant, without=without) for without in (set[str](), removed))
     return {name: {"full": _four(mean), "refined": _four(refined[name])} for name, mean in full.items()}
 

@@ -33,7 +33,7 @@ LITTLE_DISK, LITTLE_MEMORY = 5 * GB, 4 * GB
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: `bad` stops work, `missing` stops one kind of it."""
+    """Result of one check; `bad` prevents every run, `missing` only runs that need it."""
 
     what: str
     state: Literal["good", "missing", "bad"]
@@ -42,9 +42,9 @@ class Finding:
 
 
 def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], attempt: bool = False) -> Iterator[Finding]:
-    """Yield what was found, one thing after another; nothing is sent, and no key is shown.
+    """Yield the findings on this machine; nothing is sent, and no key is shown.
 
-    `attempt` also has each packaged encoder encode a character, and asks torch for GPUs, which loads both.
+    `attempt` also encodes a character with each packaged encoder and asks torch for GPUs, which loads both.
     """
     yield Finding("Python", "good", f"{sys.version.split()[0]} on {sys.platform}")
     yield _package()
@@ -59,19 +59,19 @@ def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], atte
 
 
 def _extras() -> Iterator[Finding]:
-    shown = set[str]()  # an extra may bring all of another
+    listed = set[str]()  # an extra may bring all of another
     for extra in extras().values():
         if extra.absent:
-            found, remedy = f"without {', '.join(extra.absent)}", f"{extra.command} for {extra.purpose}"
-            yield Finding(f"extra {extra.name}", "missing", found, remedy)
+            lack, remedy = f"without {', '.join(extra.absent)}", f"{extra.command} for {extra.purpose}"
+            yield Finding(f"extra {extra.name}", "missing", lack, remedy)
         else:
-            own = [each for each in _versions(extra.name) if each not in shown]
-            shown.update(own)
-            yield Finding(f"extra {extra.name}", "good", ", ".join(own) or "installed")
+            versions = [package for package in _versions(extra.name) if package not in listed]
+            listed.update(versions)
+            yield Finding(f"extra {extra.name}", "good", ", ".join(versions) or "installed")
 
 
 def _versions(extra: str) -> Iterator[str]:
-    """Yield name and version of what an extra brings, as the packages' own metadata say; nothing is imported."""
+    """Yield name and version of the packages of an extra, from their metadata; nothing is imported."""
     try:
         lines = requires(NAME) or ()
     except PackageNotFoundError:
@@ -102,12 +102,12 @@ OTHERS = "others are fetched when they are first used"
 
 
 def _encoders() -> Finding:
-    """Look for the encoders whose weights come inside packages."""
+    """Return whether the encoders are installed whose weights are part of packages."""
     extra = extras()["offline"]
     if extra.absent:
         return Finding("encoders", "missing", f"without {', '.join(extra.absent)}; {OTHERS}", extra.command)
-    found = f"{' and '.join(OFFLINE)} are there, not tried; {OTHERS}"
-    return Finding("encoders", "good", found, "`curate doctor --try` has each encode a character")
+    summary = f"{' and '.join(OFFLINE)} are there, not tried; {OTHERS}"
+    return Finding("encoders", "good", summary, "`curate doctor --try` has each encode a character")
 
 
 def _tried_encoders() -> Finding:
@@ -124,7 +124,7 @@ def _tried_encoders() -> Finding:
 
 
 def _plugins() -> Iterator[Finding]:
-    """Yield a finding for every plugin of another package; one that is broken stops only what asks for it."""
+    """Yield a finding for every plugin of another package; a broken one is `missing`, as only its users need it."""
     for registry in (RETRIEVERS, JUDGES, EXPORTERS, ENCODERS, RECOGNISERS):
         for name, owner in registry.others().items():
             what = f"{registry.family} {name}"
@@ -137,45 +137,47 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _keys(environment: Mapping[str, str]) -> Finding:
-    known = {str(preset["key_env"]): name for name, preset in presets().items() if "key_env" in preset}
-    there = sorted(name for name in known if environment.get(name))
-    if there:
-        return Finding("keys", "good", f"{', '.join(there)} set (not tried)", "`curate models test NAME` tries one")
-    remedy = f"export one of {', '.join(sorted(known)[:3])}, ...; `curate models` says whose it is"
+    name_by_variable = {str(preset["key_env"]): name for name, preset in presets().items() if "key_env" in preset}
+    set_variables = sorted(name for name in name_by_variable if environment.get(name))
+    if set_variables:
+        return Finding(
+            "keys", "good", f"{', '.join(set_variables)} set (not tried)", "`curate models test NAME` tries one"
+        )
+    remedy = f"export one of {', '.join(sorted(name_by_variable)[:3])}, ...; `curate models` says whose it is"
     return Finding("keys", "missing", "none of a language model is set", remedy)
 
 
 def _disk(home: Path) -> Finding:
-    place = next(folder for folder in (home, *home.resolve().parents) if folder.exists())
-    free = shutil.disk_usage(place).free
+    existing = next(folder for folder in (home, *home.resolve().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
     used = sum(path.stat().st_size for path in default_folder(home).rglob("*.rows"))
-    found = (
-        f"{free / GB:.0f} GB free at {place}, {used / GB:.1f} GB of it embeddings"
+    space = (
+        f"{free / GB:.0f} GB free at {existing}, {used / GB:.1f} GB of it embeddings"
         if used
-        else f"{free / GB:.0f} GB free at {place}"
+        else f"{free / GB:.0f} GB free at {existing}"
     )
-    if not os.access(place, os.W_OK):
-        return Finding("disk", "bad", f"{place} cannot be written", "set CURATE_HOME to a folder of your own")
+    if not os.access(existing, os.W_OK):
+        return Finding("disk", "bad", f"{existing} cannot be written", "set CURATE_HOME to a folder of your own")
     if free < LITTLE_DISK:
         return Finding(
-            "disk", "missing", found, "a run on 200,000 documents takes some 5 GB; set CURATE_HOME elsewhere"
+            "disk", "missing", space, "a run on 200,000 documents takes some 5 GB; set CURATE_HOME elsewhere"
         )
-    return Finding("disk", "good", found)
+    return Finding("disk", "good", space)
 
 
 def _memory() -> Finding:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    found = f"{total / GB:.0f} GB"
+    size = f"{total / GB:.0f} GB"
     if total < LITTLE_MEMORY:
-        return Finding("memory", "missing", found, "the offline encoders and a large pool take up to 3 GB")
-    return Finding("memory", "good", found)
+        return Finding("memory", "missing", size, "the offline encoders and a large pool take up to 3 GB")
+    return Finding("memory", "good", size)
 
 
 UNNEEDED = "not needed; large models encode much faster on one"
 
 
 def _gpu() -> Finding:
-    """Ask the driver for GPUs, and the metadata of torch whether it can use one."""
+    """Return GPUs that the driver lists, and whether the version of torch can use them; torch is not imported."""
     names = _gpu_names()
     if not names:
         return Finding("GPU", "missing", "none that nvidia-smi lists", UNNEEDED)
@@ -194,10 +196,10 @@ def _gpu_names() -> str:
         return ""
     try:
         listing = [command, "--query-gpu=name", "--format=csv,noheader"]
-        done = subprocess.run(listing, capture_output=True, text=True, timeout=20, check=True)  # noqa: S603
+        process = subprocess.run(listing, capture_output=True, text=True, timeout=20, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):  # a driver that does not answer has no GPU to offer
         return ""
-    return ", ".join(done.stdout.split("\n")).strip(", ")
+    return ", ".join(process.stdout.split("\n")).strip(", ")
 
 
 def _gpu_of_torch() -> Finding:
@@ -209,35 +211,40 @@ def _gpu_of_torch() -> Finding:
     return Finding("GPU", "missing", "none that torch can use", UNNEEDED)
 
 
-def _ledger(place: Path | str) -> Finding:
-    shown = str(place) if isinstance(place, Path) else place.split("://", 1)[0] + " database"
-    if isinstance(place, Path) and not place.exists():
-        return Finding("ledger", "good", f"{shown}: none yet, the first rating makes it")
+def _ledger(location: Path | str) -> Finding:
+    name = str(location) if isinstance(location, Path) else location.split("://", 1)[0] + " database"
+    if isinstance(location, Path) and not location.exists():
+        return Finding("ledger", "good", f"{name}: none yet, the first rating makes it")
     try:
-        with Ledger(place) as ledger:
+        with Ledger(location) as ledger:
             mistakes = check(ledger)
     except (CurateError, OSError) as error:
-        return Finding("ledger", "bad", f"{shown} cannot be opened", str(error))
+        return Finding("ledger", "bad", f"{name} cannot be opened", str(error))
     if mistakes:
         return Finding(
-            "ledger", "bad", f"{shown}: {len(mistakes)} kinds of mistakes", "`curate ledger check` lists them"
+            "ledger", "bad", f"{name}: {len(mistakes)} kinds of mistakes", "`curate ledger check` lists them"
         )
-    return Finding("ledger", "good", f"{shown}: sound")
+    return Finding("ledger", "good", f"{name}: sound")
 
 
-# Diagnosis of a Ray cluster, for `curate doctor --cluster`: its machines, and whether they can work for this one.
+# `curate doctor --cluster`: the machines of a Ray cluster, and whether they can work for this one.
 
 
 def examine_cluster(address: str, home: Path) -> Iterator[Finding]:
-    """Yield what the cluster at an address has, and what each of its machines has and lacks."""
-    folders = [Path.cwd(), *map(_existing, (home, default_folder(home)))]
+    """Yield a finding on the cluster at an address, and one on each of its nodes."""
+    paths = [folder.resolve() for folder in (home, default_folder(home))]
+    # a folder that is not there yet counts as its nearest parent that is
+    existing = [next(folder for folder in (path, *path.parents) if folder.exists()) for path in paths]
+    folders = [Path.cwd(), *existing]
     try:
-        found = nodes(address, list(dict.fromkeys(folders)))
+        cluster_nodes = nodes(address, list(dict.fromkeys(folders)))
     except (ConfigError, MissingExtra) as error:
         yield Finding("cluster", "bad", f"not reached at {address}", str(error))
         return
-    yield Finding("cluster", "good", f"{len(found)} node{'s' * (len(found) != 1)}: {_sums(found)}")
-    for node in found:
+    yield Finding(
+        "cluster", "good", f"{len(cluster_nodes)} node{'s' * (len(cluster_nodes) != 1)}: {_sums(cluster_nodes)}"
+    )
+    for node in cluster_nodes:
         yield _of_node(node)
 
 
@@ -262,12 +269,8 @@ def _ray_version() -> str:
         return "is not installed"
 
 
-def _sums(found: list[Node]) -> str:
-    cpus, gpus, memory = (sum(node.resources.get(name, 0) for node in found) for name in ("CPU", "GPU", "memory"))
+def _sums(cluster_nodes: list[Node]) -> str:
+    cpus, gpus, memory = (
+        sum(node.resources.get(name, 0) for node in cluster_nodes) for name in ("CPU", "GPU", "memory")
+    )
     return f"{cpus:g} CPUs, {gpus:g} GPUs, {memory / GB:.1f} GB for work"
-
-
-def _existing(folder: Path) -> Path:
-    """Return a folder, or the nearest above it that is there."""
-    whole = folder.resolve()
-    return next(each for each in (whole, *whole.parents) if each.exists())

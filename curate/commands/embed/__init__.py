@@ -30,17 +30,17 @@ def embed(
     from curate.commands.embed.embedding import embed as fill
     from curate.view.progress import bars
 
-    work, part = open_run(pipeline, run, assign or []), _part(shard)
+    work, shard_numbers = open_run(pipeline, run, assign or []), _parsed_shard(shard)
     with bars() as (work.progress, work.tell):
-        rows = fill(work, encoder or [], part)
+        rows = fill(work, encoder or [], shard_numbers)
     answer(rows, [as_table(rows)], as_json=as_json)
 
 
-def _part(text: str) -> tuple[int, int]:
+def _parsed_shard(text: str) -> tuple[int, int]:
     from curate.core.errors import ConfigError
 
-    found = re.fullmatch(r"(\d+)/(\d+)", text)
-    number, parts = (int(group) for group in found.groups()) if found else (0, 0)
-    if number >= parts:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    number, shards = (int(group) for group in match.groups()) if match else (0, 0)
+    if number >= shards:
         raise ConfigError(f"--shard: found {text!r}, expected I/N with I from 0 to N - 1, for example 0/3")
-    return number, parts
+    return number, shards

@@ -1,6 +1,6 @@
 """Embeddings of a run's texts, computed ahead of the stages on one machine or several.
 
-Nothing is written but the cache of embeddings, so any number of processes may be at it at once.
+Only the cache of embeddings is written, so several processes may work at the same time.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from curate.system.run_lock import enough_space
 
 
 def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1)) -> list[dict[str, Json]]:
-    """Encode what the cache lacks of part (number from 0, of how many) of a run's texts; return a row per encoder.
+    """Encode the uncached texts of shard `part` (number from 0, number of shards) of a run; return a row per encoder.
 
-    Texts and encoders are those of the stage that comes next: of `diversify` with the tables of `mask`, until that is
-    up to date, then of `pool` with what was kept. Workers of the pipeline's engine encode, if it has any. UserError if
-    nothing needs vectors and no encoder is named.
+    Texts and encoders are those of the next stage: `diversify` with the tables of `mask`, or `pool` with those of
+    `diversify` once that is up to date. Workers of the pipeline's engine encode, if it has any. UserError if no
+    encoder is named and the stage needs none.
     """
     diversified = work.states().get("diversify", ("missing", None))[0] == "done"
     context = work.beside("pool" if diversified else "diversify")
@@ -35,12 +35,14 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
         encoder = build.encoder(context, name)
         with enough_space(encoder.folder):
             if engine is None:
-                asked = fill_texts(encoder, queries, "query", part)
-                held = encode_part(encoder, corpus, context.progress, part)
+                encoded_queries = fill_texts(encoder, queries, "query", part)
+                encoded_docs = encode_part(encoder, corpus, context.progress, part)
             else:
-                asked, held = encode_in_parts(engine, encoder, corpus, queries, context.progress, part)
-        found: dict[str, Json] = {"queries_encoded": asked, "documents_encoded": held}
-        rows.append({"encoder": name, "tables": tables, **found, "folder": str(encoder.folder)})
+                encoded_queries, encoded_docs = encode_in_parts(
+                    engine, encoder, corpus, queries, context.progress, part
+                )
+        counts: dict[str, Json] = {"queries_encoded": encoded_queries, "documents_encoded": encoded_docs}
+        rows.append({"encoder": name, "tables": tables, **counts, "folder": str(encoder.folder)})
     return rows
 
 
@@ -52,7 +54,7 @@ def _needed(work: Run, context: Context, *, diversified: bool) -> list[str]:
     if not diversified and section.enabled and (section.queries.by_cosine or section.corpus.by_cosine):
         return [section.encoder]
     retrievers = (build.retriever(context, name) for name in pool.retrievers)
-    found = [retriever.encoder.name for retriever in retrievers if isinstance(retriever, DenseRetriever)]
-    if not found:
+    names = [retriever.encoder.name for retriever in retrievers if isinstance(retriever, DenseRetriever)]
+    if not names:
         raise UserError("embed: no retriever of the pipeline encodes texts; name an encoder with --encoder")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))

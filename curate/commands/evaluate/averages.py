@@ -234,7 +234,12 @@ def gathered(boards: Sequence[Board], models: Sequence[ResultModel], seed: int) 
 def of_group(group: TaskGroup, scores: Mapping[str, TaskScores], against: str | None) -> dict[str, Json]:
     """Return the figures of one group: averages, best first, missing scores, and paired tests of models scored here."""
     tasks = [scores[task] for task in group.tasks]
-    points, missing = averages(tasks), _missing(tasks)
+    points = averages(tasks)
+    lacking = {
+        name: [task.name for task in tasks if name not in task.points]
+        for name in dict.fromkeys(name for task in tasks for name in task.points)
+    }
+    missing: list[Json] = [{"model": name, "tasks": task_names} for name, task_names in lacking.items() if task_names]
     paired = [name for name in points if all(name in task_scores.drawn for task_scores in tasks)]
     drawn = {name: np.mean([task_scores.drawn[name] for task_scores in tasks], axis=0) for name in paired}
     table = np.column_stack([drawn[name] for name in paired]) if paired else np.empty((REPLICATES, 0))
@@ -273,12 +278,6 @@ def averages(tasks: Sequence[TaskScores]) -> dict[str, float]:
     """Return model -> mean of its scores, for models that have a score on every task."""
     names = [name for name in tasks[0].points if all(name in task.points for task in tasks)]
     return {name: float(np.mean([task.points[name] for task in tasks])) for name in names}
-
-
-def _missing(tasks: Sequence[TaskScores]) -> list[Json]:
-    names = dict.fromkeys(name for task in tasks for name in task.points)
-    lacking = {name: [task.name for task in tasks if name not in task.points] for name in names}
-    return [{"model": name, "tasks": lacking_tasks} for name, lacking_tasks in lacking.items() if lacking_tasks]
 
 
 def _compare_groups(

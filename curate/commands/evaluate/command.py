@@ -100,7 +100,12 @@ def _text(figures: Figures) -> Iterator[str]:
         yield f"{task['name']}: {apart}; the best leaves {100 * headroom['left']:.2f} points of mteb's score"
         if levels := task["levels"]:
             corrected = [model for model in levels["models"] if model["precision_at_10"]]
-            scores = ", ".join(map(_level, corrected)) or "no model"
+            scores = ", ".join(
+                f"{model['model']} P@10 {100 * score['value']:.1f} ± {100 * score['half']:.1f}"
+                for model in corrected
+                for score in [model["precision_at_10"]]
+            )
+            scores = scores or "no model"
             yield f"{task['name']}: {scores} by the sample {levels['sample']}"
         elif task["verdicts"] and task["judged"]:
             yield f"{task['name']}: no level: nobody read the top tens; `curate review export --for-scores` draws them"
@@ -123,11 +128,6 @@ def _text(figures: Figures) -> Iterator[str]:
         yield from (f"{order['one']} against {order['other']}: {sentence}" for sentence in correlations(order))
     yield from figures["notes"]
     yield f"all figures: {figures['folder']}/README.md"
-
-
-def _level(row: Figures) -> str:
-    score = row["precision_at_10"]
-    return f"{row['model']} P@10 {100 * score['value']:.1f} ± {100 * score['half']:.1f}"
 
 
 def _speed(task: Figures) -> Iterator[str]:

@@ -158,7 +158,9 @@ def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
         return row | dict.fromkeys(WEIGHTS) | {"unanswered": None}
     ranks = review.ranks(scored)
     weights_by_measure = {name: weights(ranks, name, frame.queries) for name in WEIGHTS}
-    missing = nonresponse(frame, weights_by_measure["precision_at_10"], _drawn_counts(review))
+    drawn_by_stratum = {stratum.name: stratum.drawn for stratum in review.sample.design.strata}
+    drawn = np.array([drawn_by_stratum[name] for name in review.names], dtype=float)
+    missing = nonresponse(frame, weights_by_measure["precision_at_10"], drawn)
     return {
         **row,
         **{name: _score_fields(corrected(frame, weight)) for name, weight in weights_by_measure.items()},
@@ -195,11 +197,6 @@ def _compared(
         standard_error = difference.half / normal.inv_cdf((1 + LEVEL) / 2)
         p = 2 * (1 - normal.cdf(abs(difference.value) / standard_error)) if standard_error else None
         yield better, worse, replace(difference, value=abs(difference.value)), p
-
-
-def _drawn_counts(review: ScoreReview) -> Floats:
-    drawn_by_stratum = {stratum.name: stratum.drawn for stratum in review.sample.design.strata}
-    return np.array([drawn_by_stratum[name] for name in review.names], dtype=float)
 
 
 def _score_fields(score: CorrectedScore) -> dict[str, Json]:

@@ -32,7 +32,6 @@ from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.difficulty import Measured
 from curate.stats.rank_correlation import tau_ap, tau_b
 from curate.stats.significance import needed
-from curate.stats.tally import Floats
 from curate.system.files import sha256
 
 STOCK, CONDENSED, _ = READINGS
@@ -98,21 +97,18 @@ def against_floors(board: Board) -> dict[str, Any] | None:
     for index, scored in enumerate(board.scored):
         differences = board.drawn[:, index] - board.drawn[:, column]
         difference = from_replicates(float(points[index] - points[column]), differences, board.items)
+        defined = differences[~np.isnan(differences)]
+        deviation = float(defined.std()) * math.sqrt(board.items) if len(defined) else 0.0  # of one item
         rows.append(
             {
                 "model": scored.model,
                 **difference.shown(),
                 "above": difference.low is not None and difference.low > 0,
-                "smallest": _smallest_detectable(differences, board.items),
+                "smallest": round(needed(0.0, deviation, board.items)[1], DIGITS) if len(defined) else None,
             }
         )
     rows.sort(key=lambda row: (-row["value"], row["model"]))
     return {"best": best.name, "sort": best.sort, "score": round(board.led(best.scored), DIGITS), "models": rows}
-
-
-def _smallest_detectable(differences: Floats, items: int) -> float | None:
-    defined = differences[~np.isnan(differences)]
-    return round(needed(0.0, float(defined.std()) * math.sqrt(items), items)[1], DIGITS) if len(defined) else None
 
 
 # Figures of a task: intervals, pairs of models, sufficient number of queries, headroom, difficulty.
@@ -183,7 +179,10 @@ def _rows(board: Board) -> list[Json]:
             **({} if sort is None else {"floor": sort}),
             **{reading: figures[index_by_id[id(scored)]].shown() for reading, figures in by_reading.items()},
             "beside": further_figures[index_by_id[id(scored)]],
-            **_shares_at_ten(scored),
+            **{
+                name: round(count / scored.shown, DIGITS) if scored.shown else None
+                for name, count in (("holes_at_10", scored.holes), ("doubtful_at_10", scored.doubtful))
+            },
             "queries_a_second": scored.queries_a_second,
             "machine": scored.machine,
             "precision": scored.precision,
@@ -196,11 +195,6 @@ def _rows(board: Board) -> list[Json]:
         }
         for scored, sort in order
     ]
-
-
-def _shares_at_ten(scored: Scored) -> dict[str, Json]:
-    at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
-    return {name: round(count / scored.shown, DIGITS) if scored.shown else None for name, count in at_ten.items()}
 
 
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:

@@ -69,6 +69,8 @@ def cosines(first: Foreign, second: Foreign) -> list[float]:
 
 def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list[Any]]]]:
     """Yield (name, predictions per draw); all but the majority class are fitted on the texts that mteb draws."""
+    from sklearn.base import clone
+
     mteb_task, texts_table, training = task.made, task.data, task.training
     texts, learnt = list(texts_table[mteb_task.input_column_name]), list(training[mteb_task.input_column_name])
     labels = list(training[mteb_task.label_column_name])
@@ -85,14 +87,17 @@ def classification_floors(task: EvaluationTask) -> Iterator[tuple[str, list[list
         "tf-idf": (rows.transform(learnt), rows.transform(texts)),
     }
     for name, (train_rows, test_rows) in vectors.items():
-        yield (
-            name,
-            [_predicted_labels(mteb_task, train_rows[draw], [labels[i] for i in draw], test_rows) for draw in draws],
-        )
+        predictions = []
+        for draw in draws:
+            model = clone(mteb_task.evaluator_model).fit(train_rows[draw], [labels[i] for i in draw])
+            predictions.append([label.item() for label in model.predict(test_rows)])
+        yield name, predictions
 
 
 def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, list[list[int]]]]]:
     """Yield (name, clusters per draw), by mteb's k-means on the texts that mteb draws."""
+    from sklearn.cluster import MiniBatchKMeans
+
     mteb_task = task.made
     embedded, draws = clustered(mteb_task, len(task.data))
     column, labels = list(task.data[mteb_task.input_column_name]), list(task.data[mteb_task.label_column_name])
@@ -100,22 +105,14 @@ def clustering_floors(task: EvaluationTask) -> Iterator[tuple[str, dict[str, lis
     yield "all-equal", {"Level 0": [[0] * len(draw) for draw in draws]}
     vectors = {"length": lengths(texts), "random encoder": random_vectors(texts), "tf-idf": reduced(texts)}
     for name, rows in vectors.items():
-        yield name, {"Level 0": [_clusters(mteb_task, rows[draw], classes) for draw in draws]}
-
-
-def _predicted_labels(mteb_task: Foreign, train_rows: Foreign, labels: Sequence[int], test_rows: Foreign) -> list[int]:
-    from sklearn.base import clone
-
-    model = clone(mteb_task.evaluator_model).fit(train_rows, labels)
-    return [prediction.item() for prediction in model.predict(test_rows)]
-
-
-def _clusters(mteb_task: Foreign, rows: Floats, classes: int) -> list[int]:
-    from sklearn.cluster import MiniBatchKMeans
-
-    # the same settings as in mteb, n_init included
-    model = MiniBatchKMeans(classes, batch_size=mteb_task.k_mean_batch_size, n_init=1, random_state=mteb_task.seed)
-    return [int(cluster) for cluster in model.fit_predict(rows)]
+        clusters = []
+        for draw in draws:
+            # the same settings as in mteb, n_init included
+            model = MiniBatchKMeans(
+                classes, batch_size=mteb_task.k_mean_batch_size, n_init=1, random_state=mteb_task.seed
+            )
+            clusters.append([int(cluster) for cluster in model.fit_predict(rows[draw])])
+        yield name, {"Level 0": clusters}
 
 
 # Pairs of texts: equal scores, length, shared characters, random vectors, tf-idf, one text only.

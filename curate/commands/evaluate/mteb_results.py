@@ -313,13 +313,13 @@ def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
             return f"no score of {task.name} for the subset {missing[0]} of the split {split}"
     measure = task.measure or "main_score"
     values = {subset: [row[subset].get(measure) for row in rows.values()] for subset in subsets}
-    if not all(_is_score(score) for split_scores in values.values() for score in split_scores):
+    if not all(
+        isinstance(score, int | float) and math.isfinite(score) and abs(score) <= 1
+        for split_scores in values.values()
+        for score in split_scores
+    ):
         return f"no {measure} between -1 and 1 for {task.name}"
     return _Result(version, values)
-
-
-def _is_score(score: object) -> bool:
-    return isinstance(score, int | float) and math.isfinite(score) and abs(score) <= 1
 
 
 def _one_version(task: ExpectedTask, candidates: Sequence[_Candidate], left_out: list[LeftOutResult]) -> None:

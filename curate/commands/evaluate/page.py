@@ -27,15 +27,14 @@ def files(summary: Figures) -> dict[str, str]:
     """Return name -> text of every file: `README.md` and its pictures."""
     pictures = dict(_pictures(summary))
     text = "\n".join([*_head(summary), *(line for task in summary["tasks"] for line in _task(task, pictures))])
-    closing = "\n".join(
-        [
-            *_legacy(summary, pictures),
-            *page_sections.averages_sections(summary),
-            *_missed(summary["missed"]),
-            *_notes(summary),
-        ]
-    )
-    return {"README.md": f"{text}\n{closing}\n", **pictures}
+    closing = [
+        *_legacy(summary, pictures),
+        *page_sections.averages_sections(summary),
+        *_missed(summary["missed"]),
+    ]
+    if summary["notes"]:
+        closing += ["\n## To be known before a figure is used\n", *(f"- {note}" for note in summary["notes"])]
+    return {"README.md": f"{text}\n" + "\n".join(closing) + "\n", **pictures}
 
 
 def overview(summary: Figures, bold: str = "**") -> list[dict[str, object]]:
@@ -61,15 +60,11 @@ def _table_line(
     line: dict[str, object] = {"model": marked(name, mark)}
     for task, row in zip(tasks, model_rows, strict=True):
         ends = bold if row and row["best"] else ""
-        line[_column(task)] = f"{ends}{100 * row['lead']:.2f}{ends}" if row else None
+        led = "" if task["lead"] == "stock" else f", {LEADS[task['lead']]}"
+        line[f"{task['name']}, {task['shown']}{led}"] = f"{ends}{100 * row['lead']:.2f}{ends}" if row else None
     scores = [row["lead"] for row in model_rows if row]
     line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
     return {**line, SPEED: speed(model_rows[0]["queries_a_second"] if model_rows and model_rows[0] else None)}
-
-
-def _column(task: Figures) -> str:
-    led = "" if task["lead"] == "stock" else f", {LEADS[task['lead']]}"
-    return f"{task['name']}, {task['shown']}{led}"
 
 
 def _head(figures: Figures) -> Iterator[str]:
@@ -234,12 +229,6 @@ def _sample_sentence(subject: str, estimates: Figures) -> str:
         f"{subject}: of the negatives {missed} % are relevant, of the contested pairs {contested_relevant} %; "
         f"positives are {recall} % of all relevant pairs of the pool{contested_clause}."
     )
-
-
-def _notes(figures: Figures) -> Iterator[str]:
-    if figures["notes"]:
-        yield "\n## To be known before a figure is used\n"
-        yield from (f"- {note}" for note in figures["notes"])
 
 
 def _pictures(figures: Figures) -> Iterator[tuple[str, str]]:

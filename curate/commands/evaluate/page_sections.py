@@ -96,13 +96,17 @@ def _results(models: list[Figures]) -> Iterator[str]:
     if models:
         tasks = sorted({task for model in models for task in model["scores"]})
         yield "\n## Further models, from result folders\n\nWithout scores of single queries: in no paired test.\n"
-        yield table([_row(model, tasks) for model in models])
-
-
-def _row(model: Figures, tasks: list[str]) -> dict[str, object]:
-    scores = {task: model["scores"].get(task) for task in tasks}
-    printed = {task: None if score is None else f"{100 * score:.2f}" for task, score in scores.items()}
-    return {"model": model["model"], "revision": model["revision"][:12], **printed}
+        scores = [[(task, model["scores"].get(task)) for task in tasks] for model in models]
+        yield table(
+            [
+                {
+                    "model": model["model"],
+                    "revision": model["revision"][:12],
+                    **{task: None if score is None else f"{100 * score:.2f}" for task, score in model_scores},
+                }
+                for model, model_scores in zip(models, scores, strict=True)
+            ]
+        )
 
 
 def _parameters(models: list[Figures]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from curate.commands.evaluate import timing
 from curate.commands.evaluate.mteb_models import EvaluatedModel
 from curate.commands.evaluate.tasks import EvaluationTask, Foreign
 from curate.commands.evaluate.timing import BATCH, REPEATS, WARM_UPS, Ask, Timings, in_turn, ratio
-from curate.core.config import Json, digest
+from curate.core.config import digest
 from curate.core.errors import RunFailed
 from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Progress, Vectors, quiet
@@ -83,12 +83,13 @@ def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) 
     call = _query_encoder(model.loaded, task)
     weights: Foreign = getattr(getattr(model.loaded, "plain", model.loaded), "model", None)
     parameters = list(weights.parameters()) if hasattr(weights, "parameters") else []
+    max_length = getattr(weights, "max_seq_length", None)  # absent or infinite: unknown or unlimited
     return SpeedContestant(
         model.name,
         lambda indices: _in_memory(call([texts[index] for index in indices])),
         int(_in_memory(call(texts[:1])).shape[1]),
         *_place(model.loaded, parameters),
-        _max_length(weights),
+        int(max_length) if isinstance(max_length, int | float) and np.isfinite(max_length) else None,
     )
 
 
@@ -153,12 +154,6 @@ def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[st
     return ("cpu", ["float32"]) if side is None or egress.declared(side) == "local" else (REMOTE, [])
 
 
-def _max_length(weights: Foreign) -> int | None:
-    """Return the maximum input length in tokens; None if unlimited or unknown."""
-    max_length = getattr(weights, "max_seq_length", None)
-    return int(max_length) if isinstance(max_length, int | float) and np.isfinite(max_length) else None
-
-
 # Measurement of one task.
 
 QUERIES = 1_000
@@ -190,6 +185,9 @@ def measured(
         if search_asks
         else {}
     )
+    characters = [len(text) for text in texts]
+    rates = {name: timings.shown()["qps"] for name, timings in encoded.items()}
+    fastest_first = sorted(rates, key=lambda name: -rates[name])
     measurement: dict[str, Any] = {
         "version": VERSION,
         "task": task.name,
@@ -199,14 +197,17 @@ def measured(
         "load": {"before": load_before, "after": timing.load()},
         "queries": len(texts),
         "wanted": queries,
-        "characters": _lengths(texts),
+        "characters": {"median": float(np.median(characters)), "p95": float(np.quantile(characters, 0.95))},
         "batch": BATCH,
         "warm_ups": WARM_UPS,
         "repeats": REPEATS,
         "searched": n_searched if searches else None,
         "documents": len(task.data["corpus"]) if task.scorer.searched else None,
         "models": [_row(contestant, encoded, searches, searched) for contestant in contestants],
-        "ratios": _ratios(encoded),
+        "ratios": [
+            {"one": name, "other": fastest_first[-1], **ratio(encoded[name], encoded[fastest_first[-1]])}
+            for name in fastest_first[:-1]
+        ],
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_json(_path(task, folder), measurement)
@@ -323,18 +324,6 @@ def _row(
         "index_bytes": searches[search_name].index_bytes if search_name in searches else None,
         "qps": round(1 / sum(1 / rate for rate in rates), 3),
     }
-
-
-def _ratios(encoded: Mapping[str, Timings]) -> list[Row]:
-    """Return the speed ratio of each model to the slowest one, the fastest first."""
-    rates = {name: timings.shown()["qps"] for name, timings in encoded.items()}
-    order = sorted(rates, key=lambda name: -rates[name])
-    return [{"one": name, "other": order[-1], **ratio(encoded[name], encoded[order[-1]])} for name in order[:-1]]
-
-
-def _lengths(texts: Sequence[str]) -> dict[str, Json]:
-    counts = [len(text) for text in texts]
-    return {"median": float(np.median(counts)), "p95": float(np.quantile(counts, 0.95))}
 
 
 def _count_answered(progress: Progress, label: str, asks: Mapping[str, object], queries: int) -> Callable[[int], None]:

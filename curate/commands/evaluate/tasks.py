@@ -262,17 +262,13 @@ def _task(folder: Path, source: str) -> EvaluationTask:
     if kind is None or kind.mteb.type != block["type"]:
         raise DataError(f"{folder}: a task of the type {block['type']!r}; expected {_types()}")
     mteb_task = load_task(folder)
-    return EvaluationTask(block["name"], kind, source, _content(folder), mteb_task, folder)
+    file_names = mteb_tasks.data_files(_front_matter(folder))
+    content = digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in file_names}])
+    return EvaluationTask(block["name"], kind, source, content, mteb_task, folder)
 
 
 def _types() -> str:
     return ", ".join(dict.fromkeys(kind.mteb.type for kind in kinds()))
-
-
-def _content(folder: Path) -> str:
-    """Return a digest of the README and of every file that it lists."""
-    file_names = mteb_tasks.data_files(_front_matter(folder))
-    return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in file_names}])
 
 
 def _front_matter(folder: Path) -> dict[str, Any]:

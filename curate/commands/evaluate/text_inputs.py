@@ -78,6 +78,9 @@ class SeenTexts:
 
 def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> ModelInput:
     """Observe the arguments with which an mteb model calls its weights; the call is stopped before they compute."""
+    from datasets import Dataset
+    from torch.utils.data import DataLoader
+
     weights = _weights(model)
     if weights is None:
         return ModelInput(known=False)
@@ -85,10 +88,11 @@ def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> Model
     def seen(inputs: Sequence[str], **arguments: Any) -> None:  # noqa: ANN401 - a model's own arguments
         raise _ProbeText(str(inputs[0]), arguments)
 
+    loader: Foreign = DataLoader(Dataset.from_dict({"id": ["1"], "text": ["."], "body": ["."]}), batch_size=1)
     weights.encode = seen
     try:
         arguments = {"batch_size": 1, "show_progress_bar": False, "hf_split": "test", "hf_subset": "default"}
-        model.encode(_one_text(), task_metadata=task_metadata, prompt_type=prompt_type, **arguments)
+        model.encode(loader, task_metadata=task_metadata, prompt_type=prompt_type, **arguments)
     except _ProbeText as found:
         return _input(weights, found.text, found.named)
     finally:
@@ -134,13 +138,6 @@ def _weights(model: Foreign) -> Foreign:
 
     weights = getattr(model, "model", None)
     return weights if isinstance(weights, SentenceTransformer) else None
-
-
-def _one_text() -> Foreign:
-    from datasets import Dataset
-    from torch.utils.data import DataLoader
-
-    return DataLoader(Dataset.from_dict({"id": ["1"], "text": ["."], "body": ["."]}), batch_size=1)
 
 
 def _input(weights: Foreign, text: str, arguments: Mapping[str, Any]) -> ModelInput:

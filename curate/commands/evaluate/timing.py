@@ -19,10 +19,15 @@ CPU = Path("/proc/cpuinfo")
 
 def identity() -> dict[str, Json]:
     """Return processor, cores, GPUs and system of the machine, and their digest `id`; without its host name."""
+    import torch
+
+    lines = CPU.read_text(encoding="utf-8").splitlines() if CPU.is_file() else []
+    model_name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    usable: Any = getattr(os, "sched_getaffinity", None)  # processors that this process may use; Linux only
     machine: dict[str, Json] = {
-        "processor": _processor(),
-        "cores": _cores(),
-        "gpus": _gpus(),
+        "processor": model_name or platform.processor() or platform.machine(),
+        "cores": len(usable(0)) if usable else os.cpu_count() or 1,
+        "gpus": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}",
     }
     return {**machine, "id": digest(machine)[:16]}
@@ -41,24 +46,6 @@ def threads() -> dict[str, Json]:
     import torch
 
     return {"torch": torch.get_num_threads(), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS")}
-
-
-def _cores() -> int:
-    """Return the number of processors available to this process."""
-    usable: Any = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
-
-
-def _processor() -> str:
-    lines = CPU.read_text(encoding="utf-8").splitlines() if CPU.is_file() else []
-    model_name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return model_name or platform.processor() or platform.machine()
-
-
-def _gpus() -> list[str]:
-    import torch
-
-    return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 
 
 # Callables are timed in turn, so that noise affects all of them equally.

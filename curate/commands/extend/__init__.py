@@ -49,8 +49,8 @@ def extend(
         return
     with bars() as (work.progress, work.tell):
         folder, facts = version.extend(work, order)
-    data = {"run_folder": folder, **facts}
-    answer(data, _lines(folder, facts), as_json=as_json, warnings=facts["warnings"])
+    growth = {"run_folder": folder, **facts}
+    answer(growth, _lines(folder, facts), as_json=as_json, warnings=facts["warnings"])
 
 
 def _lines(folder: Path, facts: Mapping[str, Any]) -> Iterator[str]:
@@ -59,11 +59,11 @@ def _lines(folder: Path, facts: Mapping[str, Any]) -> Iterator[str]:
     verdicts = ("relevant", "not relevant", "contested", "incomplete", "not positive")
     yield as_table(
         [
-            {"system": name, "documents": each["holes"], **{word: each[word] for word in verdicts if facts[word]}}
-            for name, each in facts["systems"].items()
+            {"system": name, "documents": counts["holes"], **{word: counts[word] for word in verdicts if facts[word]}}
+            for name, counts in facts["systems"].items()
         ]
     )
     yield f"queries that have a relevant document since: {facts['queries_won']:,}"
     yield f"labels of earlier pairs that changed: {facts['changed']:,}"
-    for said in facts["warnings"]:
-        yield f"not judged alike: {said}"
+    for warning in facts["warnings"]:
+        yield f"not judged alike: {warning}"

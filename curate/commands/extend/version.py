@@ -1,7 +1,7 @@
-"""Extend a run: a new run folder, version 2 of it, whose pool holds what later systems find and nobody has judged.
+"""Extend a run: the next version, in a new run folder, adds documents to the pool that later systems retrieve.
 
-Texts, masking and people's answers are copied; pool, ratings and labels are made again by the same stages and settings.
-The ledger holds the ratings of all earlier pairs, so judges are asked about the holes alone.
+Texts, masking and assessors' answers are copied; pool, ratings and labels are recomputed by the same stages and
+settings. The ledger holds the ratings of all earlier pairs, so judges grade only the unjudged documents.
 """
 
 import re
@@ -36,7 +36,7 @@ AGAIN = ("pool", "judge", "consensus", "resolve", "export", "report", "audit", "
 
 @dataclass(frozen=True)
 class ExtendOrder:
-    """Which systems came later, how deep they are judged, and where the new version goes."""
+    """The systems to add, the depth to which their rankings are judged, and the folder of the new version."""
 
     files: Sequence[Path] = ()
     """TREC runs, or predictions of mteb; a file's stem names the system."""
@@ -61,31 +61,36 @@ class ExtendOrder:
         yield from self.encoders
 
 
-def planned(before: Run, order: ExtendOrder) -> list[Row]:
-    """Return what judging the holes would send and cost, as `quote` does for a run; nothing is sent or kept."""
-    _need_parent(before)
-    with TemporaryDirectory(prefix=".extend-", dir=before.folder.parent) as beside:
-        folder = Path(beside) / "run"
-        _copy(before, order, folder)
-        child = _child(before, order, folder)
+def planned(parent_run: Run, order: ExtendOrder) -> list[Row]:
+    """Return requests and cost of judging the unjudged documents, as rows of `quote`; nothing is sent or kept."""
+    _need_parent(parent_run)
+    with TemporaryDirectory(prefix=".extend-", dir=parent_run.folder.parent) as scratch:
+        folder = Path(scratch) / "run"
+        _copy(parent_run, order, folder)
+        child = _child(parent_run, order, folder)
         return child.rehearse(["pool"], lambda run: run.look("judge", quote))
 
 
-def extend(before: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
-    """Write the next version of a run, within the run's consent; return its folder and what it grew by.
+def extend(parent_run: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
+    """Write the next version of a run, within the run's consent; return its folder and the facts of its growth.
 
-    The same call goes on with a version that was refused or stopped; UserError if another one lies in its folder.
+    The same call resumes a version that was refused or stopped; UserError if the folder holds another one.
     """
-    _need_parent(before)
-    folder = order.out or _beside(before)
+    _need_parent(parent_run)
+    stem = re.sub(r"-v\d+$", "", parent_run.folder.name)
+    folder = order.out or parent_run.folder.with_name(f"{stem}-v{_number(parent_run.folder) + 1}")
     if not is_run(folder):
         free_place(folder)
-    wanted, _ = _version(before, order), _settings(before, order)  # what is wrong with them is said before a copy
+    requested, _ = _version(parent_run, order), _settings(parent_run, order)  # their errors come before the copy
     if folder.exists():
-        _need_same(folder, wanted)
+        if ParentVersion.load(folder) != requested:
+            raise UserError(
+                f"{folder}: exists, and is not this version of this run by these systems; choose another folder with "
+                "--out"
+            )
     else:
-        _place(before, order, folder)
-    child = _child(before, order, folder)
+        _copy_into_place(parent_run, order, folder)
+    child = _child(parent_run, order, folder)
     names = [name for name in child.pipeline.head.stages if stages.KNOWN.index(name) >= stages.KNOWN.index("pool")]
     with newest_when_done(folder), _gone_without_pool(folder):
         child.execute(names)
@@ -95,7 +100,7 @@ def extend(before: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
 
 @contextmanager
 def _gone_without_pool(folder: Path) -> Iterator[None]:
-    """Remove the new run if it is refused before it has a pool: no later call could go on with it, nothing is paid."""
+    """Remove the new run on a CurateError before it has a pool: it cannot be resumed, and nothing was paid for."""
     try:
         yield
     except CurateError:
@@ -104,15 +109,10 @@ def _gone_without_pool(folder: Path) -> Iterator[None]:
         raise
 
 
-def _need_parent(before: Run) -> None:
-    if "export" not in before.pipeline.head.stages:
-        raise UserError(f"{before.folder}: not the run of a benchmark, for it exports none; give one with --run")
-    before.need("export")
-
-
-def _beside(before: Run) -> Path:
-    stem = re.sub(r"-v\d+$", "", before.folder.name)
-    return before.folder.with_name(f"{stem}-v{_number(before.folder) + 1}")
+def _need_parent(parent_run: Run) -> None:
+    if "export" not in parent_run.pipeline.head.stages:
+        raise UserError(f"{parent_run.folder}: not the run of a benchmark, for it exports none; give one with --run")
+    parent_run.need("export")
 
 
 def _number(run: Path) -> int:
@@ -120,13 +120,13 @@ def _number(run: Path) -> int:
     return 1 if earlier is None else earlier.version
 
 
-def _version(before: Run, order: ExtendOrder) -> ParentVersion:
-    number = _number(before.folder)
+def _version(parent_run: Run, order: ExtendOrder) -> ParentVersion:
+    number = _number(parent_run.folder)
     parent: dict[str, Json] = {
-        "folder": before.folder.name,
-        "id": run_id(before.folder),
+        "folder": parent_run.folder.name,
+        "id": run_id(parent_run.folder),
         "version": number,
-        "settings": digest(before.pipeline.frozen),
+        "settings": digest(parent_run.pipeline.frozen),
     }
     files: dict[str, Json] = {}
     for name, path in zip(order.retrievers, order.files, strict=False):
@@ -137,29 +137,22 @@ def _version(before: Run, order: ExtendOrder) -> ParentVersion:
     return ParentVersion(number + 1, parent, added, order.depth)
 
 
-def _need_same(folder: Path, wanted: ParentVersion) -> None:
-    if ParentVersion.load(folder) != wanted:
-        raise UserError(
-            f"{folder}: exists, and is not this version of this run by these systems; choose another folder with --out"
-        )
-
-
-def _place(before: Run, order: ExtendOrder, folder: Path) -> None:
-    """Copy what the new run begins with, and put it into its place at once."""
+def _copy_into_place(parent_run: Run, order: ExtendOrder, folder: Path) -> None:
+    """Copy the parent's files to a scratch folder and rename it, so that the new run appears complete or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    scratch = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        with locked(before.folder), enough_space(folder):
-            _copy(before, order, beside / "run")
-        (beside / "run").rename(folder)
+        with locked(parent_run.folder), enough_space(folder):
+            _copy(parent_run, order, scratch / "run")
+        (scratch / "run").rename(folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _copy(before: Run, order: ExtendOrder, folder: Path) -> None:
+def _copy(parent_run: Run, order: ExtendOrder, folder: Path) -> None:
     """Copy texts, masking and answers of people, and the parent's pool, labels and panel under `parent`."""
-    source = before.folder
-    for name in (*(each for each in stages.KNOWN if each not in AGAIN), "reviews"):
+    source = parent_run.folder
+    for name in (*(stage_name for stage_name in stages.KNOWN if stage_name not in AGAIN), "reviews"):
         if (source / name).is_dir():
             shutil.copytree(source / name, folder / name)
     if (source / KEY).is_file():
@@ -167,39 +160,36 @@ def _copy(before: Run, order: ExtendOrder, folder: Path) -> None:
     if (source / RESIDUAL).is_file():
         (folder / RESIDUAL).parent.mkdir(exist_ok=True)
         shutil.copy2(source / RESIDUAL, folder / RESIDUAL)
-    kept = folder / PARENT
-    kept.mkdir()
+    parent_folder = folder / PARENT
+    parent_folder.mkdir()
     tables = {"pool": ("pool", "rankings"), "resolve": ("verdicts", "qrels")}
     for stage, names in tables.items():
         for name in names:
-            shutil.copy2(source / stage / f"{name}.parquet", kept)
-    shutil.copy2(source / "judge" / "panel.json", kept)
+            shutil.copy2(source / stage / f"{name}.parquet", parent_folder)
+    shutil.copy2(source / "judge" / "panel.json", parent_folder)
     if earlier := next(iter(sorted((source / "export").glob(f"*/{CHANGES}"))), None):
-        shutil.copy2(earlier, kept / CHANGES)
-    _version(before, order).write(kept)
+        shutil.copy2(earlier, parent_folder / CHANGES)
+    _version(parent_run, order).write(parent_folder)
 
 
-def _child(before: Run, order: ExtendOrder, folder: Path) -> Run:
+def _child(parent_run: Run, order: ExtendOrder, folder: Path) -> Run:
     """Return the run of the new version: the parent's settings, with the new systems among the pool's retrievers."""
-    pipeline = Pipeline.check(_settings(before, order), SETTINGS)
-    return Run(folder, pipeline, before.progress, before.consent, before.tell)
+    pipeline = Pipeline.check(_settings(parent_run, order), SETTINGS)
+    return Run(folder, pipeline, parent_run.progress, parent_run.consent, parent_run.tell)
 
 
-def _settings(before: Run, order: ExtendOrder) -> dict[str, Json]:
-    settings: dict[str, Any] = deepcopy(dict(before.pipeline.settings))
-    pool = before.pipeline.sections["pool"]
+def _settings(parent_run: Run, order: ExtendOrder) -> dict[str, Json]:
+    settings: dict[str, Any] = deepcopy(dict(parent_run.pipeline.settings))
+    pool = parent_run.pipeline.sections["pool"]
     old: tuple[str, ...] = getattr(pool, "retrievers", ())
-    if known := sorted(set(order.retrievers) & {*old}):
-        raise ConfigError(f"extend: {', '.join(known)} is in the pool of {before.folder}; rename the file")
+    if duplicates := sorted(set(order.retrievers) & {*old}):
+        raise ConfigError(f"extend: {', '.join(duplicates)} is in the pool of {parent_run.folder}; rename the file")
     definitions: Mapping[str, Json] = settings.get("retrievers") or {}
+    subset = {name: text for name, text in (("subset", order.subset), ("split", order.split)) if text is not None}
     files = {
-        name: {"kind": "runfile", "path": str(path), **_part(order)}
+        name: {"kind": "runfile", "path": str(path), **subset}
         for name, path in zip(order.retrievers, order.files, strict=False)
     }
     settings["retrievers"] = {**definitions, **files}
     settings["pool"] = {**(settings.get("pool") or {}), "retrievers": [*old, *order.retrievers]}
     return settings
-
-
-def _part(order: ExtendOrder) -> dict[str, Json]:
-    return {name: value for name, value in (("subset", order.subset), ("split", order.split)) if value is not None}

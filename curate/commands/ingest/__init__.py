@@ -62,6 +62,6 @@ class Config(Input):
 
     def names(self, table: Table) -> Names:
         """Return field -> column names to try; a question is not the title of its own answer."""
-        found = super().names(table)
-        asked = super().names("queries")["text"] if self.pairs and table == "corpus" else ()
-        return {field: names for field, names in found.items() if field != "title" or not {*names} & {*asked}}
+        columns = super().names(table)
+        query_columns = super().names("queries")["text"] if self.pairs and table == "corpus" else ()
+        return {field: names for field, names in columns.items() if field != "title" or not {*names} & {*query_columns}}

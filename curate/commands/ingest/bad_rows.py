@@ -48,10 +48,10 @@ class BadRows:
     def reasons(self, table: Table) -> str:
         """Return how many rows of a table were dropped, by reason, as a clause; empty if none was."""
         counts = Counter(self.dropped.table().filter(pl.col("table") == table)["reason"].to_list())
-        parts = [f"{count:,} x {reason}" for reason, count in counts.most_common(LISTED)]
+        clauses = [f"{count:,} x {reason}" for reason, count in counts.most_common(LISTED)]
         if len(counts) > LISTED:
-            parts.append(f"{counts.total() - sum(count for _, count in counts.most_common(LISTED)):,} x others")
-        return f"{counts.total():,} dropped ({', '.join(parts)})" if counts else ""
+            clauses.append(f"{counts.total() - sum(count for _, count in counts.most_common(LISTED)):,} x others")
+        return f"{counts.total():,} dropped ({', '.join(clauses)})" if counts else ""
 
     def stop_if_most(self, table: Table) -> None:
         """Raise DataError if a row is to stop the run, or more of a table was dropped than `ingest.max_drop`."""

@@ -1,4 +1,4 @@
-"""Labels of texts: read from a file of their own or from a column of the texts, and kept under the ids of the texts."""
+"""The table `labels`: labels of texts, from a file of their own or a column of the texts, under the texts' ids."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,52 +12,56 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.system.files import frame, write_table
 from curate.tables.readers import Problem, Source
-from curate.tables.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted
+from curate.tables.readers.items import NAMES, Names, item_labels, shown, wanted
 from curate.tables.readers.settings import LabelsFile, Sources, files_of
 from curate.tables.readers.text_rows import shown_names
 
 
 def sources(section: LabelsFile, config: Config, texts: Sources) -> list[Source]:
-    """Return where labels are read: their own files, or those of the texts; a missing file is an error."""
+    """Return the files with labels: their own, or those of the texts; ConfigError if one is missing."""
     return list(files_of(config, "labels").tables["labels"] if section.path else texts.tables[section.side])
 
 
 def digests(config: Config, texts: Sources) -> dict[str, Json]:
-    """Return name and digest of every file of labels; nothing where there are none, or where the texts have them."""
+    """Return name and digest of the files that hold labels alone, as `ingest` fingerprints them; empty without any."""
     if config.labels is None or not config.labels.path:
         return {}
     return {"labels": [[source.name, source.digest()] for source in sources(config.labels, config, texts)]}
 
 
 def read(config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: BadRows) -> pl.DataFrame | None:
-    """Return the table `labels`, every label of a text once, under the id of the text that was kept; None without any.
+    """Return the table `labels`, or None if the settings name no labels; a label of a text has one row.
 
-    A text may have several here; a group is a running number, for its name may be that of a person.
+    A text may have several labels. Merged texts share the id of the one that was kept. A group is a running number,
+    because its name may be that of a person.
     """
     section = config.labels
     if section is None:
         return None
-    known = sides[section.side]
+    side_texts = sides[section.side]
     names, groups = _names(section, config), dict[str, str]()
-    found: dict[tuple[str, str], str | None] = {}
+    group_by_label: dict[tuple[str, str], str | None] = {}
     for source in sources(section, config, texts):
         _check_header(source, names)
         for row in source.rows(wanted(names)):
-            each = item_labels(row, names)
-            name = "" if isinstance(each, Problem) else known.meant(each.id)
-            bad.read["labels"] += name not in known.left_out
-            if isinstance(each, Problem):
-                bad.note("labels", source, each)
-            elif name not in known.known and name not in known.left_out:
-                bad.note("labels", source, _unknown(known, each), each.id)
-            elif name not in known.empty and name not in known.left_out:
-                group = None if each.group is None else groups.setdefault(each.group, str(len(groups) + 1))
-                item = known.merged.get(name, name)
-                for label in each.labels:
-                    found.setdefault((item, label), group)
+            parsed = item_labels(row, names)
+            name = "" if isinstance(parsed, Problem) else side_texts.meant(parsed.id)
+            bad.read["labels"] += name not in side_texts.left_out
+            if isinstance(parsed, Problem):
+                bad.note("labels", source, parsed)
+            elif name not in side_texts.known and name not in side_texts.left_out:
+                word = WORDS[side_texts.table]
+                unknown, expected = f"the unknown {word} {shown(parsed.id)}", f"the id of a {word}"
+                problem = Problem(parsed.line, unknown, expected, side_texts.remedy(parsed.id))
+                bad.note("labels", source, problem, parsed.id)
+            elif name not in side_texts.empty and name not in side_texts.left_out:
+                group = None if parsed.group is None else groups.setdefault(parsed.group, str(len(groups) + 1))
+                item_id = side_texts.merged.get(name, name)
+                for label in parsed.labels:
+                    group_by_label.setdefault((item_id, label), group)
     rows = (
-        {"item_id": item, "side": section.side, "label": label, "origin": section.origin, "group": group}
-        for (item, label), group in found.items()
+        {"item_id": item_id, "side": section.side, "label": label, "origin": section.origin, "group": group}
+        for (item_id, label), group in group_by_label.items()
     )
     return frame("labels", rows).sort("item_id", "label")
 
@@ -77,16 +81,14 @@ def write(folder: Path, table: pl.DataFrame | None, config: Config) -> dict[str,
     return {"labels": table.height}
 
 
-def _unknown(known: ReadTexts, found: ItemLabels) -> Problem:
-    word = WORDS[known.table]
-    return Problem(found.line, f"the unknown {word} {shown(found.id)}", f"the id of a {word}", known.remedy(found.id))
-
-
 def _names(section: LabelsFile, config: Config) -> Names:
-    """Return field -> column names to try; ids of a column of the texts are the texts' own."""
-    own = section.columns.model_dump(exclude_none=True)
-    usual = {**NAMES["labels"], **({} if section.path else {"id": config.names(section.side)["id"]})}
-    return {field: (own[field],) if field in own else names for field, names in (usual | own).items()}
+    """Return field -> column names to try; labels in a column of the texts use the texts' id column."""
+    configured = section.columns.model_dump(exclude_none=True)
+    defaults = {**NAMES["labels"], **({} if section.path else {"id": config.names(section.side)["id"]})}
+    return {
+        field: (configured[field],) if field in configured else names
+        for field, names in (defaults | configured).items()
+    }
 
 
 def _check_header(source: Source, names: Names) -> None:

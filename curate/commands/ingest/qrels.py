@@ -1,4 +1,4 @@
-"""Labels of pairs as they are read: contradictions are bad rows, and what is good goes under the ids of the texts."""
+"""The table `qrels`: rows of qrels are checked, contradictions are bad rows, and ids become those of the kept texts."""
 
 from collections import Counter
 from typing import Any
@@ -21,49 +21,49 @@ _COLUMNS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32, "line
 
 
 class ReadLabels:
-    """The rows of qrels, one after the other."""
+    """Collects the rows of qrels."""
 
     def __init__(self, queries: ReadTexts, corpus: ReadTexts, bad: BadRows) -> None:
         self.queries, self.corpus, self.bad = queries, corpus, bad
         self.scores = Counter[int]()
-        """Of all rows: what a score means is no matter of the queries that are taken."""
+        """Score -> rows, of all queries: which scores mean relevant does not depend on the queries that are taken."""
         self.lost: dict[tuple[str, str], str] = {}
         """Dropped pair that a row calls relevant -> what became of it: `not in corpus`, or `dropped`."""
         self._sources: list[Source] = []
         self._rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
 
-    def add(self, source: Source, found: LabelledPair | Problem) -> None:
+    def add(self, source: Source, parsed: LabelledPair | Problem) -> None:
         """Take a row over, unless it is bad, its query is not taken, or one of its texts is empty."""
-        if isinstance(found, Problem):
+        if isinstance(parsed, Problem):
             self.bad.read["qrels"] += 1
-            self.bad.note("qrels", source, found)
+            self.bad.note("qrels", source, parsed)
             return
-        self.scores[found.score] += 1
-        query, doc = self.queries.meant(found.query_id), self.corpus.meant(found.doc_id)
+        self.scores[parsed.score] += 1
+        query, doc = self.queries.meant(parsed.query_id), self.corpus.meant(parsed.doc_id)
         if query in self.queries.left_out:
             return
         self.bad.read["qrels"] += 1
         for name, texts in ((query, self.queries), (doc, self.corpus)):
-            word, key = WORDS[texts.table], f"{found.query_id} {found.doc_id}"
+            word, key = WORDS[texts.table], f"{parsed.query_id} {parsed.doc_id}"
             if name in texts.known and name not in texts.empty:
                 continue
             unknown = name not in texts.known
-            self._lose((query, doc), found.score, "not in corpus" if unknown and texts is self.corpus else "dropped")
+            self._lose((query, doc), parsed.score, "not in corpus" if unknown and texts is self.corpus else "dropped")
             if unknown:
-                said, expected = f"the unknown {word} {shown(name)}", f"the id of a {word}"
-                problem = Problem(found.line, said, expected, texts.remedy(name))
+                unknown_id, expected = f"the unknown {word} {shown(name)}", f"the id of a {word}"
+                problem = Problem(parsed.line, unknown_id, expected, texts.remedy(name))
                 self.bad.note("qrels", source, problem, key, f"unknown {word}")
             else:
                 self.bad.drop("qrels", key, f"its {word} has an empty text")
             return
         if source not in self._sources[-1:]:
             self._sources.append(source)
-        row = (query, doc, found.score, found.line, len(self._sources) - 1)
-        for column, value in zip(self._rows.values(), row, strict=True):
-            column.append(value)
+        cells = (query, doc, parsed.score, parsed.line, len(self._sources) - 1)
+        for column, cell in zip(self._rows.values(), cells, strict=True):
+            column.append(cell)
 
     def add_pairs(self, source: Source) -> None:
-        """Add the row of every query that is taken as a known pair with the document in it; a bad document drops it."""
+        """Add query and document of a row as a pair of score 1; a pair whose document is bad is dropped."""
         for line, query in self.queries.lines.items():
             if line in self.corpus.lines:
                 self.add(source, LabelledPair(line, query, self.corpus.lines[line], 1))
@@ -80,16 +80,17 @@ class ReadLabels:
         rows, score = pl.DataFrame(self._rows, schema=_COLUMNS), pl.col("score")
         apart = rows.filter(score.min().over(PAIR) < score.max().over(PAIR)).sort(*PAIR, "source", "line")
         for (query, doc), pair in apart.group_by(PAIR, maintain_order=True):
-            found = " and ".join(map(str, pair["score"].unique().sort()))
+            scores = " and ".join(map(str, pair["score"].unique().sort()))
             *others, (line, number) = pair.select("line", "source").iter_rows()
-            places = " and ".join(f"{self._sources[source].place}:{other}" for other, source in others)
-            said = (
-                f"the scores {found} for the query {shown(query)} and the document {shown(doc)}, the others in {places}"
+            other_lines = " and ".join(f"{self._sources[source].place}:{other_line}" for other_line, source in others)
+            contradiction = (
+                f"the scores {scores} for the query {shown(query)} and the document {shown(doc)}, "
+                f"the others in {other_lines}"
             )
-            problem = Problem(line, said, "one score per pair", FIX)
+            problem = Problem(line, contradiction, "one score per pair", FIX)
             self._lose((query, doc), max(pair["score"]), "dropped")
             for _ in range(len(pair) if self.bad.config.on_error == "drop" else 1):  # every row is listed
-                self.bad.note("qrels", self._sources[number], problem, f"{query} {doc}", f"the scores {found}")
+                self.bad.note("qrels", self._sources[number], problem, f"{query} {doc}", f"the scores {scores}")
         self.bad.stop_if_most("qrels")
         good = rows.join(apart, on=PAIR, how="anti").select(*PAIR, "score")
         return follow_qrels(good, self.queries.merged, self.corpus.merged)

@@ -1,4 +1,4 @@
-"""The ids of one table of texts, once it is read, and which of them the ids of another table mean."""
+"""The ids of one table of texts, and the match of ids in other tables to them."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus
 
 @dataclass
 class ReadTexts:
-    """What is known of one table of texts; holds ids, no texts."""
+    """The ids of one table of texts, without the texts."""
 
     table: Literal["queries", "corpus"]
     known: set[str] = field(default_factory=set)
@@ -27,36 +27,43 @@ class ReadTexts:
     """Line of the file -> id of the text in it, where rows are pairs."""
     kept: int = 0
     by_number: dict[str, str] = field(default_factory=dict)
-    """Id as another table wrote it -> the id of the texts that is the same whole number."""
+    """Id in another table -> id of the text that is the same whole number, as 101.0 -> 101."""
 
     def meant(self, name: str) -> str:
-        """Return the id of the texts that another table's id means: itself, or the only one that is the same number.
+        """Return the text's id for another table's id: the same id, else the only one that is the same whole number.
 
-        An id that no text has, or whose number several have, is returned as it is.
+        An id without a match, or with several, is returned unchanged.
         """
         if name in self.known or name in self.left_out:
             return name
-        same = [each for each in self._alike.get(_loose(name), ()) if integer_form(each) == integer_form(name)]
+        same = [
+            candidate
+            for candidate in self._alike.get(_loose(name), ())
+            if integer_form(candidate) == integer_form(name)
+        ]
         if len(same) == 1:
             self.by_number[name] = same[0]
         return self.by_number.get(name, name)
 
     def remedy(self, name: str) -> str:
-        """Return what to do about an id that no text has: the ids that look like it, or one that shows their form."""
+        """Return the remedy for an unknown id: up to two ids of the same loose form, else one example."""
         alike = self._alike.get(_loose(name), [])[:2]
         have = "the corpus has" if self.table == "corpus" else "the queries have"
-        named = " and ".join(map(shown, alike)) or f"ids such as {shown(min(self.known))}"
-        return f"{have} {named}{': is that meant?' if alike else ';'} {FIX}"
+        examples = " and ".join(map(shown, alike)) or f"ids such as {shown(min(self.known))}"
+        return f"{have} {examples}{': is that meant?' if alike else ';'} {FIX}"
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
-        """Loose form -> the ids that have it, in order; made once all texts are read, where an id has none."""
-        found: dict[str, list[str]] = {}
+        """Loose form -> sorted ids; cached, so read it only once all texts are read."""
+        ids_by_form: dict[str, list[str]] = {}
         for name in sorted(self.known | self.left_out):
-            found.setdefault(_loose(name), []).append(name)
-        return found
+            ids_by_form.setdefault(_loose(name), []).append(name)
+        return ids_by_form
 
 
 def _loose(name: str) -> str:
-    """Return an id without what programs change in ids: case, zeros before a number, and `.0` at the end."""
+    """Return an id in lower case, without leading zeros of its first number and without a final `.0`.
+
+    Spreadsheets and other programs change these.
+    """
     return re.sub(r"0*(\d)", r"\1", re.sub(r"\.0+$", "", name), count=1).casefold()

@@ -1,4 +1,4 @@
-"""HTML in queries and documents: counted, and stripped where the settings say so."""
+"""The stage `ingest`: queries, corpus and qrels of many formats become tables."""
 
 import shlex
 from collections import Counter
@@ -40,10 +40,12 @@ from curate.tables.readers.markup import is_html, strip
 from curate.tables.readers.settings import Sources, sources, spoken
 from curate.tables.readers.text_rows import FIX
 
+# HTML in queries and documents: counted, and stripped where the settings say so.
+
 
 @dataclass
 class HtmlTexts:
-    """What becomes of texts with tags, and how many there were."""
+    """Keeps or strips HTML, and counts the texts that hold it."""
 
     policy: Literal["keep", "strip"]
     found: Counter[Table] = field(default_factory=Counter)
@@ -58,59 +60,59 @@ class HtmlTexts:
     def notes(self) -> Iterator[str]:
         """Yield a sentence per table with HTML."""
         words = {"queries": "queries", "corpus": "documents"}
-        done = {"keep": "which is kept; ingest.html: strip removes it", "strip": "which was stripped"}
+        outcome = {"keep": "which is kept; ingest.html: strip removes it", "strip": "which was stripped"}
         for table, count in sorted(self.found.items()):
-            yield f"{count:,} {words[table]} hold HTML, {done[self.policy]}"
+            yield f"{count:,} {words[table]} hold HTML, {outcome[self.policy]}"
 
 
-# Scores of a set's own qrels: which of them mean relevant, and what is asked where nobody has said so.
+# Scores of original qrels: which of them mean relevant.
 
 
 def taken_scores(scores: Mapping[int, int], config: Config, *, audited: bool) -> str:
-    """Return in a sentence which scores (score -> rows of the qrels) count as relevant; empty where it is plain.
+    """Return a sentence on which `scores` (score -> rows) count as relevant; empty if there is nothing to choose.
 
     DataError if positive scores hold several values, `ingest.relevant_from` is not given and the set is to be audited:
     its authors may mean *incorrect* by a 1. ConfigError if it is above every score.
     """
     positive = {score: rows for score, rows in sorted(scores.items()) if score > 0}
-    said = f"the qrels have the scores {', '.join(f'{score} ({rows:,})' for score, rows in positive.items())}"
+    summary = f"the qrels have the scores {', '.join(f'{score} ({rows:,})' for score, rows in positive.items())}"
     least = config.relevant_from
     if least is None and audited and len(positive) > 1:
         source = f" {shlex.quote(config.source)}" if config.source else ""
         raise DataError(
-            f"ingest: {said}, and nobody has said which of them mean relevant: an audit would call the others wrong; "
-            f"name the lowest that does, with the options of before: curate audit{source} --relevant-from N "
+            f"ingest: {summary}, and nobody has said which of them mean relevant: an audit would call the others "
+            f"wrong; name the lowest that does, with the options of before: curate audit{source} --relevant-from N "
             "(elsewhere --set ingest.relevant_from=N, or that setting in the pipeline)"
         )
     if least is None:
-        return f"{said}: each counts as relevant; see ingest.relevant_from" if len(positive) > 1 else ""
+        return f"{summary}: each counts as relevant; see ingest.relevant_from" if len(positive) > 1 else ""
     if not positive:
         return ""
     if least > max(positive):
-        raise ConfigError(f"ingest.relevant_from: found {least}, but {said}; give one of them")
-    return f"{said}: {least} and above count as relevant"
+        raise ConfigError(f"ingest.relevant_from: found {least}, but {summary}; give one of them")
+    return f"{summary}: {least} and above count as relevant"
 
 
-# The mark of queries that a model wrote, as a row of any file of queries may carry it.
+# The mark of queries that a model wrote: a column that any file of queries may have.
 
 _PLACES = ("source", "metadata.source")
 
 
 def source_columns(table: Table) -> Names:
-    """Return the columns that may hold a mark, to be read beside those of the table."""
+    """Return the columns that may hold the mark, to be read besides those of the table."""
     return {"source": _PLACES} if table == "queries" else {}
 
 
 def row_source(table: Table, row: Row | Problem, file: str) -> str:
-    """Return the mark of a query that a model wrote, as its row has it; the name of the file for all other texts."""
+    """Return the mark in the row of a query that a model wrote; for all other texts the name of the file."""
     if table == "queries" and isinstance(row, Row):
-        for value in (value for name in _PLACES for value in reached(row.values, name)):
-            if isinstance(value, str) and synthetic.writer(value):
-                return value
+        for mark in (mark for name in _PLACES for mark in reached(row.values, name)):
+            if isinstance(mark, str) and synthetic.writer(mark):
+                return mark
     return file
 
 
-# Ingest: raw queries, corpus and qrels of many formats become tables.
+# The stage.
 
 _EVERY = 2_000
 
@@ -135,60 +137,62 @@ class _Reading:
         self.pairs = ReadLabels(self.queries, self.corpus, self.bad)
 
     def texts(
-        self, table: Literal["queries", "corpus"], classes: files.TableWriter, taken: Callable[[str], bool] = _any
+        self, table: Literal["queries", "corpus"], classes: files.TableWriter, is_taken: Callable[[str], bool] = _any
     ) -> None:
-        """Read, check and write the rows of one table of texts, and their classes; only those whose ids are `taken`."""
+        """Read, check and write the rows of one table whose ids are taken, and their classes of equal texts."""
         seen, firsts = (self.queries if table == "queries" else self.corpus), Firsts()
         names, merging = self.config.names(table), self.config.duplicates == "merge"
         with files.TableWriter(self.context.out, table) as writer:
             for source, row in self._rows(table):
-                found = item(row, names)
-                if isinstance(found, Item) and not taken(found.id):
-                    seen.left_out.add(found.id)
+                parsed = item(row, names)
+                if isinstance(parsed, Item) and not is_taken(parsed.id):
+                    seen.left_out.add(parsed.id)
                     continue
                 self.bad.read[table] += 1
-                found = self.html.read(found, table) if isinstance(found, Item) else found
-                kept = self._judged(table, source, found, seen)
-                if kept is None:
+                parsed = self.html.read(parsed, table) if isinstance(parsed, Item) else parsed
+                usable = self._usable(table, source, parsed, seen)
+                if usable is None:
                     continue
-                number = firsts.number(kept.id, records.shown(kept.title, kept.text))
-                if merging and firsts.names[number] != kept.id:
-                    seen.merged[kept.id] = firsts.names[number]
+                number = firsts.number(usable.id, records.shown(usable.title, usable.text))
+                if merging and firsts.names[number] != usable.id:
+                    seen.merged[usable.id] = firsts.names[number]
                     continue
-                writer.add(_row(table, kept, row_source(table, row, source.name)))
-                classes.add({"table": table, "id": kept.id, "class": number})
+                ids = {"query_id": usable.id} if table == "queries" else {"doc_id": usable.id, "title": usable.title}
+                writer.add({**ids, "text": usable.text, "source": row_source(table, row, source.name)})
+                classes.add({"table": table, "id": usable.id, "class": number})
                 seen.kept += 1
         if seen.kept == 0 and self.sources.tables[table]:
-            places = ", ".join(source.place for source in self.sources.tables[table])
+            files_read = ", ".join(source.place for source in self.sources.tables[table])
             raise DataError(
-                f"{places}: found no {table} with text, expected at least one; {self._lost(table, seen)}check the file"
+                f"{files_read}: found no {table} with text, expected at least one; {self._losses(table, seen)}check "
+                "the file"
             )
         self.bad.stop_if_most(table)
 
-    def _lost(self, table: Table, seen: ReadTexts) -> str:
-        """Return what became of the rows of a table of which none was kept, as a clause; empty if there was no row."""
+    def _losses(self, table: Table, seen: ReadTexts) -> str:
+        """Return dropped and left-out rows of a table as clauses that end in `; `; empty if there are none."""
         left_out = (
             f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split or part"
             if seen.left_out
             else ""
         )
-        return "".join(f"{part}; " for part in (self.bad.reasons(table), left_out) if part)
+        return "".join(f"{clause}; " for clause in (self.bad.reasons(table), left_out) if clause)
 
-    def _judged(self, table: Table, source: Source, found: Item | Problem, seen: ReadTexts) -> Item | None:
-        """Return the item if it can be kept; else note why not."""
-        if isinstance(found, Problem):
-            self.bad.note(table, source, found)
-        elif found.id in seen.known:
-            problem = Problem(found.line, f"the id {shown(found.id)} again", "one row per id", FIX)
-            self.bad.note(table, source, problem, found.id)
+    def _usable(self, table: Table, source: Source, parsed: Item | Problem, seen: ReadTexts) -> Item | None:
+        """Return the text if it can be kept; else None, and its problem is noted."""
+        if isinstance(parsed, Problem):
+            self.bad.note(table, source, parsed)
+        elif parsed.id in seen.known:
+            problem = Problem(parsed.line, f"the id {shown(parsed.id)} again", "one row per id", FIX)
+            self.bad.note(table, source, problem, parsed.id)
         else:
-            seen.known.add(found.id)
+            seen.known.add(parsed.id)
             if self.config.pairs:
-                seen.lines[found.line] = found.id
-            if not found.empty():
-                return found
-            seen.empty.add(found.id)
-            self.bad.drop(table, found.id, "empty text")
+                seen.lines[parsed.line] = parsed.id
+            if not parsed.empty():
+                return parsed
+            seen.empty.add(parsed.id)
+            self.bad.drop(table, parsed.id, "empty text")
         return None
 
     def qrels(self) -> pl.DataFrame:
@@ -201,29 +205,25 @@ class _Reading:
         return self.pairs.table()
 
     def labels(self) -> dict[str, Json]:
-        """Write the labels of texts and return how many there are; nothing where no setting names any."""
-        known = {"queries": self.queries, "corpus": self.corpus}
-        found = labels.read(self.config, self.sources, known, self.bad)
+        """Write the table `labels` and return its number of rows as facts; empty if the settings name no labels."""
+        texts_by_side = {"queries": self.queries, "corpus": self.corpus}
+        table = labels.read(self.config, self.sources, texts_by_side, self.bad)
         self.bad.stop_if_most("labels")
-        return labels.write(self.context.out, found, self.config)
+        return labels.write(self.context.out, table, self.config)
 
     def _rows(self, table: Table) -> Iterator[tuple[Source, Row | Problem]]:
-        """Yield the rows of a table's sources; at the end of each, raise what was wrong in it."""
+        """Yield the rows of a table's sources; DataError at the end of a source with problems."""
         names = self.config.names(table)
         for source in self.sources.tables[table]:
             check_header(source, table, names)
-            size, label = source.size(), StepLabel(f"reading {table}", _unit(source))
+            unit = "bytes" if isinstance(source, File) and source.format not in BINARY else "rows"
+            size, label = source.size(), StepLabel(f"reading {table}", unit)
             for number, row in enumerate(source.rows(wanted({**names, **source_columns(table)}))):
                 if isinstance(row, Row) and number % _EVERY == 0:
                     self.context.progress(label, size, min(row.at, size - 1))
                 yield source, row
             self.context.progress(label, size, size)
             self.bad.stop()
-
-
-def _unit(source: Source) -> str:
-    """Return the unit of a source's size: bytes of a text file, or rows."""
-    return "bytes" if isinstance(source, File) and source.format not in BINARY else "rows"
 
 
 def run(config: Config, context: Context) -> Report:
@@ -239,7 +239,9 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "qrels", qrels)
     if config.relevant_from is not None:
         files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})
-    files.write_table(context.out, "aliases", _aliases(reading))
+    tables = (("corpus", reading.corpus), ("queries", reading.queries))
+    aliases = [follow_aliases(files.frame("aliases"), table, texts.merged) for table, texts in tables]
+    files.write_table(context.out, "aliases", pl.concat(aliases))
     labelled = reading.labels()
     files.write_table(context.out, "dropped", (dropped := reading.bad.dropped.table()).sort("table", "id", "reason"))
     numbers = len(reading.queries.by_number) + len(reading.corpus.by_number)
@@ -266,65 +268,59 @@ def _report(
         **({legacy.LOST: dict(Counter(reading.pairs.lost.values()))} if reading.pairs.lost else {}),
         **labelled,
     }
-    kept, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels
+    written, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels
     read = reading.bad.read["queries"] + reading.bad.read["corpus"]
-    return Report(read, kept, lost, facts=facts, notes=notes)
+    return Report(read, written, lost, facts=facts, notes=notes)
 
 
-def _aliases(reading: _Reading) -> pl.DataFrame:
-    none = files.frame("aliases")
-    tables = (("corpus", reading.corpus), ("queries", reading.queries))
-    return pl.concat([follow_aliases(none, table, texts.merged) for table, texts in tables])
-
-
-def _row(table: Table, found: Item, source: str) -> dict[str, str]:
-    own = {"query_id": found.id} if table == "queries" else {"doc_id": found.id, "title": found.title}
-    return {**own, "text": found.text, "source": source}
-
-
-def _choice(config: Config, found: Sources) -> Callable[[str], bool]:
-    """Return which queries are taken: those of `_named`, or of these one part, or a sample."""
-    taken, part = _named(config, found), config.part
-    if config.sample is None and part is None:
-        return taken
+def _choice(config: Config, inputs: Sources) -> Callable[[str], bool]:
+    """Return a test of query ids: those of `_named`, restricted to one split or to a sample of it."""
+    is_named, split = _named(config, inputs), config.part
+    if config.sample is None and split is None:
+        return is_named
     names = config.names("queries")
-    read = (item(row, names) for source in found.tables["queries"] for row in source.rows(wanted(names)))
-    known = {
-        each.id
-        for each in read
-        if isinstance(each, Item) and not each.empty() and taken(each.id) and (part is None or part.holds(each.text))
+    parsed = (item(row, names) for source in inputs.tables["queries"] for row in source.rows(wanted(names)))
+    eligible = {
+        query.id
+        for query in parsed
+        if isinstance(query, Item)
+        and not query.empty()
+        and is_named(query.id)
+        and (split is None or split.holds(query.text))
     }
-    return frozenset(shuffled(sorted(known), config.sample_seed, "ingest")[: config.sample]).__contains__
+    return frozenset(shuffled(sorted(eligible), config.sample_seed, "ingest")[: config.sample]).__contains__
 
 
-def _named(config: Config, found: Sources) -> Callable[[str], bool]:
-    """Return which queries are meant: those that are named, else all but those of other splits only."""
+def _named(config: Config, inputs: Sources) -> Callable[[str], bool]:
+    """Return a test of query ids: true for `ingest.ids`, else for all but queries labelled in other splits only."""
     if config.ids is not None:
         return frozenset(config.ids).__contains__
-    if not found.other_qrels:
+    if not inputs.other_qrels:
         return _any
     names = config.names("qrels")
 
     def labelled(group: Sequence[Source]) -> set[str]:
-        read = (pair(row, names) for source in group for row in source.rows(wanted(names)))
-        return {integer_form(each.query_id) for each in read if isinstance(each, LabelledPair)}
+        parsed = (pair(row, names) for source in group for row in source.rows(wanted(names)))
+        return {integer_form(label.query_id) for label in parsed if isinstance(label, LabelledPair)}
 
-    other, own = labelled(found.other_qrels), labelled(found.tables["qrels"])
-    return lambda name: integer_form(name) in own or integer_form(name) not in other
+    other_ids, own_ids = labelled(inputs.other_qrels), labelled(inputs.tables["qrels"])
+    return lambda name: integer_form(name) in own_ids or integer_form(name) not in other_ids
 
 
 def _check_ids(config: Config, queries: ReadTexts) -> None:
     unknown = [repr(name) for name in config.ids or [] if name not in queries.known | queries.left_out]
     if unknown:
-        more = f" and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""
-        raise ConfigError(f"ingest.ids: found no query {', '.join(unknown[:LISTED])}{more}; correct the list of ids")
+        others_clause = f" and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""
+        raise ConfigError(
+            f"ingest.ids: found no query {', '.join(unknown[:LISTED])}{others_clause}; correct the list of ids"
+        )
 
 
 def fingerprint(config: Config, _context: Context) -> Json:
-    """Return the digests of everything that is read; a missing file is an error before anything runs."""
-    found = sources(config)
-    check_pairs(config, found)
-    return {**found.digests(), **labels.digests(config, found)}
+    """Return the digests of all files that are read; ConfigError if one is missing."""
+    inputs = sources(config)
+    check_pairs(config, inputs)
+    return {**inputs.digests(), **labels.digests(config, inputs)}
 
 
 STAGE = Stage("ingest", Config, (), run, fingerprint, head=(), version=2)

@@ -1,7 +1,7 @@
-"""First look: the panel judges a few whole queries, and warnings are shown before the rest is paid for.
+"""The stage `judge`: every judge of the panel grades every pair of the pool; the ledger answers repeated requests.
 
-There is no first look in batches, whose answers come within a day, or in a cascade, whose judges are asked one after
-the other: there the ratings are checked at the end.
+First the panel grades a few whole queries, and warnings about them are shown before the other queries are paid for.
+Batches, whose answers take up to a day, and cascades, which ask one judge after the other, have no such first look.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,9 +35,9 @@ from curate.system.files import frame, sha256, write_json, write_scale, write_ta
 
 
 def taken(run: PanelRun) -> PanelRun:
-    """Have the panel rate a first part of the pool and report warnings; return the run with the pairs left to rate.
+    """Have the panel grade the first queries and report warnings about them; return the run over the whole pool.
 
-    UserError if fewer than a tenth of the queries would have a positive, and `sanity.stop` is set.
+    UserError if fewer than a tenth of the queries would have a positive and `sanity.stop` is set.
     """
     table, config = run.table, run.config
     pairs = sanity.first(table.pool.pairs, config.sanity.ratings, run.context.seed)
@@ -51,92 +51,94 @@ def taken(run: PanelRun) -> PanelRun:
 def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale) -> None:
     names = ratings["judge"].unique().sort().to_list()
     verdicts = voting.decide(ratings, names, context.policy, scale)
-    kept = verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique()
-    few = sanity.surely_few(kept, verdicts["query_id"].n_unique())
-    if few and limits.stop:
+    positive_queries = verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique()
+    too_few = sanity.surely_few(positive_queries, verdicts["query_id"].n_unique())
+    if too_few and limits.stop:
         raise UserError(
-            f"judge: {few}, of those judged first; every answer is kept. Look at the pool and the rubric, or go on "
+            f"judge: {too_few}, of those judged first; every answer is kept. Look at the pool and the rubric, or go on "
             "with --set judge.sanity.stop=false"
         )
     least = min(sanity.LEAST, limits.ratings)
     signs = [*sanity.judges(ratings, scale, least), *sanity.panel(ratings, names, scale, least)]
-    for line in (*signs, *([few] if few else [])):
+    for line in (*signs, *([too_few] if too_few else [])):
         context.tell(f"judge: after {len(verdicts):,} pairs: {line}")
 
 
-# Judge: every judge of the panel grades every pair of the pool; what the ledger holds is not asked again.
+# The stage.
 
 
 def run(config: JudgeConfig, context: Context) -> Report:
     """Load the panel, ask for permission to spend, collect missing ratings, and write the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = seated(config, context, ledger)
-        _refuse_mixtures(panel)
-        for seat in panel.paid():
-            client.refuse_unread(f"judges.{seat.name}", panel.watch(seat))
-            if panel.watched and ledger.last_form(seat.key.judge_digest, CANARY) == CUT:
-                client.refuse_cut(f"judges.{seat.name}")
-        left = panel.narrowed()
-        batching.refuse_open(left)
+        if not config.mixed_models:  # before a rating is asked for or reused
+            for state in panel.paid():
+                client.refuse_mixture(f"judges.{state.name}", _models(state, ledger))
+        for state in panel.paid():
+            client.refuse_unread(f"judges.{state.name}", panel.watch(state))
+            if panel.watched and ledger.last_form(state.key.judge_digest, CANARY) == CUT:
+                client.refuse_cut(f"judges.{state.name}")
+        unrated = panel.narrowed()
+        batching.refuse_open(unrated)
         tried = trial(panel)
-        asked = left.at(*(tried.asked().seats if tried else ()), *left.seats)
-        consent.need_masked(asked.seats, context)
-        consent.warn_of_windows(asked)
-        consent.need_consent(asked)
+        payable = unrated.at(*(tried.asked().seats if tried else ()), *unrated.seats)
+        consent.need_masked(payable.seats, context)
+        consent.warn_of_windows(payable)
+        consent.need_consent(payable)
         ledger.note(rating.noted(panel.table.pool))
-        passed, before = None, _calls(panel)
+        passed, calls_before = None, _calls(panel)
         try:
             passed = gate.passed(tried)
             panel = taken(panel)
-            wanted = collection.collect(panel)
+            pairs_by_judge = collection.collect(panel)
         except CurateError as error:
-            if _calls(panel) != before:  # what was paid is kept as far as it goes
+            if _calls(panel) != calls_before:  # what was paid is kept as far as it goes
                 context.partial(_snapshot(panel, {}, passed, gate.without_people(tried), str(error)))
             raise
-        return _snapshot(panel, wanted, passed, gate.without_people(tried))
+        return _snapshot(panel, pairs_by_judge, passed, gate.without_people(tried))
 
 
 def _calls(panel: PanelRun) -> int:
-    digests = [seat.key.judge_digest for seat in panel.paid()]
+    digests = [state.key.judge_digest for state in panel.paid()]
     return sum(panel.table.ledger.bill(panel.context.run_id, digests)["calls"])
 
 
 def _snapshot(
     panel: PanelRun,
-    wanted: collection.Wanted,
+    pairs_by_judge: collection.Wanted,
     passed: Mapping[str, Accuracy] | None,
     read: Mapping[str, Mapping[str, tuple[int, int]]],
     stopped: str = "",
 ) -> Report:
-    """Write the tables from the current ledger and return the report; `stopped` is the reason for an incomplete run."""
+    """Write the tables from the ratings in the ledger, and return the report; `stopped`: the error that ended it."""
     pool, ledger, config, context = panel.table.pool, panel.table.ledger, panel.config, panel.context
     with waiting(context.progress, StepLabel("gathering the ratings")):
-        ratings = pl.concat([_said(panel.table, seat, wanted) for seat in panel.seats])
-    digests = {seat.name: (seat.key.judge_digest, seat.settings.price) for seat in panel.paid()}
+        ratings = pl.concat([_judge_ratings(panel.table, state, pairs_by_judge) for state in panel.seats])
+    digests = {state.name: (state.key.judge_digest, state.settings.price) for state in panel.paid()}
     bills = billing.bills(ledger, context, digests)
     total = billing.total(bills, context)
     forms = ledger.forms(context.run_id, [digest for digest, _ in digests.values()])
-    rubrics = [seat.judge.rubric for seat in panel.paid()]
-    models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in panel.paid()}
+    rubrics = [state.judge.rubric for state in panel.paid()]
+    models: dict[str, Json] = {state.name: _models(state, ledger) for state in panel.paid()}
     write_table(context.out, "ratings", ratings.sort("query_id", "doc_id", "judge"))
-    write_table(context.out, "samples", panel.sample() if wanted else frame("samples"))
+    write_table(context.out, "samples", panel.sample() if pairs_by_judge else frame("samples"))
     rubric = panel.table.rubric
     write_scale(context.out, rubric.scale, rubric.all_meanings)
-    write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel.seats})
-    found, missing = dict(ratings.group_by("status").len().iter_rows()), _without_grade(panel, ratings)
+    write_json(context.out / "panel.json", {state.name: described(state) for state in panel.seats})
+    count_by_status, missing = dict(ratings.group_by("status").len().iter_rows()), _without_grade(panel, ratings)
     lost = [line for _, line in missing.values()]
     too_many = [judge for judge, (share, _) in missing.items() if share > config.sanity.missing]
-    counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
+    counts: dict[str, int] = {status: count_by_status.get(status, 0) for status in (*STATUSES, STOPPED)}
     facts: dict[str, Json] = {
         **counts,
         "bill": bills,
         **billing.facts(total),
-        "heuristic": [seat.name for seat in panel.seats if "heuristic" in seat.judge.identity],
+        "heuristic": [state.name for state in panel.seats if "heuristic" in state.judge.identity],
         "models": models,
-        "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in panel.paid()},
+        "replies": {state.name: forms.get(state.key.judge_digest, {}) for state in panel.paid()},
         "rubric": next((f"{rubric.name} ({rubric.digest[:12]})" for rubric in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
-        "cascade": _savings(config, wanted, len(pool.pairs)),
+        "cascade": _savings(config, pairs_by_judge, len(pool.pairs)),
         "gate": gate.facts(passed, config),
         **({"controls": {name: dict(counts) for name, counts in read.items()}} if read else {}),
         **({"lost": lost} if lost else {}),
@@ -161,7 +163,7 @@ def _snapshot(
 
 
 def fingerprint(config: JudgeConfig, context: Context) -> Json:
-    """Return each judge's identity and the rubric's digest; raises if a judge, a file or a rubric is missing."""
+    """Return judges' identities and digests of their rubrics; ConfigError if a judge, file or rubric is missing."""
     rubric = validated(config, context)
     if config.gate.positives is not None and not config.gate.positives.is_file():
         raise ConfigError(f"judge.gate.positives: {config.gate.positives}: no such file; give a table of known grades")
@@ -171,15 +173,17 @@ def fingerprint(config: JudgeConfig, context: Context) -> Json:
         judge, _ = build.judge(context, name, rubric)
         if isinstance(judge, LlmJudge):
             rubrics[name] = judge.rubric.digest
-        for other, identity in identities.items():
+        for earlier, identity in identities.items():
             if identity == judge.identity:
-                raise ConfigError(f"judge.models: {other} and {name} are the same judge; a panel needs different ones")
+                raise ConfigError(
+                    f"judge.models: {earlier} and {name} are the same judge; a panel needs different ones"
+                )
         identities[name] = judge.identity
-    known = None if config.gate.positives is None else sha256(config.gate.positives)
-    more: dict[str, Json] = {} if rubric.scale == FIVE else {"scale": rubric.scale.to_json()}
+    controls_digest = None if config.gate.positives is None else sha256(config.gate.positives)
+    extra: dict[str, Json] = {} if rubric.scale == FIVE else {"scale": rubric.scale.to_json()}
     if config.cascade and context.policy != "unanimous":
-        more["cascade"] = voting.dumped(context.policy)
-    return {"judges": identities, "rubrics": rubrics, "controls": known, **more}
+        extra["cascade"] = voting.dumped(context.policy)
+    return {"judges": identities, "rubrics": rubrics, "controls": controls_digest, **extra}
 
 
 def preflight(config: JudgeConfig, context: Context) -> None:
@@ -193,43 +197,41 @@ def preflight(config: JudgeConfig, context: Context) -> None:
             provider(settings)
 
 
-def _said(table: PanelState, seat: JudgeState, wanted: collection.Wanted) -> pl.DataFrame:
+def _judge_ratings(table: PanelState, state: JudgeState, pairs_by_judge: collection.Wanted) -> pl.DataFrame:
     """Return a judge's rows of `ratings`; pairs that a cascade did not ask it about are `stopped`, not `failed`."""
-    rows = table.snapshot(seat)
-    if seat.name not in wanted:
+    rows = table.snapshot(state)
+    if state.name not in pairs_by_judge:
         return rows
-    asked = wanted[seat.name].select(*PAIR, asked=pl.lit(1))
+    asked_pairs = pairs_by_judge[state.name].select(*PAIR, asked=pl.lit(1))
     spared = pl.col("asked").is_null() & (pl.col("status") == "failed")
     status = pl.when(spared).then(pl.lit(STOPPED)).otherwise("status")
-    return rows.join(asked, on=PAIR, how="left").with_columns(status=status).drop("asked")
+    return rows.join(asked_pairs, on=PAIR, how="left").with_columns(status=status).drop("asked")
 
 
-def _savings(config: JudgeConfig, wanted: collection.Wanted, pairs: int) -> Json:
-    """Return the number of ratings a cascade asked of each judge, and the share it saved; None without a cascade."""
-    if not wanted:
+def _savings(config: JudgeConfig, pairs_by_judge: collection.Wanted, pairs: int) -> Json:
+    """Return pairs per judge in a cascade, and the share of ratings that it saved; None without a cascade."""
+    if not pairs_by_judge:
         return None
-    asked = {name: len(each) for name, each in wanted.items()}
-    return {"mode": config.cascade, "asked": dict(asked), "saved": cascade.saved(pairs, list(asked.values()))}
+    count_by_judge = {name: len(judge_pairs) for name, judge_pairs in pairs_by_judge.items()}
+    return {
+        "mode": config.cascade,
+        "asked": dict(count_by_judge),
+        "saved": cascade.saved(pairs, list(count_by_judge.values())),
+    }
 
 
-def _models(seat: LlmState, ledger: Ledger) -> list[str]:
-    return ledger.models(seat.key.judge_digest, seat.key.rubric_digest)
-
-
-def _refuse_mixtures(panel: PanelRun) -> None:
-    """Stop before anything is asked or reused if a judge's ratings come from several models."""
-    for seat in () if panel.config.mixed_models else panel.paid():
-        client.refuse_mixture(f"judges.{seat.name}", _models(seat, panel.table.ledger))
+def _models(state: LlmState, ledger: Ledger) -> list[str]:
+    return ledger.models(state.key.judge_digest, state.key.rubric_digest)
 
 
 def _guesses(panel: PanelRun) -> list[str]:
     """Return a sentence per heuristic that was calibrated on other languages."""
-    heuristics = [seat.judge for seat in panel.seats if isinstance(seat.judge, Lexical | Similarity)]
-    return [said for judge in heuristics if (said := guessing(judge, panel.context.language))]
+    heuristics = [state.judge for state in panel.seats if isinstance(state.judge, Lexical | Similarity)]
+    return [warning for judge in heuristics if (warning := guessing(judge, panel.context.language))]
 
 
 def _useless(panel: PanelRun) -> Iterator[str]:
-    """Yield a warning if a cascade saves nothing, because the sample for measuring agreement is the whole pool."""
+    """Yield a note if a cascade saved nothing because the agreement sample is the whole pool."""
     pairs = len(panel.table.pool.pairs)
     if panel.config.cascade and len(panel.sample()) == pairs:
         yield (
@@ -239,21 +241,21 @@ def _useless(panel: PanelRun) -> Iterator[str]:
 
 
 def _without_grade(panel: PanelRun, ratings: pl.DataFrame) -> dict[str, tuple[float, str]]:
-    """Return judge -> (share of its pairs without a grade, sentence with the counts and the most frequent cause)."""
+    """Return judge -> share of its pairs without a grade, and a sentence with the provider's most frequent error."""
     ledger, run = panel.table.ledger, panel.context.run_id
-    digests = {seat.name: seat.key.judge_digest for seat in panel.paid()}
+    digests = {state.name: state.key.judge_digest for state in panel.paid()}
     causes = ledger.refusals(run, list(digests.values()))
-    asked = dict(ratings.filter(pl.col("status") != STOPPED).group_by("judge").len().iter_rows())
+    count_by_judge = dict(ratings.filter(pl.col("status") != STOPPED).group_by("judge").len().iter_rows())
     lost = ratings.filter(pl.col("status").is_in(["refused", "unparsed", "failed"]))
     missing: dict[str, tuple[float, str]] = {}
     for (name,), rows in lost.group_by("judge", maintain_order=True):
-        judge, share = str(name), rows.height / asked[name]
+        judge, share = str(name), rows.height / count_by_judge[name]
         counts = ", ".join(f"{count:,} {status}" for status, count in sorted(rows.group_by("status").len().iter_rows()))
         cause = causes.get(digests.get(judge, ""), "")
-        said = f"; most often: {cause}" if cause else ""
+        cause = f"; most often: {cause}" if cause else ""
         missing[judge] = (
             share,
-            f"{judge}: {rows.height:,} of {asked[name]:,} pairs have no grade ({share:.1%}): {counts}{said}",
+            f"{judge}: {rows.height:,} of {count_by_judge[name]:,} pairs have no grade ({share:.1%}): {counts}{cause}",
         )
     return missing
 
@@ -262,9 +264,9 @@ def _unfinished(ratings: pl.DataFrame) -> str:
     failed = ratings.filter(pl.col("status") == "failed").group_by("judge").len().sort("judge")
     if failed.is_empty():
         return ""
-    each = ", ".join(f"{judge}: {count:,}" for judge, count in failed.iter_rows())
+    counts = ", ".join(f"{judge}: {count:,}" for judge, count in failed.iter_rows())
     return (
-        f"{failed['len'].sum():,} ratings failed ({each}); run `curate judge` again to retry them; where a judge "
+        f"{failed['len'].sum():,} ratings failed ({counts}); run `curate judge` again to retry them; where a judge "
         "replays grades, complete its file first"
     )
 

@@ -37,7 +37,7 @@ def stats(as_json: AsJson = False) -> None:
 
     with opened() as ledger:
         rows = figures(ledger)
-    answer(rows, ["\n\n".join(_said(row) for row in rows) or "nothing yet"], as_json=as_json)
+    answer(rows, ["\n\n".join(_paragraph(row) for row in rows) or "nothing yet"], as_json=as_json)
 
 
 def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")], as_json: AsJson = False) -> None:
@@ -64,17 +64,17 @@ def check(as_json: AsJson = False) -> None:
     from curate.runs.ledger_check import check as findings
 
     with opened() as ledger:
-        found = findings(ledger)
-    failed = CheckFailed(f"{len(found)} kinds of mistakes in the ledger") if found else None
-    lines = [str(each) for each in found] or ["nothing is wrong"]
-    answer([asdict(each) for each in found], lines, as_json=as_json, failed=failed)
+        mistakes = findings(ledger)
+    failed = CheckFailed(f"{len(mistakes)} kinds of mistakes in the ledger") if mistakes else None
+    lines = [str(mistake) for mistake in mistakes] or ["nothing is wrong"]
+    answer([asdict(mistake) for mistake in mistakes], lines, as_json=as_json, failed=failed)
 
 
 def _counts(word: str, rows: Mapping["Kept", int], *, as_json: bool) -> None:
     answer(rows, (f"{name}: {count:,} {word}" for name, count in rows.items()), as_json=as_json)
 
 
-def _said(row: Mapping[str, "Json"]) -> str:
+def _paragraph(row: Mapping[str, "Json"]) -> str:
     """Return the figures of a judge under a rubric as a paragraph."""
     from curate.core.scale import FIVE
 
@@ -83,7 +83,7 @@ def _said(row: Mapping[str, "Json"]) -> str:
     lines = [
         f"judge {str(row['judge'])[:12]}: {row['identity'] or 'unknown'}",
         f"  ratings{scale}: "
-        + ", ".join(f"{_figure(row[each])} {each}" for each in ("rated", "refused", "unparsed", "failed")),
+        + ", ".join(f"{_figure(row[status])} {status}" for status in ("rated", "refused", "unparsed", "failed")),
     ]
     if row["calls"]:
         models = row["models"]
@@ -99,11 +99,11 @@ def _said(row: Mapping[str, "Json"]) -> str:
 
 
 def _cost(row: Mapping[str, "Json"]) -> str:
-    """Return what was paid in each currency, and that this is not all where a reply does not know its own cost."""
+    """Return the cost per currency, with `and unknown` if the cost of some reply is unknown."""
     costs = cast("Mapping[str, float]", row["costs"])
-    parts = [f"{amount:,.4f} {currency or '(currency unknown)'}" for currency, amount in costs.items()]
-    return " and ".join([*parts, *(["unknown"] if row["cost"] is None else [])]) or _figure(row["cost"])
+    amounts = [f"{amount:,.4f} {currency or '(currency unknown)'}" for currency, amount in costs.items()]
+    return " and ".join([*amounts, *(["unknown"] if row["cost"] is None else [])]) or _figure(row["cost"])
 
 
-def _figure(value: "Json") -> str:
-    return "unknown" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
+def _figure(figure: "Json") -> str:
+    return "unknown" if figure is None else f"{figure:,.4f}" if isinstance(figure, float) else f"{figure:,}"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from curate.commands.models.trial import ModelTest
     from curate.core.config import Settings
-    from curate.pipeline.pipeline import Pipeline
 
 commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -34,7 +33,8 @@ def models(context: typer.Context, pipeline: File = None, run: Folder = None, as
 
     if context.invoked_subcommand is not None:
         return
-    rows = listed(_own(pipeline, run))
+    judges = cast("Mapping[str, Settings]", load_head(pipeline, run).judges) if _has_pipeline(pipeline, run) else {}
+    rows = listed(judges)
     answer(rows, _table(rows), as_json=as_json)
 
 
@@ -49,22 +49,13 @@ def attempt(
     from curate.commands.models.trial import tried
     from curate.core.errors import RunFailed
 
-    trial = tried(name, _pipeline(pipeline, run), notice)
+    trial = tried(name, load_pipeline(pipeline, run) if _has_pipeline(pipeline, run) else None, notice)
     failed = RunFailed(trial.problem) if trial.problem else None
     answer(asdict(trial), _report(trial), as_json=as_json, failed=failed)
 
 
-def _own(pipeline: str | None, run: Path | None) -> "Mapping[str, Settings]":
-    """Return the models of the pipeline that is meant, by default the newest run's; its stages are not looked at."""
-    return cast("Mapping[str, Settings]", load_head(pipeline, run).judges) if _is_meant(pipeline, run) else {}
-
-
-def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":
-    """Return the pipeline that is meant, by default the newest run's; None if there is no run."""
-    return load_pipeline(pipeline, run) if _is_meant(pipeline, run) else None
-
-
-def _is_meant(pipeline: str | None, run: Path | None) -> bool:
+def _has_pipeline(pipeline: str | None, run: Path | None) -> bool:
+    """Return whether a pipeline or run is named or in `runs`; else print a notice if presets are changed here."""
     if pipeline is not None or run is not None or any(Path("runs").glob("*/pipeline.yaml")):
         return True
     announce_presets()
@@ -79,12 +70,12 @@ def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
     return [*lines, "input and output: price of a million tokens on that date; `--json` has a note on each"]
 
 
-def _cell(value: str | int | float | bool | None) -> str:
-    if value is None:
+def _cell(entry: str | int | float | bool | None) -> str:
+    if entry is None:
         return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    if isinstance(entry, bool):
+        return "yes" if entry else "no"
+    return entry if isinstance(entry, str) else f"{entry:,}" if isinstance(entry, int) else f"{entry:g}"
 
 
 def _report(trial: "ModelTest") -> list[str]:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # the list does without them, and they take longer than the l
 
 QUERY = "What is the capital of France?"
 PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")
-"""One that answers and one that does not; nothing of a user's is sent."""
+"""The first answers the query, the second does not; no text of a user is sent."""
 
 
 @dataclass(frozen=True)
 class ModelTest:
-    """What one tiny call to a model came to."""
+    """Result of one tiny call to a model."""
 
     name: str
     model: str
@@ -46,10 +46,10 @@ class ModelTest:
 
 
 def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bool | None]]:
-    """Return one row per language model that can be named, by name: presets, and a pipeline's `own`.
+    """Return one row per language model, sorted by name: presets, and `own` definitions of a pipeline.
 
-    What is unknown is None; `key` is the variable that a key is read from, None where none is sent, and `set` says
-    whether it holds one.
+    Unknown entries are None; `key` is the environment variable of the key, None if no key is sent; `set` is whether it
+    holds one.
     """
     models = {name: named_model(own, name) for name in sorted({*own, *presets()})}
     return [
@@ -60,7 +60,7 @@ def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bo
 
 
 def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], None] = lambda _line: None) -> ModelTest:
-    """Send one tiny prompt to a model, once, write the call into the ledger, and return what came back.
+    """Send one tiny prompt to a model, without retries, record the call in the ledger, and return the result.
 
     `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
@@ -110,11 +110,11 @@ def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, contex
         errors.append(error)
         return ReplyResult()
 
-    asked, limits = provider(config), RequestLimits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
+    endpoint, limits = provider(config), RequestLimits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
         started = time.monotonic()
-        ask([Job(judge.name, [Task(request, read, failed)], asked, account, limits)], ledger, tell=context.tell)
+        ask([Job(judge.name, [Task(request, read, failed)], endpoint, account, limits)], ledger, tell=context.tell)
         seconds = round(time.monotonic() - started, 2)
     if errors:
         raise errors[0]
@@ -122,16 +122,16 @@ def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, contex
 
 
 def _context(pipeline: "Pipeline | None") -> "Context":
-    """Return what is needed of a context outside any run."""
+    """Return a context outside any run, with the pipeline's language and definitions."""
     from curate.pipeline.stage import Context, home
 
-    place = home()
+    folder = home()
     if pipeline is None:
-        return Context(place, place, place)
+        return Context(folder, folder, folder)
     head = pipeline.head
     definitions = {"encoders": head.encoders, "retrievers": head.retrievers, "judges": head.judges}
-    known = cast("Mapping[str, Mapping[str, Settings]]", definitions)
-    return Context(place, place, place, language=head.language, definitions=known)
+    typed_definitions = cast("Mapping[str, Mapping[str, Settings]]", definitions)
+    return Context(folder, folder, folder, language=head.language, definitions=typed_definitions)
 
 
 def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:

@@ -44,24 +44,21 @@ def _counted(task: ExportedTask, split: str) -> list[Shown]:
     files = {config: path for (config, file_split), path in task.files.items() if file_split == split}
     pair_files = [path for config, path in files.items() if config not in DOCUMENTS]
     queries = _rows(files.get(QUERIES))
+    mteb_type, measure = str(task.mteb["type"]), str(task.mteb["main_score"])
+    kind = kinds.of_type(mteb_type, measure)
     return [
         task.name,
         split,
-        str(task.mteb["type"]),
+        mteb_type,
         queries,
         sum(_rows(path) or 0 for path in pair_files) if pair_files else None,
         _rows(files.get(CORPUS)),
         Cell(_share(_sum(files.get(QRELS), (pl.col("score") > 0).sum()), queries)),
         Cell(_share(_sum(files.get(CANDIDATES), pl.col("corpus-ids").list.len().sum()), queries)),
         Cell(_positive(pair_files), factor=100),
-        _measure(str(task.mteb["type"]), str(task.mteb["main_score"])),
+        # mteb's name of the measure if no task type has it as its main score
+        kind.mteb.shown if kind and kind.mteb.main_score == measure else measure,
     ]
-
-
-def _measure(kind: str, name: str) -> str:
-    """Return the printed name of a measure; mteb's name if no task type has it as its main score."""
-    scored = kinds.of_type(kind, name)
-    return scored.mteb.shown if scored and scored.mteb.main_score == name else name
 
 
 def _rows(path: Path | None) -> int | None:

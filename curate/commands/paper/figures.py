@@ -42,7 +42,8 @@ class FigureFonts:
         """Return the families in fallback order."""
         from matplotlib import font_manager
 
-        if all(ord(sign) in self._plain_codes for sign in self._signs):
+        plain_codes = set(_codes(PLAIN))
+        if all(ord(sign) in plain_codes for sign in self._signs):
             return [PLAIN]
         installed = {entry.name for entry in font_manager.fontManager.ttflist}
         return [PLAIN, *[name for name in CJK if name in installed][:1]]
@@ -52,10 +53,6 @@ class FigureFonts:
         """Return the characters without a glyph, sorted."""
         covered = {code for family in self.families for code in _codes(family)}
         return sorted(sign for sign in self._signs if ord(sign) not in covered and sign != "\n")
-
-    @cached_property
-    def _plain_codes(self) -> set[int]:
-        return set(_codes(PLAIN))
 
     def drawn(self, text: str) -> str:
         """Return a text with absent characters written as code points, such as `[U+4E00]`."""
@@ -138,19 +135,17 @@ class PaperFigures:
             figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(drawn) / 3))
             for task, panel in zip(tasks, axes, strict=True):
                 draw(panel, task)
-                self._label_axes(panel, task, self._words[name])
+                texts = self._words[name]
+                panel.set_xlabel(self.fonts.drawn(texts["across"]))
+                panel.set_ylabel(self.fonts.drawn(texts["up"].format(measure=task["shown"])))
+                panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
+                panel.grid(color="#dddddd", linewidth=0.5)
+                panel.set_axisbelow(True)
             for model_name in drawn:
                 label = self._label(model_name, tasks)
                 axes[0].plot([], [], label=label, linestyle="none", **self._mark(model_name))
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
             self._save(figure, name)
-
-    def _label_axes(self, panel: "Axes", task: Figures, texts: Figures) -> None:
-        panel.set_xlabel(self.fonts.drawn(texts["across"]))
-        panel.set_ylabel(self.fonts.drawn(texts["up"].format(measure=task["shown"])))
-        panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
-        panel.grid(color="#dddddd", linewidth=0.5)
-        panel.set_axisbelow(True)
 
     def _against_speed(self, panel: "Axes", task: Figures) -> None:
         rates = _rates(task)
@@ -197,7 +192,7 @@ class PaperFigures:
         panel.set_axisbelow(True)
 
     def _label(self, name: str, tasks: Sequence[Figures]) -> str:
-        short = self.fonts.drawn(_short(name))
+        short = self.fonts.drawn(name if len(name) <= 34 else f"{name[:17]}…{name[-17:]}")
         return short if marked(name, tasks, self._said) == name else self._said["mark"].format(model=short)
 
     def _mark(self, name: str) -> dict[str, Any]:
@@ -247,8 +242,3 @@ def _logarithmic(panel: "Axes", rates: Sequence[float]) -> None:
     panel.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda rate, _place: f"{rate:,g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _short(name: str, most: int = 34) -> str:
-    """Return a model's name; the middle of a long one is replaced by an ellipsis."""
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) :]}"

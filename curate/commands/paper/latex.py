@@ -34,12 +34,12 @@ class Cell:
         if self.value is None:
             return None
         center, low, high = (
-            None if number is None else self._printed(number) for number in (self.value, self.low, self.high)
+            None
+            if number is None
+            else f"{round(self.factor * number, self.digits) + 0.0:,.{self.digits}f}"  # + 0.0: no "-0.0"
+            for number in (self.value, self.low, self.high)
         )
         return str(center) if low is None or high is None else f"{center} [{low}, {high}]"
-
-    def _printed(self, figure: float) -> str:
-        return f"{round(self.factor * figure, self.digits) + 0.0:,.{self.digits}f}"
 
 
 Shown = Cell | str | int | None
@@ -57,7 +57,10 @@ class PaperTable:
 
     def csv(self) -> str:
         """Return the table as CSV, with separate columns for the bounds of intervals; undefined cells are empty."""
-        has_bounds = [any(_bounded(row[column]) for row in self.rows) for column in self._columns]
+        has_bounds = [
+            any(isinstance(cell := row[column], Cell) and cell.low is not None for row in self.rows)
+            for column in self._columns
+        ]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(
@@ -72,10 +75,6 @@ class PaperTable:
     @property
     def _columns(self) -> range:
         return range(len(self.heads))
-
-
-def _bounded(cell: Shown) -> bool:
-    return isinstance(cell, Cell) and cell.low is not None
 
 
 def _column_heads(head: str, wide: bool) -> Iterator[str]:
@@ -203,7 +202,8 @@ def _blocks(table: PaperTable) -> list[list[int]]:
     filled = [
         column
         for column in range(len(widths))
-        if column < table.keys or any(_filled(row[column]) for row in table.rows)
+        if column < table.keys
+        or any((cell.value if isinstance(cell := row[column], Cell) else cell) is not None for row in table.rows)
     ]
     blocks = _cut(widths, filled, table.keys, LONGEST)
     for longest in range(LONGEST, 0, -5):
@@ -224,10 +224,6 @@ def _cut(widths: Sequence[int], filled: Sequence[int], keys: int, longest: int) 
             blocks.append(list(filled[:keys]))
         blocks[-1].append(column)
     return blocks
-
-
-def _filled(cell: Shown) -> bool:
-    return cell.value is not None if isinstance(cell, Cell) else cell is not None
 
 
 def document(

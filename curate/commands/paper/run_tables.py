@@ -1,6 +1,6 @@
 """Tables of the labelling: stages, verdicts, inter-judge agreement, human checks, audit of the original labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curate.commands.paper.evidence import Figures, PaperEvidence
@@ -155,10 +155,8 @@ def audit(evidence: PaperEvidence, words: Words) -> PaperTable | None:
         return None
     texts = words["tables"]["audit"]
     caption = texts["caption"].format(queries=f"{evidence.audit['queries']:,}", pairs=f"{evidence.audit['pairs']:,}")
-    return PaperTable("audit", caption, texts["heads"], list(_audit_rows(evidence.audit["measures"], texts["rows"])))
-
-
-def _audit_rows(measures: Figures, names: Mapping[str, str]) -> Iterator[Sequence[Shown]]:
-    for name, label in names.items():
-        measure = measures[name]
-        yield [label, measure["total"], Cell(measure["mean"], measure["low"], measure["high"])]
+    measures = [(label, evidence.audit["measures"][name]) for name, label in texts["rows"].items()]
+    rows: list[Sequence[Shown]] = [
+        [label, measure["total"], Cell(measure["mean"], measure["low"], measure["high"])] for label, measure in measures
+    ]
+    return PaperTable("audit", caption, texts["heads"], rows)

@@ -86,11 +86,15 @@ def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], words
     """Return a model's row; the best score of a task is bold, but never a baseline's."""
     rows = [next((row for row in (*task["scores"], *task["floors"]) if row["model"] == model), None) for task in tasks]
     model_scores = [row[reading]["value"] if row else None for row, reading in zip(rows, readings, strict=True)]
+    task_scores = [
+        [row[reading]["value"] for row in task["scores"]] for task, reading in zip(tasks, readings, strict=True)
+    ]
+    best = [max((score for score in scores if score is not None), default=None) for scores in task_scores]
     cells = [
-        Cell.of(row[reading], 2, POINTS, best="floor" not in row and row[reading]["value"] == _best(task, reading))
+        Cell.of(row[reading], 2, POINTS, best="floor" not in row and row[reading]["value"] == top)
         if row
         else Cell(None)
-        for task, row, reading in zip(tasks, rows, readings, strict=True)
+        for row, reading, top in zip(rows, readings, best, strict=True)
     ]
     defined = [score for score in model_scores if score is not None]
     mean = sum(defined) / len(defined) if len(defined) == len(tasks) else None
@@ -113,10 +117,6 @@ def marked(model: str, tasks: Sequence[Figures], words: Words) -> str:
 def circular(tasks: Sequence[Figures], words: Words) -> list[str]:
     """Return the legend of the mark for a caption; empty if no model has it."""
     return [words["circular"]] if any(task["circular"] for task in tasks) else []
-
-
-def _best(task: Figures, reading: str) -> float | None:
-    return max((row[reading]["value"] for row in task["scores"] if row[reading]["value"] is not None), default=None)
 
 
 def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:

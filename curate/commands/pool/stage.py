@@ -1,10 +1,10 @@
-"""Pool: several retrievers rank the corpus for every query; their best documents become the candidates.
+"""The stage `pool`: several retrievers rank the corpus for every query; their best documents become the candidates.
 
 In: queries, corpus of `diversify`, and the documents that it and `mask` merged or dropped. Out: `rankings` (every
 retriever's list, before fusion) and `pool` (query, document, position, and the rank and score that each retriever
-gave). A ranking of the raw corpus, from a run file, is followed: merged documents count as the kept one, dropped ones
-are left out. In a run that `curate extend` made, pool and rankings are those of the earlier version, and only the
-systems that came later are asked: their best documents join the pool, so no pair of it is lost.
+gave). In a ranking of the raw corpus, from a run file, merged documents count as the kept one, and dropped ones are
+left out. In a run that `curate extend` made, pool and rankings are those of the earlier version, and only the added
+systems search: their best documents join the pool, so no earlier pair is lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,8 +52,8 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
 
 def run(config: Config, context: Context) -> Report:
     """Ask every retriever and choose the pools."""
-    kept = context.read("diversify", "queries")
-    chosen = drawn(kept, config.queries, context.seed)
+    query_table = context.read("diversify", "queries")
+    chosen = drawn(query_table, config.queries, context.seed)
     queries = [Query(*row) for row in chosen.select("query_id", "text").iter_rows()]
     if not queries:
         raise DataError(
@@ -63,44 +63,48 @@ def run(config: Config, context: Context) -> Report:
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
     positives = _positives(config, context, chosen)
-    before = ParentVersion.load(context.run)
-    if before is None:
-        retrievers = _retrievers(config, context)
-        found = write(config, retrievers, corpus, queries, ids, context.out, context.progress, positives)
+    parent_version = ParentVersion.load(context.run)
+    if parent_version is None:
+        retrievers = (build.retriever(context, name) for name in config.retrievers)
+        tables = write(config, retrievers, corpus, queries, ids, context.out, context.progress, positives)
     else:
-        found = _grow(config, before, corpus, queries, ids, context, positives)
-    if not found.pairs:
+        tables = _grow(config, parent_version, corpus, queries, ids, context, positives)
+    if not tables.pairs:
         raise DataError(
             f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
             f"{len(queries):,} queries; check that queries and corpus belong together, or add a retriever such as e5"
         )
-    bare = [query.query_id for query in queries if query.query_id not in found.queries]
+    no_candidates = [query.query_id for query in queries if query.query_id not in tables.queries]
     facts: dict[str, Json] = {
-        "retrieved_pairs": found.pairs,
-        "queries_without_candidates": len(bare),
-        **({"queries_not_drawn": len(kept) - len(chosen)} if len(kept) > len(chosen) else {}),
+        "retrieved_pairs": tables.pairs,
+        "queries_without_candidates": len(no_candidates),
+        **({"queries_not_drawn": len(query_table) - len(chosen)} if len(query_table) > len(chosen) else {}),
         "hits_merged": ids.merged,
         "hits_left_out": ids.left_out,
-        **({"indexes": found.facts} if found.facts else {}),
+        **({"indexes": tables.facts} if tables.facts else {}),
     }
     if len(positives):
-        facts["legacy"] = {"positives": len(positives), "joined": found.joined}
-    notes = [*found.notes, *_notes(bare)]
-    dropped = found.pairs - (found.rows - found.joined)
-    return Report(len(queries) + len(corpus), found.rows, dropped, facts=facts, notes=notes)
+        facts["legacy"] = {"positives": len(positives), "joined": tables.joined}
+    notes = [*tables.notes]
+    if no_candidates:
+        have = "query has" if len(no_candidates) == 1 else "queries have"
+        ellipsis = ", ..." if len(no_candidates) > NAMED else ""
+        notes.append(f"{len(no_candidates):,} {have} no candidates: {', '.join(no_candidates[:NAMED])}{ellipsis}")
+    dropped = tables.pairs - (tables.rows - tables.joined)
+    return Report(len(queries) + len(corpus), tables.rows, dropped, facts=facts, notes=notes)
 
 
 def _positives(config: Config, context: Context, queries: pl.DataFrame) -> pl.DataFrame:
-    """Return the known positives that join the pools of these queries, sorted; none unless `pool.legacy` is set."""
+    """Return the known positives (query_id, doc_id; sorted) that join the pools; empty unless `pool.legacy` is set."""
     if not legacy.joins(config, context):
         return frame("qrels").select("query_id", "doc_id")
-    known = context.legacy_positives().select("query_id", "doc_id").sort("query_id", "doc_id")
-    return known.join(queries, on="query_id", how="semi", maintain_order="left")
+    positives = context.legacy_positives().select("query_id", "doc_id").sort("query_id", "doc_id")
+    return positives.join(queries, on="query_id", how="semi", maintain_order="left")
 
 
 @dataclass
 class PoolTables:
-    """What the tables of pools hold."""
+    """Size and notes of the tables `pool` and `rankings`."""
 
     rows: int = 0
     pairs: int = 0
@@ -112,6 +116,12 @@ class PoolTables:
     facts: dict[str, Json] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """Notes of the retrievers on their searches."""
+
+    def add_retriever(self, retriever: Retriever) -> None:
+        """Copy the `facts` and `notes` of a retriever that has them; a search fills them, so call it afterwards."""
+        if facts := getattr(retriever, "facts", None):
+            self.facts[retriever.name] = facts
+        self.notes += getattr(retriever, "notes", ())
 
 
 def write(
@@ -129,32 +139,32 @@ def write(
     Known `positives` (query_id, doc_id) that are not chosen join the pool without a rank.
     """
     written = PoolTables()
-    with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
-        found: dict[str, _Kept] = {}
+    with TemporaryDirectory(prefix=".lists-", dir=out) as scratch:
+        hits_by_retriever: dict[str, _StoredHits] = {}
         for number, retriever in enumerate(retrievers):
             blocks = followed(retriever, corpus, queries, config.depth, ids, progress)
-            found[retriever.name] = _Kept(Path(beside, str(number)), blocks)
-            if facts := getattr(retriever, "facts", None):
-                written.facts[retriever.name] = facts
-            written.notes += getattr(retriever, "notes", ())
-        asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
-        names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
+            hits_by_retriever[retriever.name] = _StoredHits(Path(scratch, str(number)), blocks)
+            written.add_retriever(retriever)
+        query_ids = pl.Series([query.query_id for query in queries], dtype=pl.String)
+        names = Names(query_ids.sort(), pl.Series(sorted(hits_by_retriever)), ids.names)
         with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:
             label = StepLabel("choosing pools", "queries")
             progress(label, len(queries), 0)
-            done = 0
-            for last, lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
+            start = 0
+            for stop, lists in _query_blocks(
+                [hits_by_retriever[name] for name in names.retrievers], query_ids.arg_sort().to_numpy()
+            ):
                 rankings.extend(names.rankings(lists))
                 chosen, pairs = names.chosen(lists, config.size, config.method)
                 if positives is not None:
-                    here = names.queries[done:last].implode()
-                    whole = with_positives(chosen, positives.filter(pl.col("query_id").is_in(here)))
-                    written.joined += len(whole) - len(chosen)
-                    chosen, done = whole, last
+                    block_queries = names.queries[start:stop].implode()
+                    with_joined = with_positives(chosen, positives.filter(pl.col("query_id").is_in(block_queries)))
+                    written.joined += len(with_joined) - len(chosen)
+                    chosen, start = with_joined, stop
                 pools.extend(chosen)
                 written.pairs += pairs
                 written.queries.update(chosen["query_id"].unique())
-                progress(label, len(queries), last)
+                progress(label, len(queries), stop)
             progress(label, len(queries), len(queries))
         written.rows = pools.rows
     return written
@@ -162,30 +172,28 @@ def write(
 
 def _grow(
     config: Config,
-    before: ParentVersion,
+    earlier: ParentVersion,
     corpus: Corpus,
     queries: Sequence[Query],
     ids: IdMapping,
     context: Context,
     positives: pl.DataFrame,
 ) -> PoolTables:
-    """Write the rankings and the pool of an earlier version with those of the systems that came later."""
-    written, depth = PoolTables(), max(config.depth, before.depth)
-    parts = [parent.table(context.run, "rankings")]
-    for name in before.added:
-        each = build.retriever(context, name)
-        found = [*ranked(each, corpus, queries, depth, ids, context.progress)]
-        if not sum(map(len, found)):
+    """Write rankings and pool of the earlier version, extended by the systems that were added since."""
+    written, depth = PoolTables(), max(config.depth, earlier.depth)
+    lists = [parent.table(context.run, "rankings")]
+    for name in earlier.added:
+        retriever = build.retriever(context, name)
+        retriever_lists = [*ranked(retriever, corpus, queries, depth, ids, context.progress)]
+        if not sum(map(len, retriever_lists)):
             raise DataError(
                 f"retrievers.{name}: found no document for any of {len(queries):,} queries of the run; give a ranking "
                 "whose query ids are the run's"
             )
-        parts += found
-        if facts := getattr(each, "facts", None):
-            written.facts[name] = facts
-        written.notes += getattr(each, "notes", ())
-    rankings, old = pl.concat(parts).sort("query_id", "retriever", "rank"), parent.table(context.run, "pool")
-    later = grown(old, rankings, before.added, before.depth)
+        lists += retriever_lists
+        written.add_retriever(retriever)
+    rankings, old = pl.concat(lists).sort("query_id", "retriever", "rank"), parent.table(context.run, "pool")
+    later = grown(old, rankings, earlier.added, earlier.depth)
     pool = with_positives(later, positives)
     write_table(context.out, "rankings", rankings)
     write_table(context.out, "pool", pool)
@@ -193,14 +201,14 @@ def _grow(
     written.queries.update(pool["query_id"].unique())
     written.joined = int((pool["hits"].list.len() == 0).sum())
     written.notes.append(
-        f"{len(later) - len(old):,} documents that {', '.join(before.added)} rank within {before.depth} joined the "
-        f"{len(old):,} pairs of version {before.version - 1}"
+        f"{len(later) - len(old):,} documents that {', '.join(earlier.added)} rank within {earlier.depth} joined the "
+        f"{len(old):,} pairs of version {earlier.version - 1}"
     )
     return written
 
 
-class _Kept:
-    """What one retriever found, in files, so that memory does not grow with the queries."""
+class _StoredHits:
+    """Hits of one retriever, in files, so that memory does not grow with the queries."""
 
     def __init__(self, path: Path, blocks: Iterator[MappedHits]) -> None:
         counts = [np.empty(0, dtype=np.int64)]
@@ -213,52 +221,46 @@ class _Kept:
         self._ends = np.cumsum(self.counts)
         self._docs, self._scores = _mapped(Path(docs.name), np.int64), _mapped(Path(scores.name), np.float64)
 
-    def lists(self, asked: Numbers, first: int, number: int) -> RankedLists:
-        """Return the lists of the queries `asked`, which are numbered from `first` on, by the retriever `number`."""
-        counts = self.counts[asked]
-        rows = fusion.runs(self._ends[asked] - counts, counts)
-        queries = np.repeat(np.arange(first, first + len(asked)), counts)
-        return fusion.lists(queries, number, self._docs[rows], self._scores[rows])
+    def lists(self, indexes: Numbers, first: int, retriever: int) -> RankedLists:
+        """Return the lists of the queries at `indexes`; their numbers run on from `first`."""
+        counts = self.counts[indexes]
+        rows = fusion.runs(self._ends[indexes] - counts, counts)
+        queries = np.repeat(np.arange(first, first + len(indexes)), counts)
+        return fusion.lists(queries, retriever, self._docs[rows], self._scores[rows])
 
 
 def _mapped(path: Path, kind: type[Any]) -> npt.NDArray[Any]:
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, dtype=kind)
 
 
-def _blocks(kept: Sequence[_Kept], order: Numbers) -> Iterator[tuple[int, RankedLists]]:
-    """Yield the lists of all retrievers in the order of the queries, then of the retrievers, some queries at once.
+def _query_blocks(hits_by_retriever: Sequence[_StoredHits], query_order: Numbers) -> Iterator[tuple[int, RankedLists]]:
+    """Yield the number of queries so far, and the lists of all retrievers for a block of whole queries.
 
-    The number before them is that of the queries so far.
+    Lists are sorted by query and retriever. A block has at most `HITS` hits, or one query.
     """
-    ends = np.cumsum(sum(each.counts[order] for each in kept))
-    first = 0
-    while first < len(order):
-        before = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + HITS, side="right")))
-        parts = [each.lists(order[first:last], first, number) for number, each in enumerate(kept)]
-        yield last, fusion.together(parts)
-        first = last
-
-
-def _notes(bare: Sequence[str]) -> list[str]:
-    """Return the note on queries without candidates, none if there is no such query."""
-    if not bare:
-        return []
-    have = "query has" if len(bare) == 1 else "queries have"
-    return [f"{len(bare):,} {have} no candidates: {', '.join(bare[:NAMED])}{', ...' if len(bare) > NAMED else ''}"]
+    hits_up_to = np.cumsum(sum(hits.counts[query_order] for hits in hits_by_retriever))
+    start = 0
+    while start < len(query_order):
+        hits_before = hits_up_to[start - 1] if start else 0
+        # at least one query, else a query with more than HITS hits would never be passed
+        stop = max(start + 1, int(np.searchsorted(hits_up_to, hits_before + HITS, side="right")))
+        lists = [hits.lists(query_order[start:stop], start, index) for index, hits in enumerate(hits_by_retriever)]
+        yield stop, fusion.together(lists)
+        start = stop
 
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each retriever: settings, encoder revision, digest of a run file."""
-    before = ParentVersion.load(context.run)
-    asked = _retrievers(config, context) if before is None else (build.retriever(context, n) for n in before.added)
+    parent_version = ParentVersion.load(context.run)
+    names = config.retrievers if parent_version is None else parent_version.added
+    retrievers = (build.retriever(context, name) for name in names)
     chosen: dict[str, Json] = {} if config.queries is None else {"pool.queries": context.seed}
     chosen |= {"pool.legacy": context.relevant_from} if legacy.joins(config, context) else {}
-    return {**{retriever.name: retriever.identity for retriever in asked}, **chosen, **parent.identity(context.run)}
-
-
-def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:
-    return (build.retriever(context, name) for name in config.retrievers)
+    return {
+        **{retriever.name: retriever.identity for retriever in retrievers},
+        **chosen,
+        **parent.identity(context.run),
+    }
 
 
 STAGE = Stage("pool", Config, ("mask", "diversify"), run, fingerprint, head=())

@@ -158,17 +158,13 @@ def of_folder(folder: Path) -> Statistics:
 
 def of_task(task: Any) -> Statistics:  # noqa: ANN401 - mteb has no types
     """Return split -> figures, for the evaluated splits and the train split of a classification task."""
+    from mteb.abstasks import AbsTaskClassification
+
     splits = list(task.metadata.eval_splits)
-    if (train := _train_split(task)) and train not in splits:
+    if isinstance(task, AbsTaskClassification) and (train := str(task.train_split)) and train not in splits:
         splits.append(train)
     with redirect_stderr(io.StringIO()):  # a progress bar per column, which cannot be switched off
         return {split: task._calculate_descriptive_statistics_from_split(split) for split in splits}  # noqa: SLF001
-
-
-def _train_split(task: Any) -> str | None:  # noqa: ANN401 - mteb has no types
-    from mteb.abstasks import AbsTaskClassification
-
-    return str(task.train_split) if isinstance(task, AbsTaskClassification) else None
 
 
 def place(type_: str, name: str) -> str:
@@ -205,7 +201,10 @@ class PublishedResults:
             text_by_path[f"{folder}/{path.name}"] = path.read_text(encoding="utf-8")
             text_by_path[f"{folder}/{META}"] = (path.parent / META).read_text(encoding="utf-8")
             if (path.parent / SETTINGS).is_file():
-                text_by_path[f"{folder}/{SETTINGS}"] = self._settings(path.parent / SETTINGS)
+                lines = (path.parent / SETTINGS).read_text(encoding="utf-8").splitlines(keepends=True)
+                text_by_path[f"{folder}/{SETTINGS}"] = "".join(
+                    line for line in lines if line.strip() and json.loads(line).get("task") in self.known.tasks
+                )
         return text_by_path
 
     @cached_property
@@ -243,11 +242,6 @@ class PublishedResults:
                 result = read_json(path)
                 if card_digests.get(result.get("task_name", "")) == result.get("dataset_revision", ""):
                     yield path, result
-
-    def _settings(self, path: Path) -> str:
-        """Return the lines of a settings file for the exported tasks."""
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return "".join(line for line in lines if line.strip() and json.loads(line).get("task") in self.known.tasks)
 
 
 # mteb's checklist for a new data set: ticked with evidence, else with the open point.

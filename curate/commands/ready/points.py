@@ -92,15 +92,11 @@ def text_tables(evidence: ReadyEvidence) -> Iterator[TextTable]:
                 RETRIEVED.get(name, ()) if type_columns is None else type_columns[0] if config.get("default") else ()
             )
             if columns:
-                yield TextTable(f"{folder} {name}", _split_tables(evidence, folder, config, columns))
-
-
-def _split_tables(
-    evidence: ReadyEvidence, folder: str, config: Mapping[str, Sequence[Mapping[str, str]]], columns: Sequence[str]
-) -> list[pl.DataFrame]:
-    task_folder = evidence.run.folder / "export" / "mteb" / folder
-    read = [pl.read_parquet(task_folder / file["path"]) for file in config["data_files"]]
-    return [table.select([name for name in columns if name in table.columns]) for table in read]
+                task_folder = evidence.run.folder / "export" / "mteb" / folder
+                tables = [pl.read_parquet(task_folder / file["path"]) for file in config["data_files"]]
+                present = [[column for column in columns if column in table.columns] for table in tables]
+                texts = [table.select(names) for table, names in zip(tables, present, strict=True)]
+                yield TextTable(f"{folder} {name}", texts)
 
 
 def _split_problems(table: TextTable) -> Iterator[str]:

@@ -64,7 +64,11 @@ class PullRequest:
     def _name(self) -> ReadyPoint:
         from mteb.get_tasks import _TASKS_REGISTRY
 
-        names_taken = [name for name in self.known.tasks if _is_from_mteb(_TASKS_REGISTRY.get(name))]
+        names_taken = [
+            name  # a task that is loaded from a folder has another module
+            for name in self.known.tasks
+            if str(getattr(_TASKS_REGISTRY.get(name), "__module__", "")).startswith("mteb.tasks.")
+        ]
         if not names_taken:
             return ReadyPoint("name", "ok", "mteb has no task of these names")
         finding = (
@@ -135,11 +139,6 @@ class PullRequest:
             if new:
                 above, _, last = source.folder.rpartition("/")
                 yield f"`from .{last} import *` into `{above}/__init__.py`"
-
-
-def _is_from_mteb(task: object) -> bool:
-    """Whether a registered task is one of mteb's own, not loaded from a folder."""
-    return str(getattr(task, "__module__", "")).startswith("mteb.tasks.")
 
 
 def _rows(statistics_by_split: Statistics) -> Iterator[dict[str, str]]:

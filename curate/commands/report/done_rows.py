@@ -27,12 +27,14 @@ class DoneRow:
 
 def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
     """Return the rows, in the order of a run, without needless ones."""
+    read = max((expert.read for expert in contents.experts), default=0)
+    reviewed = words["done"]["said"]["read"].format(read) if read else ""
     rows = [
         _controls(contents, words),
         _check_row(contents, words, "judge", _judge, "judge_bias"),
         _check_row(contents, words, "pool", _pool, "pool"),
         _check_row(contents, words, "mask", _mask),
-        _experts(contents, words),
+        DoneRow("experts", "current" if read else "absent", reviewed, "experts"),
         _circular(contents, words),
         _check_row(contents, words, "leaks", _leaks),
         _check_row(contents, words, "audit", _audit, "audit"),
@@ -86,13 +88,6 @@ def _mask(figures: Figures, texts: Words) -> str:
     if not figures["leak"]:
         return str(texts["masked"].format(figures["read"], figures["rows"]))
     return str(texts["leak"].format(figures["read"], percents(figures["leak"], texts["words"])))
-
-
-def _experts(contents: Shown, words: Words) -> DoneRow:
-    read = max((expert.read for expert in contents.experts), default=0)
-    if not read:
-        return DoneRow("experts", "absent", "", "experts")
-    return DoneRow("experts", "current", words["done"]["said"]["read"].format(read), "experts")
 
 
 def _circular(contents: Shown, words: Words) -> DoneRow:

@@ -148,7 +148,12 @@ def beside(context: Context) -> dict[str, ShownCheck]:
     """Return name -> figures and whether they are of the current tables: judge, pool, mask, audit, ..."""
     labels = "consensus" if context.report("resolve") is None else "resolve"
     seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
-    checks = {name: _read_check(context, name, stages) for name, stages in seen.items()}
+    checks = {}
+    for name, stages in seen.items():
+        path = context.run / "checks" / _CHECKS[name]
+        figures: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+        fresh = not figures.get("outdated") and current(context, figures, *stages)
+        checks[name] = _shown_check(figures, fresh=fresh)
     return {**checks, "leaks": _leaks(context), "audit": _audit(context), "evaluation": _evaluation(context)}
 
 
@@ -156,12 +161,6 @@ def identity(context: Context) -> Json:
     """Return file -> digest of all these figures; the page is out of date once one differs."""
     files = [*(Path("checks", file) for file in _CHECKS.values()), _EVALUATION, _LEAKS, Path("audit", "audit.json")]
     return {file.as_posix(): sha256(context.run / file) for file in files if (context.run / file).is_file()}
-
-
-def _read_check(context: Context, name: str, stages: tuple[str, ...]) -> ShownCheck:
-    path = context.run / "checks" / _CHECKS[name]
-    figures: Mapping[str, Any] = read_json(path) if path.is_file() else {}
-    return _shown_check(figures, fresh=not figures.get("outdated") and current(context, figures, *stages))
 
 
 def _shown_check(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:

@@ -253,6 +253,8 @@ def _language_body(
     positives = {name: spread(count) for name, count in counts.items()}
     grade_counts = contents.agreed["grades"].values()
     levels = _levels(contents, words)
+    heuristics = contents.steps["judge"].facts["heuristic"]
+    assert isinstance(heuristics, list)
     return (
         environment(words)
         .from_string(resources.template("commands/report/report_body.html.j2"))
@@ -263,7 +265,7 @@ def _language_body(
             sections=sections(contents, words, language),
             shown=contents,
             panel=contents.agreed["panel"],
-            weak=run_figures.only_heuristics(contents.agreed["panel"], _heuristics(contents)),
+            weak=run_figures.only_heuristics(contents.agreed["panel"], heuristics),
             failed=run_figures.failed(contents.steps["judge"].facts),
             unfinished=[step.unfinished for step in contents.steps.values() if step.unfinished],
             alike=judge_dependence.warnings(contents.dependence, words["dependence"]),
@@ -293,12 +295,6 @@ def _language_body(
             keys=KEYS,
         )
     )
-
-
-def _heuristics(contents: Shown) -> list[str]:
-    names = contents.steps["judge"].facts["heuristic"]
-    assert isinstance(names, list)
-    return names
 
 
 def _levels(contents: Shown, words: Mapping[str, Any]) -> Levels:

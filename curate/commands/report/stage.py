@@ -61,7 +61,10 @@ def run(config: Config, context: Context) -> Report:
     """Gather the figures and write the page."""
     contents = gather(config, context)
     with waiting(context.progress, StepLabel("writing the page")):
-        _write(contents, config, context)
+        language = config.language or context.language
+        tags = resources.translations("commands/report/words.yaml")
+        second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
+        write_text(context.out / "report.html", page(contents, language, second_language))
     rows = contents.steps["consensus"].rows_in
     facts: dict[str, Json] = {"sample_pairs": len(contents.pairs)}
     if not context.outdated:
@@ -71,13 +74,6 @@ def run(config: Config, context: Context) -> Report:
         f"out of date, and shown as they are: {outdated}; `curate run {context.run}/pipeline.yaml --run {context.run}`"
     )
     return Report(rows, rows, facts={**facts, "outdated": list(context.outdated)}, notes=[note])
-
-
-def _write(contents: Shown, config: Config, context: Context) -> None:
-    language = config.language or context.language
-    tags = resources.translations("commands/report/words.yaml")
-    second_language = next(tag for tag in (FALLBACK, *tags) if tag != base_language(language))
-    write_text(context.out / "report.html", page(contents, language, second_language))
 
 
 def gather(config: Config, context: Context) -> Shown:
@@ -93,6 +89,9 @@ def gather(config: Config, context: Context) -> Shown:
     read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
     ratings = context.read("judge", "ratings")
+    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
+    tokens, texts = tokeniser(), queries["text"].to_list()
+    measured = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
     return Shown(
         name=context.name,
         description=str(context.settings.get("description") or ""),
@@ -104,7 +103,7 @@ def gather(config: Config, context: Context) -> Shown:
         dependence=(common := card_facts.dependence(context)),
         lead=card_facts.leading(context, agreed, common),
         overlap=run_figures.overlap(pool, verdicts),
-        lengths={"queries": _query_lengths(config, context, queries["text"].to_list()), "corpus": of_documents},
+        lengths={"queries": spread([tokens(text) for text in measured]), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
         confusions=confusions(ratings, agreed["panel"], context.scale),
         pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
@@ -117,15 +116,10 @@ def gather(config: Config, context: Context) -> Shown:
         outdated=context.outdated,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
-        asked=_queries_read(context),
+        # queries read, including those dropped before judging or without a pool
+        asked=len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total(),
         beside=figures.beside(context),
     )
-
-
-def _queries_read(context: Context) -> int:
-    """Return the number of queries read, including those dropped before judging or without a pool."""
-    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
-    return len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total()
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
@@ -198,12 +192,6 @@ def _counted_drops(steps: Mapping[str, Step]) -> list[Drop]:
         counts: Any = steps["resolve"].facts["counts"]
         drops += [Drop("resolve", "pairs", name, counts[name]) for name in VERDICTS[2:]]
     return [drop for drop in drops if drop.count]
-
-
-def _query_lengths(config: Config, context: Context, texts: Sequence[str]) -> Spread:
-    tokens = tokeniser()
-    chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
-    return spread([tokens(text) for text in chosen])
 
 
 def _documents(config: Config, context: Context, doc_ids: set[str]) -> tuple[dict[str, str], Spread]:

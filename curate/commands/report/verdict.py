@@ -81,7 +81,9 @@ def _usable_clause(contents: Shown, words: Words) -> VerdictClause:
     texts, judged, export = words["conclusion"], contents.steps["judge"].facts, contents.steps.get("export")
     if export and not export.count("queries"):
         return VerdictClause(texts["empty"])
-    if run_figures.only_heuristics(contents.agreed["panel"], _names(judged.get("heuristic"))):
+    heuristics = judged.get("heuristic")
+    names = [str(name) for name in heuristics] if isinstance(heuristics, list | tuple) else []
+    if run_figures.only_heuristics(contents.agreed["panel"], names):
         return VerdictClause(texts["heuristics"])
     if weak := run_figures.failed(judged):
         return VerdictClause(texts["failed"].format(words["comma"].join(weak)))
@@ -114,7 +116,3 @@ def _smallest(contents: Shown) -> str | None:
         if task["kind"] == "Retrieval" and (detectable := task.get("detectable")) and detectable["median"] is not None:
             return f"{100 * detectable['median']:.1f} {task['shown']}"
     return None
-
-
-def _names(names: object) -> list[str]:
-    return [str(name) for name in names] if isinstance(names, Sequence) and not isinstance(names, str) else []

@@ -1,12 +1,11 @@
-"""Resolve: the final labels, which are the panel's, or the experts' for the pairs that they reviewed.
+"""The stage `resolve`: final labels are the panel's, or the experts' for pairs that they reviewed.
 
 In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
-`consensus.accept` a threshold on the sum of grades, confirmed by a review, decides which pairs are relevant; with
-`consensus.settle` a judge decides the pairs still contested after experts. The column `policy` names who decided. Out:
-`verdicts` and `qrels` as they are exported, `legacy.tsv` (what became of known positives that joined the pools),
-`overrides` (pairs whose verdict an expert changed), and `dropped`
-(documents that a refined corpus leaves out, less those that became relevant). The verdicts of `consensus` stay as they
-are, so that a sample which was drawn from them stays a sample of them.
+`consensus.accept` a threshold on the sum of grades, validated by a review, decides relevance; with `consensus.settle` a
+judge decides the pairs that are contested even after review. The column `policy` names who decided. Out: `verdicts` and
+`qrels` as they are exported, `legacy.tsv` (verdicts of known positives that joined the pools), `overrides` (pairs whose
+verdict an expert changed), and `dropped` (documents that a refined corpus leaves out, less those that became relevant).
+The verdicts of `consensus` are not rewritten, because review samples are drawn from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,16 +35,16 @@ from curate.system.files import frame, write_table
 def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """Return a row per reviewed pair: its key, `expert` (a verdict; None if assessors disagree), grades and assessors.
 
-    An adjudicated grade decides; without one, the assessors' grades do if all are on one side of the threshold.
+    An adjudicated grade decides; without one the assessors do, if all grades are relevant or none is.
     """
     last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
     counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
     side = pl.col("grade").is_in(list(scale.relevant))
-    said = counting.group_by(PAIR).agg(
+    by_pair = counting.group_by(PAIR).agg(
         yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort()
     )
     expert = pl.when("yes").then(pl.lit("relevant")).when("no").then(pl.lit("not relevant"))
-    return said.select(*PAIR, "grades", "assessors", expert=expert).sort(PAIR)
+    return by_pair.select(*PAIR, "grades", "assessors", expert=expert).sort(PAIR)
 
 
 def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -66,9 +65,9 @@ def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame
 def run(config: Config, context: Context) -> Report:
     """Apply the policy and write the labels that are exported."""
     panel, removed = context.read("consensus", "verdicts"), context.read("consensus", "dropped")
-    every = _desks(config, context)
-    desks = [desk for desk in every if desk.sample.scale == context.scale]
-    reviews, outdated = _reviews(desks, context)
+    all_answers = _answers(config, context)
+    counted = [answers for answers in all_answers if answers.sample.scale == context.scale]
+    reviews, outdated = _reviews(counted, context)
     experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
     proved = acceptance.proved(context)
     accepted = grade_sums.publish(panel, context.scale, proved.least) if proved and proved.least is not None else panel
@@ -77,25 +76,27 @@ def run(config: Config, context: Context) -> Report:
     if settled is not None:
         verdicts = grade_sums.settle(verdicts, settled.grades, context.scale, SETTLED + settled.judge)
     qrels = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1))
-    wanted = (pl.col("table") == "corpus") & pl.col("id").is_in(qrels["doc_id"].unique().to_list())
-    tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
+    became_relevant = (pl.col("table") == "corpus") & pl.col("id").is_in(qrels["doc_id"].unique().to_list())
+    tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~became_relevant)}
     for name, table in tables.items():
         write_table(context.out, name, table)
     counts = voting.counts(verdicts, len(pooled(context)))
     facts: dict[str, Json] = {
         "policy": config.policy,
-        "samples": [desk.sample.design.name for desk in desks],
+        "samples": [answers.sample.design.name for answers in counted],
         "counts": counts,
         "reviewed": len(experts),
         "overridden": len(overrides),
         "disputed": experts["expert"].null_count(),
         "outdated": outdated,
-        **_beyond(proved, settled, verdicts, desks if len(experts) else ()),
+        **_beyond(proved, settled, verdicts, counted if len(experts) else ()),
         **legacy.account(verdicts, context),
     }
     decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
     moved = _moved(accepted, resolve(accepted, experts)[0])
-    notes = [*_foreign(every, desks), *_notes(config, desks, facts, moved), *_other_notes(facts)]
+    foreign = ", ".join(answers.sample.design.name for answers in all_answers if answers not in counted)
+    notes = [f"read on other grades than the judges now give, so left out: {foreign}"] if foreign else []
+    notes += [*_notes(config, counted, facts, moved), *_other_notes(facts)]
     return Report(
         len(panel),
         decided,
@@ -108,7 +109,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
-    """Return the grades of the judge in `consensus.settle` for the contested pairs; None if no judge is set."""
+    """Return the grades of contested pairs by the judge of `consensus.settle`; None without such a judge."""
     name = settling.judge_of(context)
     if name is None:
         return None
@@ -117,29 +118,35 @@ def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
 
 
 def _beyond(
-    proved: ProvedThreshold | None, settled: Settled | None, verdicts: pl.DataFrame, desks: Sequence[Desk]
+    proved: ProvedThreshold | None, settled: Settled | None, verdicts: pl.DataFrame, counted: Sequence[Desk]
 ) -> dict[str, Json]:
-    """Return facts on what decided besides the policy; `beyond` lists why no sample measures the labels."""
-    found: dict[str, Json] = {}
+    """Return facts of the threshold and the settling judge, and as `beyond` why no sample measures the labels."""
+    facts: dict[str, Json] = {}
     beyond: list[Json] = []
     if proved is not None:
-        found["accept"] = proved.facts
+        facts["accept"] = proved.facts
     if proved is not None and proved.least is not None:
         beyond.append("a threshold on the sum of grades made them")
     if settled is not None:
-        own = verdicts.filter(pl.col("policy") == SETTLED + settled.judge)
-        counts: dict[str, Json] = {name: int((own["verdict"] == name).sum()) for name in DECIDED}
-        left = int((verdicts["verdict"] == "contested").sum())
-        found["settle"] = {"judge": settled.judge, "key": settled.key, "pairs": len(own), **counts, "left": left}
-        found |= billing.facts(settled.paid)
+        decided = verdicts.filter(pl.col("policy") == SETTLED + settled.judge)
+        counts: dict[str, Json] = {name: int((decided["verdict"] == name).sum()) for name in DECIDED}
+        contested = int((verdicts["verdict"] == "contested").sum())
+        facts["settle"] = {
+            "judge": settled.judge,
+            "key": settled.key,
+            "pairs": len(decided),
+            **counts,
+            "left": contested,
+        }
+        facts |= billing.facts(settled.paid)
         beyond.append(f"{settled.judge} settled what was contested")
-    if some := [desk.sample.design.name for desk in desks if desk.sample.of_some]:
-        beyond.append(f"answers of samples that are not of all pairs are among them ({', '.join(some)})")
-    return {**found, "beyond": beyond} if beyond else found
+    if partial_samples := [answers.sample.design.name for answers in counted if answers.sample.of_some]:
+        beyond.append(f"answers of samples that are not of all pairs are among them ({', '.join(partial_samples)})")
+    return {**facts, "beyond": beyond} if beyond else facts
 
 
 def _other_notes(facts: Mapping[str, Any]) -> list[str]:
-    """Return sentences on the labels that a threshold or a settling judge decided."""
+    """Return notes on the labels that a threshold or a settling judge decided."""
     notes = acceptance.sentences(facts["accept"]) if "accept" in facts else []
     if settled := facts.get("settle"):
         notes.append(
@@ -149,42 +156,37 @@ def _other_notes(facts: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
-    """Return the assessors' answers on this run's texts, and the number of pairs whose texts have changed since."""
+def _reviews(counted: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
+    """Return the reviews of current texts, and the number of pairs whose texts changed after their review."""
     tables, outdated = [frame("reviews")], 0
-    for desk in desks:
-        said, old = desk.reviews(), drawing.outdated(desk.sample, context.folder("diversify"))
+    for answers in counted:
+        reviews, old = answers.reviews(), drawing.outdated(answers.sample, context.folder("diversify"))
         gone = pl.DataFrame(sorted(old), dict.fromkeys(PAIR, pl.String), orient="row")
-        kept = said.join(gone, on=PAIR, how="anti", maintain_order="left")
-        outdated += said.select(PAIR).n_unique() - kept.select(PAIR).n_unique()
-        tables.append(kept)
+        current = reviews.join(gone, on=PAIR, how="anti", maintain_order="left")
+        outdated += reviews.select(PAIR).n_unique() - current.select(PAIR).n_unique()
+        tables.append(current)
     return pl.concat(tables), outdated
 
 
 def overridden(context: Context) -> int:
-    """Return how many panel verdicts the present answers of experts would change under expert-over-panel."""
-    panel, desks = context.read("consensus", "verdicts"), _desks(Config(policy="expert-over-panel"), context)
-    reviews, _ = _reviews([desk for desk in desks if desk.sample.scale == context.scale], context)
+    """Return how many verdicts of the panel today's answers would change under expert-over-panel."""
+    panel, all_answers = context.read("consensus", "verdicts"), _answers(Config(policy="expert-over-panel"), context)
+    reviews, _ = _reviews([answers for answers in all_answers if answers.sample.scale == context.scale], context)
     experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
     return len(resolve(panel, experts)[1])
 
 
 def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
-    """Return as text the count of each verdict before and after experts, where it changed; empty if none did."""
-    counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
-    said = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
-    return f": {', '.join(said)}" if said else ""
+    """Return the verdicts whose counts experts changed, as a clause with both counts; empty if none changed."""
+    counts = [(name, *((verdicts["verdict"] == name).sum() for verdicts in (panel, published))) for name in VERDICTS]
+    changes = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
+    return f": {', '.join(changes)}" if changes else ""
 
 
-def _foreign(every: Sequence[Desk], desks: Sequence[Desk]) -> list[str]:
-    names = ", ".join(desk.sample.design.name for desk in every if desk not in desks)
-    return [f"read on other grades than the judges now give, so left out: {names}"] if names else []
-
-
-def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], moved: str) -> list[str]:
+def _notes(config: Config, counted: Sequence[Desk], facts: Mapping[str, Json], moved: str) -> list[str]:
     if config.policy == "panel":
         return []
-    if not desks:
+    if not counted:
         return ["no sample was reviewed yet, so no label is an expert's"]
     notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts{moved}"]
     if facts["disputed"]:
@@ -199,16 +201,16 @@ def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], mov
     return notes
 
 
-def _desks(config: Config, context: Context) -> list[Desk]:
-    """Return the samples whose answers count, sorted by name."""
+def _answers(config: Config, context: Context) -> list[Desk]:
+    """Return the answers to the samples that count, sorted by name, or in the order of `resolve.samples`."""
     if config.policy == "panel":
         return []
     folder = context.run / "reviews"
-    known = sorted(path.parent.name for path in folder.glob("*/design.json"))
+    names = sorted(path.parent.name for path in folder.glob("*/design.json"))
     for name in config.samples:
-        if name not in known:
-            raise ConfigError(f"resolve.samples: no sample {name!r} in {folder}; {suggestion(name, known)}")
-    samples = [Sample.load(folder / name) for name in config.samples or known]
+        if name not in names:
+            raise ConfigError(f"resolve.samples: no sample {name!r} in {folder}; {suggestion(name, names)}")
+    samples = [Sample.load(folder / name) for name in config.samples or names]
     for sample in samples:
         if config.samples and sample.of_items:
             raise ConfigError(
@@ -223,16 +225,18 @@ def _desks(config: Config, context: Context) -> list[Desk]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return the digests of all expert answers, and the identities of the threshold and judge that also decide."""
-    found: dict[str, Json] = {
-        desk.sample.folder.name: digest for desk in _desks(config, context) if (digest := desk.digest) is not None
+    """Return the digests of all experts' answers, and the identity of the threshold and of the settling judge."""
+    digests: dict[str, Json] = {
+        answers.sample.folder.name: digest
+        for answers in _answers(config, context)
+        if (digest := answers.digest) is not None
     }
-    if asked := acceptance.wanted(context):
-        desk = acceptance.desk_of(context, asked)
-        found["consensus.accept"] = {**asked.model_dump(), "answers": desk.digest if desk else None}
+    if accept := acceptance.wanted(context):
+        answers = acceptance.desk_of(context, accept)
+        digests["consensus.accept"] = {**accept.model_dump(), "answers": answers.digest if answers else None}
     if name := settling.judge_of(context):
-        found["consensus.settle"] = {name: settling.identity(name, context)}
-    return {**found, **legacy.identity(context)}
+        digests["consensus.settle"] = {name: settling.identity(name, context)}
+    return {**digests, **legacy.identity(context)}
 
 
 def preflight(_config: Config, context: Context) -> None:
@@ -242,13 +246,15 @@ def preflight(_config: Config, context: Context) -> None:
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return a plan row for the calls of the settling judge; empty if there is none."""
+    """Return one row with the requests to a settling judge; none without one."""
     name = settling.judge_of(context)
     if name is None:
         return []
     panel = context.read("consensus", "verdicts")
     settling.refuse_spared(panel)
-    reviews, _ = _reviews([desk for desk in _desks(config, context) if desk.sample.scale == context.scale], context)
+    reviews, _ = _reviews(
+        [answers for answers in _answers(config, context) if answers.sample.scale == context.scale], context
+    )
     verdicts, _ = resolve(panel, opinions(reviews, context.scale).join(panel, on=PAIR, how="semi"))
     return settling.planned(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
 

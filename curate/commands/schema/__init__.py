@@ -20,8 +20,8 @@ def schema(
     from curate.commands.schema import contract
 
     if command:
-        found = contract.schema(" ".join(command))
-        answer(found, [json.dumps(found, indent=1)], as_json=as_json)
+        json_schema = contract.schema(" ".join(command))
+        answer(json_schema, [json.dumps(json_schema, indent=1)], as_json=as_json)
         return
     rows = [{"command": name, "about": contract.about(name)} for name in contract.names()]
     width = max(len(row["command"]) for row in rows)

@@ -1,4 +1,4 @@
-"""JSON Schemas of what commands answer to machines, made of the short notation of their `schema.yaml`.
+"""JSON Schemas of the `--json` answers of commands, from the short notation in their `schema.yaml`.
 
 A file has `about`, the type of `data`, and `types`: name -> field -> type and what the field is, as in
 
@@ -7,8 +7,8 @@ A file has `about`, the type of `data`, and `types`: name -> field -> type and w
       row: {stage: string; name of the stage, cost: number?; None where unknown, paid?: "number{}; currency -> amount"}
 
 A type is string, integer, number, boolean, object, any, a name of `types` or of `shared.yaml`, or a constant in quotes.
-`[]` makes a list of it, `{}` a mapping from text to it, `?` allows null, and ` | ` stands between alternatives. A field
-whose name ends in `?` may be left out.
+`[]` after it makes a list, `{}` a mapping from text to it, `?` allows null, and ` | ` separates alternatives. A field
+whose name ends in `?` is optional.
 """
 
 import re
@@ -28,46 +28,52 @@ SHARED = "shared"
 MAKING = "making"
 """The file of all commands of stages that make a kind of benchmark: `--plan` of each answers the same."""
 _ALONE = {"anonymise recognisers": "recognisers", "status show": "show"}
-"""Commands that lie in the folder of another and are typed by themselves."""
+"""Top-level commands whose schema is in the folder of another command."""
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
 
 Schema = dict[str, Any]
 
 
 def names() -> list[str]:
-    """Return every command whose answer has a schema, and `envelope`, what all answers come in."""
+    """Return every command whose answer has a schema, and `envelope`, the frame of all answers."""
     return sorted(_files().keys() - {SHARED, MAKING} | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
 
 
 def about(name: str) -> str:
-    """Return in a sentence what a command's data are."""
+    """Return a sentence on the data of a command's answer."""
     return str(_file(name)["about"])
 
 
 def schema(name: str) -> Schema:
     """Return the JSON Schema of a command's data, or of the envelope; NotFound for any other name."""
-    known = names()
-    if name not in known:
-        raise NotFound(f"no schema of {name!r}: {suggestion(name, known)}")
+    commands = names()
+    if name not in commands:
+        raise NotFound(f"no schema of {name!r}: {suggestion(name, commands)}")
     file = _file(name)
-    made = {each: _type(fields) for each, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()}
+    definitions = {
+        type_name: _type(fields) for type_name, fields in {**_file(SHARED)["types"], **file.get("types", {})}.items()
+    }
     root = typed(file["data"])
     if name == ENVELOPE:
-        made["error"]["properties"]["code"]["enum"] = list(listed())
-    found = {"$schema": DIALECT, "title": f"curate {name}", "description": str(file["about"]), **root}
-    needed = _needed(root, made)
-    return {**found, "$defs": {each: made[each] for each in made if each in needed}} if needed else found
+        definitions["error"]["properties"]["code"]["enum"] = list(listed())
+    document = {"$schema": DIALECT, "title": f"curate {name}", "description": str(file["about"]), **root}
+    needed = _needed(root, definitions)
+    return (
+        {**document, "$defs": {type_name: definitions[type_name] for type_name in definitions if type_name in needed}}
+        if needed
+        else document
+    )
 
 
 def typed(text: str) -> Schema:
     """Return the schema of a type in the short notation, with its description if it has one."""
-    words, _, said = text.partition("; ")
+    words, _, description = text.partition("; ")
     options = [_option(word.strip()) for word in words.split(" | ")]
     constants = [option["const"] for option in options if "const" in option]
     others = [option for option in options if "const" not in option]
     options = [*others, {"enum": constants}] if constants else others
-    found = options[0] if len(options) == 1 else {"anyOf": options}
-    return {**found, "description": said} if said else found
+    type_schema = options[0] if len(options) == 1 else {"anyOf": options}
+    return {**type_schema, "description": description} if description else type_schema
 
 
 def _option(word: str) -> Schema:
@@ -96,39 +102,39 @@ def _type(fields: str | Mapping[str, str]) -> Schema:
     }
 
 
-def _needed(root: Schema, made: Mapping[str, Schema]) -> set[str]:
-    """Return the types that a schema refers to, and those that these refer to."""
-    found, left = set[str](), list(_references(root))
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += _references(made[name])
-    return found
+def _needed(root: Schema, definitions: Mapping[str, Schema]) -> set[str]:
+    """Return the names of all types that a schema refers to, directly or through other types."""
+    needed, pending = set[str](), list(_references(root))
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            pending += _references(definitions[name])
+    return needed
 
 
-def _references(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if isinstance(reference := value.get("$ref"), str):
+def _references(node: object) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        if isinstance(reference := node.get("$ref"), str):
             yield reference.rpartition("/")[2]
-        for each in value.values():
-            yield from _references(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)
+        for child in node.values():
+            yield from _references(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _references(child)
 
 
 def _file(name: str) -> dict[str, Any]:
     path = _files()[MAKING if name in stages.KIND_COMMANDS else name]
-    found: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
-    return found
+    content: dict[str, Any] = safe_yaml.parse(safe_yaml.read(path))
+    return content
 
 
 def _files() -> dict[str, Path]:
     """Return command -> its file: `schema.yaml`, or `WORD.schema.yaml` in the folder of the command it is below."""
-    found = {path.stem: path for path in data_file("view/schemas").glob("*.yaml")}
+    paths = {path.stem: path for path in data_file("view/schemas").glob("*.yaml")}
     for path in data_file("commands").glob("*/*schema.yaml"):
         folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")
         name = f"{folder} {word}".strip()
-        found[_ALONE.get(name, name)] = path
-    return found
+        paths[_ALONE.get(name, name)] = path
+    return paths

@@ -50,8 +50,11 @@ def show(
 
     path = readable(table_path(run or newest(), table))
     if path.suffix == ".json":
+        import yaml
+
         figures = read_json(path)
-        answer({"path": path, "figures": figures}, _figures(path, figures), as_json=as_json)
+        text = yaml.safe_dump(figures, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100)
+        answer({"path": path, "figures": figures}, [str(path), text.rstrip()], as_json=as_json)
         return
     import polars as pl
 
@@ -60,13 +63,6 @@ def show(
     columns = [{"name": name, "type": str(kind)} for name, kind in head.schema.items()]
     lines = _table(path, count, columns, head)
     answer({"path": path, "rows": count, "columns": columns, "head": head.to_dicts()}, lines, as_json=as_json)
-
-
-def _figures(path: Path, figures: object) -> Iterator[str]:
-    import yaml
-
-    yield str(path)
-    yield yaml.safe_dump(figures, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100).rstrip()
 
 
 def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "pl.DataFrame") -> Iterator[str]:

@@ -128,7 +128,13 @@ def parts(path: Path, column: str | None = None) -> list[TextPart]:
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder, expected one with texts; check the path")
     if is_run(path):
-        return _run_parts(path)
+        names = {"queries": {"id": ("query_id",)}, "corpus": {"id": ("doc_id",), "title": ("title",)}}
+        return [
+            TextPart(
+                _plural(table), role, [_file_of(table_path(path, table), table)], names[table] | {"text": ("text",)}
+            )
+            for table, role in TABLES.items()
+        ]
     for below in BELOW:
         if of_folder := _folder_parts(path / below):
             return of_folder
@@ -137,14 +143,6 @@ def parts(path: Path, column: str | None = None) -> list[TextPart]:
         f"{path}: found {file_names}, expected a run folder, an export, or queries.jsonl or corpus.jsonl; give a "
         "single file by its own path"
     )
-
-
-def _run_parts(run: Path) -> list[TextPart]:
-    names = {"queries": {"id": ("query_id",)}, "corpus": {"id": ("doc_id",), "title": ("title",)}}
-    return [
-        TextPart(_plural(table), role, [_file_of(table_path(run, table), table)], names[table] | {"text": ("text",)})
-        for table, role in TABLES.items()
-    ]
 
 
 def _folder_parts(folder: Path) -> list[TextPart]:
@@ -245,7 +243,11 @@ def _collection_figures(
         spans = [tokenizers.spans(text) for text in texts]
         units, characters = units + sum(map(len, spans)), characters + sum(span.characters for span in spans)
         for count in counts:
-            _add_texts(count, texts, spans)
+            pieces_by_text = count.tokenizer.cut(texts, spans)
+            for text, units_of_text, pieces in zip(texts, spans, pieces_by_text, strict=True):
+                count.rows.append(tokenizers.row(units_of_text, pieces, count.tokenizer.own))
+                if pieces.per_unit is not None:
+                    count.terms.add(text, units_of_text, pieces.per_unit)
         n_texts += len(texts)
         progress(label, n_texts, n_texts)
     if not n_texts:
@@ -261,14 +263,6 @@ def _collection_figures(
         "per": "character" if 2 * characters > units else "word",
         "models": [_row(count, figure, order.terms) for count, figure in zip(counts, figures, strict=True)],
     }
-
-
-def _add_texts(count: _Count, texts: Sequence[str], spans: Sequence[tokenizers.UnitSpans]) -> None:
-    pieces_by_text = count.tokenizer.cut(texts, spans)
-    for text, units, pieces in zip(texts, spans, pieces_by_text, strict=True):
-        count.rows.append(tokenizers.row(units, pieces, count.tokenizer.own))
-        if pieces.per_unit is not None:
-            count.terms.add(text, units, pieces.per_unit)
 
 
 def _row(count: _Count, figures: dict[str, Figure], terms: int) -> dict[str, Json]:
