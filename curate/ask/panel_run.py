@@ -48,7 +48,7 @@ class PanelRun:
         return self.at(*(self.table.left(state, pairs) for state in self.seats))
 
     def watch(self, state: LlmState) -> ReadingTest | None:
-        """Return the test of whether a judge reads its prompts; None if it is not tested."""
+        """Return the test that detects whether a judge reads its prompts; None if it is not tested."""
         return self.table.reading_test(state) if self.watched else None
 
     def ratings(self) -> pl.DataFrame:
@@ -95,5 +95,5 @@ def _turn(state: JudgeState) -> tuple[float, int]:
 
 
 def weight(price: Price | None) -> float:
-    """Return a judge's turn in a cascade: its price per token, answers weighed; unknown prices come last."""
+    """Return a judge's sort key in a cascade: price per token, weighted by `ANSWER_SHARE`; infinity if unknown."""
     return ANSWER_SHARE * price.output + (1 - ANSWER_SHARE) * price.input if price else float("inf")

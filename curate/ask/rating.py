@@ -66,15 +66,15 @@ class Work:
 def missing(pairs: pl.DataFrame, standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
     """Return the pairs that a judge still has to rate, in the order given.
 
-    `pairs` has query_digest and passage_digest; `standing` and `since` are those of `settled`.
+    `pairs` has query_digest and passage_digest; `standing` and `since` are as in `settled`.
     """
     return pairs.join(settled(standing, since), on=TEXTS, how="anti", maintain_order="left")
 
 
 def settled(standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
-    """Return the ledger's rows of a judge that are not asked for again.
+    """Return the rows of a judge in the ledger whose pairs are not asked again.
 
-    These are all grades, and refused or unparsed pairs, unless their call is older than the id `since`.
+    These are all grades, and refused or unparsed pairs whose call is not older than the id `since`.
     """
     recent = pl.col("call_id").fill_null("") >= since
     return standing.filter((pl.col("status") == "rated") | ((pl.col("status") != "failed") & recent))
@@ -88,7 +88,7 @@ def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
 
 
 def replayed(judge: Replay, pool: Pool) -> pl.DataFrame:
-    """Return the rows of a snapshot for recorded grades, which are known by id; one may be `stopped`, too."""
+    """Return the rows of a snapshot for recorded grades, which are keyed by id; their status may also be `stopped`."""
     pairs = pool.pairs.select("query_id", "doc_id").iter_rows()
     rows = [(*pair, *judge.recorded(*pair)) for pair in pairs]
     names = dict.fromkeys(["query_id", "doc_id", "grade", "status"], pl.String)
@@ -98,7 +98,7 @@ def replayed(judge: Replay, pool: Pool) -> pl.DataFrame:
 def rate(
     judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, scale: Scale, progress: Progress = quiet
 ) -> None:
-    """Have an offline judge rate all work; each query is one transaction. RunFailed unless grades are of the scale."""
+    """Have an offline judge rate all work; each query is one transaction. RunFailed if a grade is not on the scale."""
     label, total, rated = StepLabel(f"rating, {judge.name}", "pairs"), sum(len(prompt.passages) for prompt in work), 0
     progress(label, total, 0)
     for prompt in work:
@@ -114,7 +114,7 @@ def rate(
 def prompts(query: Query, passages: Passages, batch: int, unrated_ids: Container[str]) -> list[Work]:
     """Return a query's prompts of at most `batch` passages, without passages whose id is not in `unrated_ids`.
 
-    Rated passages are left out of their prompt after the cut, so the other prompts do not change.
+    Rated passages are removed after the division into prompts, so the other prompts do not change.
     """
     work = []
     for group in chunks(passages, batch):
@@ -126,7 +126,7 @@ def prompts(query: Query, passages: Passages, batch: int, unrated_ids: Container
 
 
 def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] = ()) -> Iterator[Task]:
-    """Yield one task per prompt, or one per half of it if its request is among those asked in `vain`."""
+    """Yield one task per prompt; a prompt whose request is in `vain` (asked before, no result) is split in halves."""
     for prompt in work:
         yield from _untried(judge, prompt, key, vain)
 
@@ -138,7 +138,7 @@ def shown_digest(text: str) -> str:
 
 
 def noted(pool: Pool) -> Iterator[Noted]:
-    """Yield the ledger's rows on the shown texts of a pool."""
+    """Yield a row for the ledger per shown text of a pool."""
     for text in pool.shown:
         yield Noted(text.digest, text.tokens, text.cut, text.whole_tokens, text.flags)
 
@@ -198,8 +198,8 @@ def failure(key: Key, query_digest: str, slots: Sequence[str], error: ProviderEr
 def form(reply: Reply, parsed: Parsed) -> str:
     """Return the form of a reply: `whole` or `partial`, or why it has no grade.
 
-    `refused`, `cut` (it stopped at its bound before the first grade), `thoughts` (and no text), `empty`, `unreadable`
-    (no JSON object) or `foreign` (one that names none of the labels with a grade).
+    The reasons: `refused`, `cut` (reached its token limit before the first grade), `thoughts` (reasoning without text),
+    `empty`, `unreadable` (no JSON object), `foreign` (a JSON object that grades none of the labels).
     """
     graded = len(parsed.grades) - len(parsed.missing)
     answered = "whole" if graded == len(parsed.grades) else "partial" if graded else ""

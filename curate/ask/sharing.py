@@ -22,7 +22,7 @@ PAUSE_S = 1.0
 
 
 def bury(claims: Claims) -> None:
-    """Release claims of dead processes of this machine, so that nobody waits for their lease."""
+    """Release claims of dead processes on this machine, so that nobody waits for their leases to expire."""
     for process in claims.owners():
         if gone(process):
             claims.forget(process)
@@ -30,7 +30,7 @@ def bury(claims: Claims) -> None:
 
 @dataclass
 class Share:
-    """The prompts of one judge that this process may send: neither claimed nor rated by others meanwhile."""
+    """Iterator over the prompts of one judge that this process may send: not claimed or rated by other processes."""
 
     ledger: Ledger
     claims: Claims
@@ -97,9 +97,9 @@ class Share:
 
 
 def rest(shares: Sequence[Share], tell: Callable[[str], None]) -> list[Share]:
-    """Return shares of the prompts that were elsewhere, after a pause; [] once there are none.
+    """Pause, then return shares of the prompts that other processes had claimed; [] if there are none.
 
-    Releases the claims of this process, whose prompts have been sent, so that others need not wait for them.
+    First releases the claims of this process, whose prompts have been sent, so that others need not wait for them.
     """
     for share in shares:
         share.claims.release(share.taken)

@@ -1,4 +1,4 @@
-"""`curate --version`: the versions of the program and of what its answers depend on."""
+"""`curate --version`: the versions of the program, of Python and of the libraries that it depends on."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -58,7 +58,7 @@ def root(
 
 
 def _versions() -> dict[str, object]:
-    """Return the versions of all that the program or one of its extras needs; None for what is not installed."""
+    """Return the versions of the program, Python and all required or optional libraries; None if not installed."""
     import platform
     import re
     from importlib.metadata import PackageNotFoundError, requires

@@ -39,7 +39,7 @@ class Appending:
         """Grades that were found to be of their scale."""
 
     def register(self, identity: Mapping[str, Json]) -> str:
-        """Return the digest of a judge's identity."""
+        """Return the digest of a judge's identity; the identity is written with the judge's first row."""
         name = digest(identity)
         if name not in self._heard:
             self._named[name] = canonical(identity)
@@ -52,7 +52,7 @@ class Appending:
         self._scales[rubric_digest] = scale
 
     def commit(self, group: Sequence[Rows]) -> None:
-        """Write rows; existing ids are skipped: they are new, so a commit wrote them whose confirmation was lost."""
+        """Write rows; existing ids are skipped: an earlier commit wrote them, only its confirmation was lost."""
         calls = list(chain.from_iterable(calls for calls, _ in group))
         ratings = list(chain.from_iterable(ratings for _, ratings in group))
         judges_and_rubrics = (

@@ -234,7 +234,7 @@ _TAKING = 0x63617073
 
 @dataclass(frozen=True)
 class Room:
-    """The amount that a process may spend, and those of the others under its budget."""
+    """The amount that one process may spend, and what the others under the same budget have taken."""
 
     allowed: float
     """Maximum that this process may have spent and reserved together before it asks again; 0 if there is no room."""
@@ -286,7 +286,7 @@ class Caps:
 
     @contextmanager
     def _exclusive(self) -> "Iterator[tuple[Connection, float]]":
-        """Yield an exclusive connection for taking, and the time by the database's clock."""
+        """Yield a connection that holds the budget lock, and the database's current time."""
         with self._database.alone(_TAKING) as connection:
             clock = self._sa.literal_column(NOW[connection.dialect.name], self._sa.Float)
             yield connection, float(connection.execute(self._sa.select(clock)).scalar_one())

@@ -127,14 +127,14 @@ class CostEstimate:
         return CostEstimate(self.calls + other.calls, *tokens, total, self.currency)
 
     def said(self) -> str:
-        """Return the plan as a clause for a user."""
+        """Return the estimate as a clause for a message."""
         price = "price unknown" if self.cost is None else f"at most {shown(self.cost, self.currency)}"
         tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
         return f"{self.calls:,} calls, {tokens}, {price}"
 
 
 def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> CostEstimate:
-    """Return the cost estimate of requests, answers at their token limit, the cost with the prompts' margin."""
+    """Return the cost estimate of requests: answers at their token limit, and prompts with their margin."""
     calls = estimated = output = 0
     expected = 0.0
     for request in requests:
@@ -146,7 +146,7 @@ def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> C
 
 
 def together(plans: Sequence[CostEstimate], total: Total) -> CostEstimate:
-    """Return the sum of estimates of several models, whose total cost is given."""
+    """Return the sum of estimates of several models; `total` is their summed cost."""
     calls, prompt, output = (
         sum(getattr(estimate, name) for estimate in plans) for name in ("calls", "prompt_tokens", "output_tokens")
     )
@@ -172,7 +172,7 @@ class Budget:
     """Calls in flight."""
 
     def settle(self, prices: Prices, rates: Rates, usual: str | None) -> None:
-        """Settle the currency of the cap by `CapPolicy.settled`; once something was spent it stays."""
+        """Choose the budget's currency with `CapPolicy.settled`; it does not change once money was spent."""
         settled_currency = self.policy.currency if self.spent else ""
         self.policy = self.policy.settled(prices, rates, settled_currency or usual)
 
@@ -202,7 +202,7 @@ class Hold:
     over: bool = False
 
     def turn(self, paid: float) -> None:
-        """Replace the reservation by the amount paid, in one step, so that exactly one of both counts; only once."""
+        """Replace the reservation by the amount paid, in one step, so that one of them counts; only once."""
         if not self.over:
             budget, self.over = self.budget, True
             budget.held, budget.flying = budget.held - self.amount if budget.flying > 1 else 0.0, budget.flying - 1
@@ -221,7 +221,7 @@ class Meter:
     """Longest answer as a multiple of its token limit, which a vendor may ignore."""
 
     def most(self, guess: EstimatedUsage) -> Usage:
-        """Return the upper bound of a request's usage; all of it written to the cache where writing costs extra."""
+        """Return the upper bound of a request's usage; the prompt counts as a cache write if writing costs extra."""
         prompt, price = self.prompts.most(guess), self.price
         dear = price is not None and (price.written or 0.0) > price.input
         return Usage(prompt, written=prompt if dear else 0, output=math.ceil(guess.output * self.longest))
@@ -236,6 +236,6 @@ class Meter:
         return most.prompt + most.output
 
     def learn(self, guess: EstimatedUsage, used: Usage) -> None:
-        """Update the bounds by the usage of a request."""
+        """Update the bounds from the reported usage of a request."""
         self.prompts.learn(guess.prompt, used.prompt)
         self.longest = max(self.longest, used.output / max(guess.output, 1))

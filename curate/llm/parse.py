@@ -59,7 +59,7 @@ class Parsed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Return the labels without a grade, in order: what is asked again."""
+        """Return the labels without a grade, in order; these are asked again."""
         return tuple(label for label, grade in self.grades.items() if grade is None)
 
 
@@ -156,7 +156,7 @@ def _value(text: str, *, amid: bool = True) -> object:
 
 
 def _only(text: str) -> object:
-    """Return the JSON object, or list of objects, within a text; None if two differ."""
+    """Return the JSON object, or list of objects, within a text; None if there are several that differ."""
     content, position = None, 0
     while opening := _OPENING.search(text, position):
         position = opening.end()

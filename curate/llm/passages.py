@@ -1,7 +1,7 @@
-"""Passages, texts as judges read them: complete, or cut at the end of a sentence to a limit of tokens.
+"""Passages are texts as judges read them: complete, or truncated at the end of a sentence to a limit of tokens.
 
-The digest of a passage is the key of its ratings, so a cut text has other ratings than the complete one, whose key does
-not depend on the limit. Nothing is added to a cut text: a judge reads only the document's own words.
+The digest of a passage is the key of its ratings, so a truncated text and the complete one have separate ratings; the
+key of a complete text does not depend on the limit. Nothing is added to a truncated text.
 """
 
 import re
@@ -40,7 +40,7 @@ _SPACED = 0x0E00
 
 @dataclass(frozen=True)
 class ShownText:
-    """A passage, and what the ledger keeps of it."""
+    """A passage and the facts on it that the ledger stores."""
 
     text: str
     digest: str
@@ -67,7 +67,7 @@ def bounded(text: str, limit: int | None) -> ShownText:
 
 
 def bounded_all(texts: Sequence[str], limit: int | None) -> list[ShownText]:
-    """Return the passages of many texts, in order: the same as `bounded` of each, but faster."""
+    """Return `bounded` of each text, in order, but faster."""
     shortened = [cut(text, limit) for text in texts]
     return list(map(_passage, texts, shortened, sieve.flags_all(shortened)))
 
@@ -94,7 +94,7 @@ def cut(text: str, limit: int | None) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, by the ends that `cut` uses, without white space around them."""
+    """Return the sentences of a text, split at the same ends as in `cut` and stripped of white space."""
     ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
     return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
 

@@ -1,4 +1,4 @@
-"""Tokens of one judge's prompts: by the settings at first, then by the counts that its vendor reports."""
+"""Tokens of one judge's prompts: estimated from settings at first, then from the counts that its provider reports."""
 
 import math
 from dataclasses import dataclass
@@ -44,15 +44,15 @@ class TokenRate:
         self.highest = max(self.highest, ratio)
 
     def expected(self, guess: EstimatedUsage) -> float:
-        """Return the expected tokens of a prompt: its estimate x sum told / sum estimated, from LEAST answers on."""
+        """Return the expected tokens of a prompt: estimate x sum reported / sum estimated, from LEAST answers on."""
         if self.answers >= LEAST:
             return guess.prompt * self.told / self.estimated
         return guess.prompt if self.tokens_a_han is None else guess.prompt_with(self.tokens_a_han)
 
     def margin(self, prompts: int) -> float:
-        """Return by how much the sum of so many prompts may exceed its expectation, as a share of the estimate.
+        """Return the margin of the tokens of `prompts` prompts over their expectation, as a share of the estimate.
 
-        3 s sqrt(1/k + 1/prompts), s the standard deviation of told / estimated over k answers; 0 below LEAST answers.
+        3 s sqrt(1/k + 1/prompts), with s the standard deviation of reported / estimated over k answers; 0 below LEAST.
         """
         if self.answers < LEAST or not prompts:
             return 0.0
@@ -70,7 +70,7 @@ class TokenRate:
 
 
 def token_rate(ledger: Ledger, judge_digest: str, rubric_digest: str, tokens_a_han: float | None) -> TokenRate:
-    """Return the rate of a judge and a template by the settings and by the last answers in the ledger."""
+    """Return the token rate of a judge and a template, from the settings and the last answers in the ledger."""
     from curate.ledger.stats import prompt_tokens  # imported here: a list of models reads only prices
 
     rate = TokenRate(tokens_a_han)

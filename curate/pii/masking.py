@@ -66,7 +66,7 @@ class Masked:
     """(start, end) of each span's replacement in the masked text."""
 
     def raw(self, start: int, end: int) -> Interval:
-        """Map a stretch of the masked text to the raw text; a replacement that is cut is included completely."""
+        """Map an interval of the masked text to the raw text; a partly covered replacement is included completely."""
         return _raw(start, end, self.spans, self.written)
 
     def restored(self, raw: str, recogniser: str) -> str:
@@ -124,7 +124,7 @@ class Masker:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A stretch of the raw text and its replacement, empty if it was only found."""
+    """A span of the raw text and its replacement, which is empty if the span was only found."""
 
     span: Span
     written: str = ""
@@ -161,7 +161,7 @@ class _Draft:
         self._closed = sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
 
     def raw(self, spans: Iterable[Span]) -> list[Span]:
-        """Map spans of this text to the raw text, without the parts in closed stretches."""
+        """Map spans of this text to the raw text, without the parts inside placeholders and final replacements."""
         return [
             Span(*_raw(start, end, self.spans, self.written), span.kind, span.recogniser)
             for span in spans
@@ -170,7 +170,7 @@ class _Draft:
 
 
 def _raw(start: int, end: int, spans: Sequence[Span], written: Sequence[Interval]) -> Interval:
-    """Map a stretch of a text with replacements to the raw text."""
+    """Map an interval of a text with replacements to the raw text."""
     return _raw_offset(start, 0, spans, written), _raw_offset(end, 1, spans, written)
 
 
@@ -191,7 +191,7 @@ def _without(text: str, spans: Sequence[Span]) -> str:
 
 
 def found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
-    """Return the spans that recognisers find in a text, each called once."""
+    """Return the spans that recognisers find in a text; each recogniser is called once."""
     return [span for recogniser in recognisers for span in recogniser(text)]
 
 

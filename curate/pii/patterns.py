@@ -110,5 +110,5 @@ NINE = f"{DIGIT}(?:{_GAP}{DIGIT}){{8}}"
 
 @lru_cache(maxsize=4)
 def digits(text: str) -> str:
-    """Return the narrowed text with numerals and digits of every form as 0 to 9, one for one; every offset stays."""
+    """Return the text in half width with each digit or numeral of any script replaced by 0 to 9; offsets stay valid."""
     return narrow(text).translate(_TABLE)

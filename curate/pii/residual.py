@@ -1,4 +1,4 @@
-"""Scan masked texts for what still looks like personal data."""
+"""Scan masked texts for residual PII: passages that still look like personal data."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ AROUND = 30
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A place with the text before and after it, on one line."""
+    """A suspicious passage with the text before and after it, on one line."""
 
     before: str
     place: str
@@ -29,7 +29,7 @@ class Excerpt:
 
 
 def excerpt(text: str, start: int, end: int) -> Excerpt:
-    """Return a place with `AROUND` code points on each side; … marks where the text continues."""
+    """Return a passage with `AROUND` code points on each side; … marks where the text continues."""
     low, high = max(start - AROUND, 0), end + AROUND
     return Excerpt(
         "…" * (low > 0) + _line(text[low:start]),
@@ -119,7 +119,7 @@ def _units(name: str) -> re.Pattern[str]:
 
 @cache
 def _pattern_of_list(name: str, after: str = "") -> re.Pattern[str]:
-    """Return the pattern of a list's entries; what is `after` them is looked at, not used up."""
+    """Return a pattern of the entries of a word list, followed by the pattern `after`."""
     return re.compile(f"(?:{'|'.join(_words()[name])}){after}")
 
 
@@ -164,7 +164,7 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
 
 
 def is_measure(number: str, after: str = "") -> bool:
-    """Return whether a text is a number with a unit, in it or in `after`: a dose, a value, an age."""
+    """Return whether a text is a number with a unit (a dose, a value, an age); the unit may be in `after`."""
     seen = narrow(number)
     number_match = re.match(r"[\d.,/~^*×+ -]*\d", seen)
     if number_match is None:
@@ -209,9 +209,9 @@ def _suspicious(run: str, before: str, after: str) -> bool:
 
 
 def _free_line(number: str, before: str, after: str) -> bool:
-    """Return whether a number is a public line, or a toll-free one in letters.
+    """Return whether a number is a public phone line, or a toll-free number written with letters.
 
-    Only among Latin words, because Chinese mobile numbers and parts of numbers look the same.
+    Only next to Latin words, because Chinese mobile numbers and parts of numbers look the same.
     """
     if script(before + after) != "en":
         return False
@@ -254,7 +254,7 @@ def _is_separate_word(word: re.Match[str], text: str) -> bool:
 
 
 def _telling(text: str, link: str, fewest: int) -> bool:
-    """Return whether a value next to a word may be a person's: enough digits, or more than a plain word."""
+    """Return whether a value after a trigger word may identify a person: `fewest` digits, or a code."""
     if _public(text):
         return False
     is_code = not text.isdecimal() and (re.search("[:=是为為号號]", link) or re.search(r"[\d_-]", text))
@@ -262,7 +262,7 @@ def _telling(text: str, link: str, fewest: int) -> bool:
 
 
 def _public(number: str) -> bool:
-    """Return whether a number is a public line, as written or by its digits alone."""
+    """Return whether a number is a public phone line, as written or by its digits alone."""
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
     from curate.pii.recognisers import phone_western
 

@@ -59,7 +59,7 @@ MADE_FROM = "made_from"
 
 
 def made_from(context: Context, *stages: str) -> str | None:
-    """Return the digest of the tables of these stages; None unless all of them are finished."""
+    """Return a digest of the tables of these stages; None unless all stages are finished."""
     marks = [context.folder(stage) / "stage.json" for stage in dict.fromkeys(stages)]
     if not all(mark.is_file() for mark in marks):
         return None
@@ -68,12 +68,12 @@ def made_from(context: Context, *stages: str) -> str | None:
 
 
 def rated(context: Context) -> tuple[str, ...]:
-    """Return the stages whose tables hold the judges' grades and, once `resolve` ran on experts' answers, these."""
+    """Return the stages whose tables hold the ratings: `judge`, and `resolve` if it ran, for the experts' answers."""
     return ("judge",) if context.report("resolve") is None else ("judge", "resolve")
 
 
 def current(context: Context, figures: Mapping[str, Any], *stages: str) -> bool:
-    """Return whether figures are of the current tables of these stages; False if written by a version before 0.2."""
+    """Return whether figures were computed from the current tables of these stages; False for versions before 0.2."""
     seen = figures.get(MADE_FROM)
     return seen is not None and seen == made_from(context, *stages)
 

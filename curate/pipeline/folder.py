@@ -106,7 +106,7 @@ SHOWN = (".parquet", ".json")
 
 
 def newest(parent: Path = Path("runs")) -> Path:
-    """Return the run folder that was worked in last; UserError if there is none."""
+    """Return the run folder that was used last; UserError if there is none."""
     runs = [path.parent for path in parent.glob(f"*/{SETTINGS}") if is_run(path.parent)]
     if not runs:
         raise NotFound(f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR")
@@ -115,7 +115,7 @@ def newest(parent: Path = Path("runs")) -> Path:
 
 @contextmanager
 def newest_when_done(run: Path) -> Iterator[None]:
-    """Keep the former newest run as the newest if the block fails in a new run; the new run's files stay."""
+    """If the block fails in a new run, leave the former newest run the newest; the new run's files stay."""
     settings, others = run / SETTINGS, [*run.parent.glob(f"*/{SETTINGS}")]
     try:
         yield
@@ -127,7 +127,7 @@ def newest_when_done(run: Path) -> Iterator[None]:
 
 
 def table_paths(run: Path) -> list[Path]:
-    """Return the files of all tables and figures of a run, in the order of its stages; UserError if it is none."""
+    """Return the files of all tables and figures of a run, in the order of its stages; NotFound without a run."""
     if not run.is_dir():
         raise NotFound(f"{run}: no such run folder; give one with --run")
     files = [path for stage in stages.KNOWN for path in (run / stage).glob("*.*") if path.suffix in SHOWN]
@@ -135,9 +135,9 @@ def table_paths(run: Path) -> list[Path]:
 
 
 def table_path(run: Path, table: str) -> Path:
-    """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`.
+    """Return the file of a table, given as `table` (the last stage that has it) or as `stage/table`.
 
-    Figures that are no table, such as agreement, are a JSON file.
+    Figures that are not a table, such as agreement, are in a JSON file.
     """
     stage, _, name = table.rpartition("/")
     tables = table_paths(run)
@@ -148,7 +148,7 @@ def table_path(run: Path, table: str) -> Path:
 
 
 def readable(path: Path) -> Path:
-    """Return the path of a table, or of figures, that can be read; UserError if it is damaged."""
+    """Return the path of a table or figures after checking that it can be read; UserError if it is damaged."""
     try:
         if path.suffix == ".json":
             read_json(path)

@@ -75,7 +75,7 @@ class StageStates:
         return "partial" if mark.report.unfinished else "done"
 
     def need_ancestors(self, name: str, folder: Path) -> None:
-        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        """Raise UserError unless every stage that this one depends on is up to date."""
         for ancestor in _ancestors(name):
             state = self.of(ancestor)
             if _lacking(name, ancestor, state) and not (state == "stale" and stages.stage(name).renders):
@@ -84,13 +84,13 @@ class StageStates:
                 )
 
     def need(self, name: str, folder: Path) -> None:
-        """Raise UserError unless a stage and all that goes into it are up to date."""
+        """Raise UserError unless a stage and all stages it depends on are up to date."""
         self.need_ancestors(name, folder)
         if self.of(name) in ("missing", "stale"):
             raise UserError(f"{folder}: the stage {name!r} is not up to date; run {_command(name, folder)} first")
 
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
-        """Return all that the stage's tables depend on, in JSON's types; the stage is up to date while it is equal."""
+        """Return all that the stage's tables depend on, as JSON types; a stage is up to date while it is unchanged."""
         marks: Mapping[str, Mark | None] = {name: self.mark(name) for name in stage.after}
         made_from: dict[str, Json] = json.loads(
             config.canonical(
@@ -108,7 +108,7 @@ class StageStates:
     def changed(self, stage: Stage[Any]) -> list[str] | None:
         """Return the parts of `made_from` that changed since the stage was done; None if it was not.
 
-        A part that its mark lacks is new in a later version and no change.
+        A part that the done-mark lacks was added in a later version and does not count as changed.
         """
         mark = self.mark(stage.name)
         if mark is None:
@@ -136,14 +136,14 @@ def _command(stage: str, folder: Path) -> str:
 
 
 def schemas(outputs: Iterable[str]) -> dict[str, Json]:
-    """Return table -> digest of its columns and their types, of the tables among the files of a stage."""
+    """Return table -> digest of its columns and their types, for the tables among a stage's files."""
     tables = (Path(name).stem for name in outputs if name.endswith(".parquet") and "/" not in name)
     columns = {name: records.TABLES[name] for name in sorted(tables) if name in records.TABLES}
     return {name: config.digest({column: str(kind) for column, kind in of.items()}) for name, of in columns.items()}
 
 
 def _ancestors(name: str) -> list[str]:
-    """Return every stage whose tables go into a stage, in the order of the pipeline."""
+    """Return every stage that a stage depends on, in the order of the pipeline."""
     names = {name}
     for later in reversed(stages.KNOWN):
         if later in names:
@@ -211,7 +211,7 @@ class Run:
             self._commit()
 
     def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
-        """Return the result of `look` after the named stages, and leave the folder as it is."""
+        """Run the named stages on trial and return the result of `look`; the run folder is left unchanged."""
         self._check(names, force=False)
         with self._attempt():
             for name in names:
@@ -231,11 +231,11 @@ class Run:
                 self._states.forget()
 
     def need_consistent(self) -> None:
-        """Raise ConfigError where settings of the stages contradict one another."""
+        """Raise ConfigError if settings of the stages contradict one another."""
         need_consistent(self.pipeline, self._context(self.folder))
 
     def remember_plan(self) -> None:
-        """Record the pool of the plan that is shown, so that another one is not paid for unnoticed."""
+        """Record the pool of the plan that is shown, so that a run on another pool is noticed before it is paid for."""
         planned_pool.remember(self._context(self.folder))
 
     def _need_named(self) -> None:
@@ -262,7 +262,7 @@ class Run:
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
-        """Write settings and completed stages, settings first: a crash in between leaves old stages out of date."""
+        """Write settings, then completed stages; a crash in between leaves the old stages out of date."""
         for name in self._made.waiting:  # checked again, since a stage may have taken hours
             need_ours(self.folder, name)
         if not run_id(self.folder):
@@ -282,7 +282,7 @@ class Run:
     def look(self, stage: str, ask: Callable[[Any, Context], Found]) -> Found:
         """Return the result of `ask` on a stage's settings and context; UserError unless its input is up to date.
 
-        For a stage's plan: the cost of judging, the duration of diversify.
+        Used for plans of a stage: the cost of judging, the duration of diversify.
         """
         self.need_consistent()
         self.need_ancestors(stage)
@@ -318,11 +318,11 @@ class Run:
         return self._states.mark(name)
 
     def need_ancestors(self, name: str) -> None:
-        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        """Raise UserError unless every stage that this one depends on is up to date."""
         self._states.need_ancestors(name, self.folder)
 
     def need(self, name: str) -> None:
-        """Raise UserError unless a stage and all that goes into it are up to date."""
+        """Raise UserError unless a stage and all stages it depends on are up to date."""
         self._states.need(name, self.folder)
 
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:

@@ -1,4 +1,4 @@
-"""Run stages for a command: the run that its options name, the consent to spend, progress and results."""
+"""Run stages for a command: open the run that its options name, ask consent to spend, print progress and results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
-    """Return the consent of the options; ConfigError if the budget is no amount."""
+    """Return the consent to spend given by the options; ConfigError if the budget is not an amount."""
     from curate.runs.opening import consent
 
     return consent(max_cost, yes, **more)
@@ -51,7 +51,7 @@ def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: boo
 
 
 def listed(key: str, names: str | None) -> list[str]:
-    """Return the assignment of names, separated by commas, to a list of the pipeline; none for None."""
+    """Return a one-item list: the setting `key` assigned the comma-separated names; empty for None."""
     return [] if names is None else [f"{key}=[{names}]"]
 
 
@@ -91,7 +91,7 @@ def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
 
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the outputs of stages, or of all: the run folder; after the last stages benchmark, report and summary."""
+    """Return the outputs of the named stages, or of all: run folder; if they end the run, also files and summary."""
     from curate.runs.status import summary
 
     last = (names or work.pipeline.head.stages)[-1]
@@ -105,9 +105,9 @@ def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True) -> "Run":
-    """Return the run of the common options; without any the newest, with a notice.
+    """Return the run named by the common options; if they name none, the newest run, and print a notice.
 
-    With `detect`, the language of a pipeline file that names none is detected from its texts, with a notice.
+    With `detect`, the language of a pipeline that does not set one is detected from its texts; a notice is printed.
     """
     from curate.runs.opening import opened
 
@@ -115,14 +115,14 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
 
 def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
-    """Return the settings of the pipeline or run of the common options; quicker than opening the run."""
+    """Return the settings of the pipeline or run named by the common options, without opening the run."""
     from curate.runs.opening import loaded
 
     return loaded(pipeline, folder, tell=_print_line)[-1]
 
 
 def load_head(pipeline: str | None, folder: Path | None) -> "Head":
-    """Return the settings outside of stages, of the pipeline or run of the common options."""
+    """Return the settings outside stages of the pipeline or run named by the common options."""
     from curate.pipeline.pipeline import head
     from curate.runs.opening import place
 

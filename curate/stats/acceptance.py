@@ -141,7 +141,7 @@ def odds(
 
 
 def upper_bounds(size: Floats, answered: Floats, hits: Floats, confidence: float) -> Floats:
-    """Return the one-sided upper bounds of the wrong share down to every stratum, a row per review.
+    """Return one-sided upper bounds of the wrong share, cumulative over strata, strictest first; one row per review.
 
     The interval is that of `sample_estimates.share`, vectorised over reviews: Wilson's with the effective
     number of answers of the smoothed strata.

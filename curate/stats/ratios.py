@@ -38,7 +38,7 @@ class _Sums(Stacked):
 
 
 def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | None:
-    """Return sum(top) / sum(bottom), arrays with a number per pair; None if the divisor is 0.
+    """Return sum(top) / sum(bottom) of arrays with one value per pair; None if the divisor is 0.
 
     The interval holds percentiles over 1,000 resamples of the clusters (queries).
     """
@@ -58,7 +58,7 @@ def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, se
 def rate(sums: Floats, seed: int) -> Figure:
     """Return the sum of the first of two columns over that of the second, with its interval by `measured`.
 
-    A rate of 0 or 1 has Wilson's interval over queries, not pairs, for the pairs of a query may all be alike.
+    A rate of 0 or 1 gets Wilson's interval over queries, not pairs, because the pairs of a query may all be alike.
     """
     figure = measured(sums, lambda totals: divided(totals[..., :1], totals[..., 1:]), seed)[0]
     estimate = wilson(figure.value * len(sums), len(sums)) if figure.value in (0, 1) and len(sums) > 1 else None
@@ -66,7 +66,7 @@ def rate(sums: Floats, seed: int) -> Figure:
 
 
 def numbered(queries: pl.Series) -> Ints:
-    """Return the queries of pairs as numbers in the order of their ids; numbers are compared far faster than texts."""
+    """Return the query of each pair as a number, in the order of the ids; numbers compare far faster than texts."""
     return queries.rank("dense").cast(pl.Int64).to_numpy()
 
 
@@ -78,7 +78,7 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | N
 
 @dataclass(frozen=True)
 class Moments(Stacked):
-    """Sums over weighted pairs: weights, each judge's numbers, products of two judges; leading axes hold clusters."""
+    """Weighted sums over pairs: the weights, each judge's values, products of two judges' values; clusters lead."""
 
     pairs: Floats
     sums: Floats
@@ -86,7 +86,7 @@ class Moments(Stacked):
 
 
 def moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> Moments:
-    """Return the sums of a matrix, pairs x judges, stacked by cluster; each pair counts as often as its weight."""
+    """Return the weighted sums of a matrix of values, pairs x judges, stacked by cluster."""
     labels, row = np.unique(np.asarray(clusters), return_inverse=True)
     return Moments(
         np.bincount(row, weights, len(labels)).astype(np.float64),
@@ -103,7 +103,7 @@ def _added(values: Floats, row: Ints, labels: int) -> Floats:
 
 
 def correlation(sums: Moments) -> Floats:
-    """Return the mean correlation over pairs of judges; NaN where one never varies. Leading axes are kept."""
+    """Return the mean correlation over pairs of judges; NaN if a judge never varies. Leading axes are kept."""
     count = sums.pairs[..., None, None]
     covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
     square = np.diagonal(covariance, axis1=-2, axis2=-1)

@@ -1,7 +1,7 @@
 """Scores that are not sums over items, on resampled items: average precision, Spearman's rho, V-measure.
 
-Every function maps weights of shape (replicates, items), the counts of the items, to one score per replicate; weights
-of 1 give the plain measure. Ranks and thresholds are those of the resample.
+Every score is a function of weights of shape (replicates, items), which count the items in each resample; it returns
+one score per replicate. Weights of 1 give the plain measure. Ranks and thresholds are those of the resample.
 """
 
 import math
@@ -22,7 +22,7 @@ Replicated = Callable[[Floats], Floats]
 
 
 def average_precision(scores: Floats, labels: Floats) -> Replicated:
-    """Return average precision of pairs with label 1, as scikit-learn has it: ties share one threshold."""
+    """Return the average precision of pairs with label 1, as scikit-learn defines it: ties share one threshold."""
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.diff(scores[order]) != 0, True)
     relevant = labels[order] == 1
@@ -61,7 +61,7 @@ def spearman(one: Floats, other: Floats) -> Replicated:
 
 
 def _ranking(values: Floats) -> Replicated:
-    """Return a function that ranks the items of a resample: the mean rank of an item's copies and of its equals."""
+    """Return a function that ranks the items of a resample; copies of an item and ties get their mean rank."""
     levels, level = np.unique(values, return_inverse=True)
     order = np.argsort(level, kind="stable")
     starts = np.searchsorted(level[order], np.arange(len(levels)))
@@ -117,7 +117,7 @@ def mean_of(several: Sequence[Replicated]) -> Replicated:
 
 
 def of_sums(sums: Floats, statistic: Callable[[Floats], Floats]) -> Replicated:
-    """Return the score by a statistic of sums; `sums` has one row per item."""
+    """Return a score that is a statistic of the weighted sums of the items; `sums` has one row per item."""
     return lambda weights: statistic(weights @ sums)
 
 
@@ -128,7 +128,7 @@ def mean_value(values: Floats) -> Replicated:
 
 
 def grouped(score: Replicated, group: Ints) -> Replicated:
-    """Return a score with weights of groups; `group` is the group of every item, from 0."""
+    """Return the score as a function of the weights of groups; `group` is the group of every item, from 0."""
     return lambda weights: score(weights[:, group])
 
 
@@ -175,19 +175,20 @@ class ModelPair:
 
 
 def means(scores: Floats) -> Floats:
-    """Return sums for `mean` of one score per query: shape (queries, 2)."""
+    """Return the input of `mean` for one score per query: rows (1, score), shape (queries, 2)."""
     return np.column_stack([np.ones(len(scores)), scores])
 
 
 def mean(sums: Floats) -> Floats:
-    """Return the mean of sums, shape (..., 2)."""
+    """Return the mean score from sums as `means` makes them (count, score), shape (..., 2)."""
     return divided(sums[..., 1], sums[..., 0])
 
 
 def products(similarity: Floats, label: Floats) -> Floats:
-    """Return sums for `pearson` of pairs of sentences, shape (pairs, 6).
+    """Return the input of `pearson` for pairs of sentences, shape (pairs, 6).
 
-    Both sides are standardised first: the correlation stays, and models on other scales can be exchanged in a test.
+    Both sides are standardised first: the correlation is unchanged, and results of models with different scales can be
+    exchanged in a test.
     A side that never varies becomes 0.
     """
     x, y = ((side - side.mean()) / (side.std() or 1.0) for side in (similarity, label))
@@ -195,7 +196,7 @@ def products(similarity: Floats, label: Floats) -> Floats:
 
 
 def pearson(sums: Floats) -> Floats:
-    """Return Pearson's correlation of sums, shape (..., 6), -1 to 1; NaN where a side does not vary."""
+    """Return Pearson's correlation from sums as `products` makes them, shape (..., 6); NaN if a side does not vary."""
     count, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(count * xx - x * x, 0) * np.maximum(count * yy - y * y, 0)
     tiny = spread <= 1e-18 * np.maximum(count, 1) ** 4
@@ -273,7 +274,7 @@ def needed(difference: float, spread: float, queries: int) -> tuple[int | None, 
 
 
 def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
-    """Return the pairs with one model, with p by Holm over only these."""
+    """Return the pairs that contain a model, with p adjusted by Holm over these pairs only."""
     pairs_of_model = [pair for pair in pairs if model in (pair.one, pair.other)]
     return [
         replace(pair, adjusted=p)
@@ -312,7 +313,7 @@ def _chances(
     seed: int,
     draws: int,
 ) -> list[float]:
-    """Return p of every pair; all pairs are tested with the same exchanges."""
+    """Return the p-value of every pair; all pairs are tested with the same random exchanges."""
     random, queries = np.random.default_rng(seed), len(sums[0])
     far = np.zeros(len(pairs))
     size = max(BLOCK // queries, 1)

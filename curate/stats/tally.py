@@ -41,7 +41,7 @@ class Stacked:
 class Sums(Stacked):
     """Sums over items from which agreement follows; leading axes hold clusters or bootstrap samples.
 
-    With r_c ratings of an item in category c and r in all, each field is the sum over items of its formula.
+    If an item has r ratings, r_c of them in category c, each field is the sum over items of its formula.
     """
 
     rated: Floats
@@ -108,7 +108,7 @@ class Crosstab(Stacked):
 
 
 def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
-    """Return the distinct rows of a matrix of codes, items x raters, and which of them each item is.
+    """Return the distinct rows of a matrix of codes, items x raters, and for each item the index of its row.
 
     DataError names the first code outside the scale.
     """
@@ -131,7 +131,7 @@ class Compressed:
 
 
 def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
-    """Return the distinct rows of a matrix of codes, items x raters, within each cluster; without labels there is one.
+    """Return the distinct rows of a matrix of codes, items x raters, within each cluster; one cluster without labels.
 
     A million items of three raters become at most a few hundred rows per cluster. DataError names the first code
     outside the scale.
@@ -184,7 +184,7 @@ def crosstab(
 
 
 def _features(patterns: Ints) -> Sums:
-    """Return the sums of one item of each pattern, stacked."""
+    """Return `Sums` with one entry per pattern, each the terms of a single item of that pattern."""
     total = patterns.sum(axis=1)
     paired = total >= 2
     # ratings in the second category that a rating in the first is paired with: not with itself
@@ -203,7 +203,7 @@ def _features(patterns: Ints) -> Sums:
 
 
 def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
-    """Return the index of one row of each distinct kind, and the kind of every row; entries are 0 to base - 1."""
+    """Return the index of one row of each set of equal rows, and every row's set; entries are 0 to base - 1."""
     key, span = np.zeros(len(matrix), dtype=np.int64), 1
     for column in matrix.T:
         if span * base > DENSE:

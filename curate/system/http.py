@@ -66,9 +66,9 @@ CONNECT_S = 5.0
 
 
 def key(section: str, variable: str | None) -> str | None:
-    """Return the key in the environment variable that the section `section` names; ConfigError if that holds none.
+    """Return the API key from the environment variable `variable`; ConfigError, which names `section`, if it has none.
 
-    None if it names no variable: a server without keys.
+    None if `variable` is None, for a server without keys.
     """
     if variable is None:
         return None
@@ -88,7 +88,7 @@ def nameless(error: BaseException | None) -> bool:
 
 
 def listening(address: str) -> bool:
-    """Return whether a server takes connections at an address."""
+    """Return whether a server accepts connections at an address."""
     url = urlsplit(address)
     try:
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -99,7 +99,7 @@ def listening(address: str) -> bool:
 
 
 def silent(section: str, address: str, error: BaseException, what: str, *, reached: bool = False) -> ProviderError:
-    """Return the error for a request without a reply; `reached` says that there was one before."""
+    """Return the error for a request without a reply; `reached` is true if the server has replied before."""
     if not nameless(error):
         return ProviderError(f"{section}: no answer from {address} ({what})")
     reason = "the name of its host leads to no address; check the address and the network"
@@ -111,7 +111,7 @@ def refused(
 ) -> ProviderError:
     """Return the error for an unsuccessful reply, without the server's message, which may quote the request.
 
-    `variable` is the environment variable of the key, None if none was sent; `settings` are what else may be wrong.
+    `variable` is the environment variable of the key, None if none was sent; `settings` are others that may be wrong.
     """
     denied, fatal = status in _DENIED, not may_pass(status)
     remedy = f"; {_remedy(variable) if denied else f'check {settings}'}" if fatal else ""

@@ -29,21 +29,21 @@ _ear = _Ear()
 
 
 def listen() -> None:
-    """Until `begin`, a press ends the process at once: there is nothing to leave in order yet."""
+    """Until `begin`, Ctrl-C ends the process at once: there is nothing to clean up yet."""
     _ear.pressed = False
     _hear(_unbegun, signal.default_int_handler)
     atexit.register(_deaf)  # the first, so it is called last
 
 
 def begin() -> None:
-    """From now on a press raises KeyboardInterrupt; where that is lost, Python does not print it."""
+    """From now on Ctrl-C raises KeyboardInterrupt; where the exception is lost, Python does not print it."""
     _hear(_press, _unbegun)
     if sys.unraisablehook is not _print_unraisable:
         _ear.unraisable, sys.unraisablehook = sys.unraisablehook, _print_unraisable
 
 
 def end() -> None:
-    """From now on a press ends the process at once: all is done and printed."""
+    """From now on Ctrl-C ends the process at once: all work is done and printed."""
     _hear(_exit_now, _press)
     # A press in an `exec` of a string, as dataclasses have, is kept by Python, which under `-m` kills itself for it at
     # the end instead of giving the exit code; the next `eval` of a string forgets it.
@@ -56,18 +56,18 @@ def pressed() -> bool:
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if a press was lost."""
+    """Raise KeyboardInterrupt if Ctrl-C was pressed and its exception was lost."""
     if _ear.pressed:
         raise KeyboardInterrupt
 
 
 def interrupt_reading() -> None:
-    """From now on a press also ends a wait for input: libraries, such as polars, continue it."""
+    """From now on Ctrl-C also ends a wait for input, which libraries such as polars would continue."""
     signal.siginterrupt(signal.SIGINT, True)
 
 
 def _hear(how: "Callable[[int, FrameType | None], None] | signal.Handlers", expected: object) -> None:
-    """Replace the handler of Ctrl-C; one that ignores it, as a shell sets in the background, stays in force."""
+    """Replace the handler of Ctrl-C if it is `expected`; a background process, which ignores Ctrl-C, keeps its own."""
     if signal.getsignal(signal.SIGINT) is not expected:
         return
     try:
@@ -87,7 +87,7 @@ def _press(_signal: int, _frame: "FrameType | None") -> None:
 
 
 def _print_unraisable(args: "sys.UnraisableHookArgs") -> None:
-    """Print an exception that was lost in a callback, except a press, which `main` reports."""
+    """Print an exception that was lost in a callback, except KeyboardInterrupt, which `main` reports."""
     if not (pressed() and args.exc_type is KeyboardInterrupt):
         _ear.unraisable(args)
 
@@ -97,5 +97,5 @@ def _exit_now(_signal: int, _frame: "FrameType | None") -> None:
 
 
 def _deaf() -> None:
-    """Ignore a press during interpreter shutdown, when Python would restore the default handler, which kills."""
+    """Ignore Ctrl-C during interpreter shutdown, when Python would restore the default handler, which kills."""
     _hear(signal.SIG_IGN, _exit_now)

@@ -20,20 +20,20 @@ ROW, BAR = 50, 22
 
 
 def svg(title: str, height: int, marks: Sequence[str]) -> str:
-    """Return a chart: its marks, read aloud and shown by its title."""
+    """Return a chart of these marks; its title is shown as a tooltip and read by screen readers."""
     name = escape(title)
     head = f'<svg role="img" aria-label="{name}" width="100%" height="{height}"'
     return "\n".join([f'{head} font-family="{FONTS}" font-size="13">', f"<title>{name}</title>", *marks, "</svg>"])
 
 
 def bar(start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR) -> str:
-    """Return a bar with a hint."""
+    """Return a bar with a tooltip."""
     geometry = f'x="{percent(start)}" y="{top:g}" width="{percent(width)}" height="{height:g}"'
     return f'<rect class="{escape(style)}" {geometry}><title>{escape(hint)}</title></rect>'
 
 
 def dot(middle: float, top: float, style: str, hint: str) -> str:
-    """Return a dot with its hint, if any."""
+    """Return a dot with its tooltip, if any."""
     title = f"<title>{escape(hint)}</title>" if hint else ""
     return f'<circle class="{style}" cx="{percent(middle)}" cy="{top:g}" r="5">{title}</circle>'
 
@@ -51,7 +51,7 @@ def heading(label: str, number: str, top: int) -> str:
 
 
 def letters(start: float, top: float, text: str, style: str, anchor: str, *, hint: str = "") -> str:
-    """Return a text; `hint` is the full text of a shortened one."""
+    """Return an SVG text element; `hint` is the full text if `text` was shortened."""
     full = f"<title>{escape(hint)}</title>" if hint and hint != text else ""
     geometry = f'x="{percent(start)}" y="{top:g}" text-anchor="{anchor}"'
     return f'<text class="{escape(style)}" {geometry} fill="currentColor">{full}{escape(text)}</text>' if text else ""
@@ -117,12 +117,12 @@ def classes(scale: Scale) -> dict[str, str]:
 
 
 def styles(scale: Scale) -> str:
-    """Return the rules of a style sheet for grades that are not the five; empty for those."""
+    """Return CSS rules for the colours of the grades; empty for the five default grades, styled elsewhere."""
     return "" if scale == FIVE else "\n".join(_rule(f"g-x{index}", *pair) for index, pair in enumerate(colours(scale)))
 
 
 def colours(scale: Scale) -> list[tuple[str, str]]:
-    """Return the CSS colours of every label of a scale and of text on it."""
+    """Return, per label of a scale, the CSS colours of its bar and of text on it."""
     if scale.order == "nominal":
         pairs = list(_CATEGORIES.items())
         return [pairs[index % len(pairs)] for index in range(len(scale.labels))]
@@ -338,9 +338,9 @@ def scatter(
 ) -> str:
     """Return a scatter plot of points (label, x, y), both axes from just below the minimum to just above the maximum.
 
-    `logarithmic` is the axis across, whose values must then be above 0.
+    `logarithmic` applies to the horizontal axis; its values must then be above 0.
 
-    Labels cover no dot and no other label; one without room is only in the hint of its dot.
+    Labels cover no dot and no other label; one without room appears only in the tooltip of its dot.
     """
     left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
     xs = (_log_scale if logarithmic else _scale)([x for _, x, _ in points])

@@ -153,13 +153,13 @@ def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> lis
 
 
 def excerpt(text: str, size: int) -> str:
-    """Return the first `size` code points of a text with white space made single, and … if something was cut."""
+    """Return the first `size` code points of a text with runs of white space collapsed, and … if it was cut."""
     plain = " ".join(text.split())
     return plain if len(plain) <= size else f"{plain[:size].rstrip()}…"
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; the figure alone without one, None for None.
+    """Format a figure with its interval, such as `0.731 (0.70–0.76)`, or alone if it has none; None for None.
 
     Bounds have a third digit where two would hide that they differ: in an interval narrower than `NARROW`.
     """
@@ -174,9 +174,9 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
 
 
 def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
-    """Return a measure of agreement with its interval, in the words of a language.
+    """Format a measure of agreement with its interval.
 
-    Or that it is 1 by definition, where the raters used one category only; or not defined.
+    In the language of `words`: `1 by definition` if the raters used one category only, or that it is undefined.
     """
     if measures[name] is not None and measures.get("one_category"):
         return str(words["by_definition"])
@@ -184,20 +184,20 @@ def stated(measures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> 
 
 
 def between(figure: Mapping[str, Any] | None) -> str | None:
-    """Return a figure of a sample (value, low, high) as `ranged` does; None where it is not defined."""
+    """Format a figure of a sample (value, low, high) with its interval; None if it is undefined."""
     if figure is None:
         return None
     return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
 
 
 def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:
-    """Return an estimated number of things with its interval, in the words of a language."""
+    """Format an estimated count with its interval, in the language of `words`."""
     numbers = [f"{figure[name]:,.0f}" for name in ("value", "low", "high") if figure[name] is not None]
     return str(words["conclusion"]["between"].format(*numbers)) if len(numbers) > 1 else numbers[0]
 
 
 def hundred(figure: Mapping[str, Any] | None) -> str | None:
-    """Return a score with its interval, times 100 and with one digit; None where it is not defined."""
+    """Format a score with its interval, times 100 and with one digit; None if it is undefined."""
     if figure is None or figure["value"] is None:
         return None
     bounds = [f"{100 * figure[name]:.1f}" for name in ("low", "high") if figure[name] is not None]
@@ -206,7 +206,7 @@ def hundred(figure: Mapping[str, Any] | None) -> str | None:
 
 
 def failed(facts: Mapping[str, Json]) -> list[str]:
-    """Return the judges that did not pass the gate but judged, from the report of the judge stage."""
+    """Return the judges that failed the qualification test but judged, from the report of the judge stage."""
     gate = facts.get("gate")
     measured = gate.get("judges") if isinstance(gate, Mapping) else None
     by_judge = measured if isinstance(measured, Mapping) else {}

@@ -45,7 +45,7 @@ def dictionary(config: DictionarySettings, context: Context, stage: str) -> Book
 
 
 def path(config: DictionarySettings, context: Context) -> Path:
-    """Return the file of the dictionary; ConfigError names the nearest one there is."""
+    """Return the path of the dictionary; if it is missing, ConfigError suggests an existing name."""
     name = config.dictionary or f"synonyms-{base_language(context.language)}.tsv"
     return Path(name) if Path(name).is_file() else resources.find("annotations", name)
 
@@ -65,7 +65,7 @@ def _lines(path: Path | None) -> list[str]:
 
 
 def _lexicon(config: DictionarySettings, context: Context) -> Collection[str] | None:
-    """Return the words of the settings' lexicon, for Chinese with those of jieba; None if empty."""
+    """Return the words of the lexicon in the settings, for Chinese also those of jieba; None if empty."""
     words = {synonyms.plain(line) for line in _lines(config.lexicon)}
     if base_language(context.language) == "zh":
         import jieba

@@ -27,7 +27,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a dictionary; words in the form that is compared, `plain`."""
+    """A row of a dictionary; `term`, `synonym` and `not_in` are normalised by `plain`."""
 
     line: int
     term: str
@@ -42,13 +42,13 @@ class Entry:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Return both words."""
+        """Return term and synonym."""
         return self.term, self.synonym
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a row cannot be used as it is."""
+    """The reason why a row cannot be used as it is."""
 
     line: int
     reason: str
@@ -57,7 +57,7 @@ class Fault:
 
 
 def plain(word: str) -> str:
-    """Return a word in the form that is compared: NFKC (half-width), lower case, stripped."""
+    """Return a word normalised for comparison: NFKC (half-width), lower case, stripped."""
     return unicodedata.normalize("NFKC", word).strip().lower()
 
 
@@ -123,9 +123,9 @@ def _entry(line: int, row: Mapping[str, object], where: str) -> Entry:
 def faults(entries: Sequence[Entry], lexicon: Collection[str] | None, longer: Collection[str] = ()) -> list[Fault]:
     """Return the faults of a dictionary, by line.
 
-    `lexicon` holds all valid words, None accepts any; `longer` the words that contain a shorter, unrelated one, as
-    乙肝五项 contains 乙肝: a row with such a shorter one must name them in `not_in`. Longer words of the dictionary
-    itself need not be named, since the longest match wins.
+    `lexicon` is the set of valid words; None accepts any. `longer` are words that contain a shorter, unrelated one, as
+    乙肝五项 contains 乙肝: a row with the shorter word must list the longer ones in `not_in`. Longer words of the
+    dictionary itself need not be listed, since the longest match wins.
     """
     faulty = [*_repeated(entries), *_ambiguous(entries), *_chained(entries), *_trapped(entries, longer)]
     if lexicon is not None:
@@ -167,7 +167,7 @@ def _repeated(entries: Sequence[Entry]) -> Iterator[Fault]:
 
 
 def _ambiguous(entries: Sequence[Entry]) -> Iterator[Fault]:
-    """Find words in several rows whose synonyms share neither a meaning nor a row of their own."""
+    """Find words in several rows whose synonyms neither share a meaning nor form a row with each other."""
     rows: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         for word in set(entry.words):

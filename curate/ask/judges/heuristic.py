@@ -37,7 +37,7 @@ class Thresholds:
     """Lowest score per grade of a scale, best first; scores below the last get the worst grade."""
 
     def __init__(self, bounds: Mapping[str, float], scale: Scale, setting: str) -> None:
-        """Raise ConfigError that names `setting` unless all grades but the worst have bounds, never rising."""
+        """Raise ConfigError that names `setting` unless all grades but the worst have thresholds, in falling order."""
         labels = scale.labels[:-1]
         if {*bounds} != {*labels}:
             raise ConfigError(
@@ -94,7 +94,7 @@ class Lexical:
         return [Outcome(thresholds.grade(score)) for score in self.scores(query, passages)]
 
     def scores(self, query: Query, passages: Sequence[Document]) -> list[float]:
-        """Return the coverage of each passage; 0 for a query without a term."""
+        """Return each passage's weighted share of the query's terms; 0 for a query without a term."""
         terms = _words if _spaced(query.text) else _bigrams
         query_terms = terms(query.text)
         total = sum(query_terms.values())
@@ -134,7 +134,7 @@ class Similarity:
 
 
 def packaged(judge: str, measure: str) -> ThresholdsByScript[Mapping[str, float]]:
-    """Return the packaged bounds of the five grades for lexical or an encoder; ConfigError if there are none."""
+    """Return the packaged thresholds of the five grades for `lexical` or an encoder; ConfigError if there are none."""
     measures: Mapping[str, Mapping[Script, Mapping[str, float]]] = _packaged()["thresholds"]
     if measure not in measures:
         raise ConfigError(
@@ -145,9 +145,9 @@ def packaged(judge: str, measure: str) -> ThresholdsByScript[Mapping[str, float]
 
 
 def rescaled(five: Mapping[str, float], scale: Scale) -> dict[str, float]:
-    """Return bounds for the grades of a scale from those of S, A, B and C.
+    """Return thresholds for the grades of a scale, derived from those of S, A, B and C.
 
-    The relevance threshold keeps its score. The bounds of relevant grades are spaced evenly from S to A, the others
+    The relevance threshold keeps its score. The thresholds of relevant grades are spaced evenly from S to A, the others
     from B to C; a single grade gets the lower end. ConfigError for a nominal scale, whose labels have no order.
     """
     if scale.order == "nominal":

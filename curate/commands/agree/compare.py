@@ -93,7 +93,7 @@ def compare(
 def _reviewed_estimates(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
     """Return precision and recall of published labels with intervals, from the estimates of `review`.
 
-    The published label of a pair that people read is their answer: computed on these alone, there would be no error.
+    A reviewed pair is published with the assessors' own answer, so comparing only reviewed pairs would find no error.
     """
     estimates = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
     bounds = {name: estimate and [estimate["low"], estimate["high"]] for name, estimate in estimates.items()}
@@ -109,7 +109,7 @@ def _heuristics(run: Path) -> Sequence[str]:
 
 
 def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:
-    """Return people's relevance labels and their source; None without any."""
+    """Return the assessors' relevance labels and their source; None without any."""
     if truth is not None:
         return _read_grades(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
@@ -124,7 +124,7 @@ def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame |
 
 
 def _weighted_answers(sample_answers: Desk) -> pl.DataFrame:
-    """Return the settled answers, each weighted by the pairs per answer of its stratum."""
+    """Return the assessors' final answers, each weighted by its stratum's number of pairs per answer."""
     answers = [row for row in checked(sample_answers) if row.settled]
     answered = Counter(row.stratum for row in answers)
     sizes = {stratum.name: stratum.size for stratum in sample_answers.sample.design.strata}

@@ -1,4 +1,4 @@
-"""What masking did to a file, and what still looks like personal data in it."""
+"""Mask a file, and report what was masked and what still looks like personal data."""
 
 import json
 import re
@@ -36,7 +36,7 @@ LISTED = 1_000
 
 @dataclass(frozen=True)
 class Left:
-    """A place that still looks like personal data after masking."""
+    """Residual PII: a passage that still looks like personal data after masking."""
 
     row: str
     """Its number, such as `line 12`."""
@@ -52,7 +52,7 @@ class Left:
 
 @dataclass
 class Done:
-    """What masking did to a file."""
+    """Result of masking a file."""
 
     texts: int = 0
     changed: int = 0
@@ -70,7 +70,7 @@ class Done:
     """The first of these places."""
 
     def suspect(self, row: str, name: str, masked: Masked, residue: Residue) -> None:
-        """Count a place that still looks like personal data, and keep it if it is one of the first."""
+        """Count a passage that still looks like personal data; store it if it is one of the first."""
         self.reasons[residue.reason] += 1
         if len(self.left) < LISTED:
             extent, context = masked.raw(residue.start, residue.end), excerpt(masked.text, residue.start, residue.end)
@@ -131,7 +131,7 @@ class Lines:
         self.numbers += piece.numbers
 
     def masked(self, masked: list[Masked], *, told: bool) -> bytes:
-        """Return the masked rows; with `told`, for spans, unchanged rows are rewritten too."""
+        """Return the masked rows; with `told`, which is for spans, unchanged rows are rewritten too."""
         rows, position = [], 0
         for piece, count in self.pieces:
             row_texts = masked[position : position + count]
@@ -142,11 +142,10 @@ class Lines:
 
 
 def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Done:
-    """Mask a file and return what that did; `key` draws pseudonyms.
+    """Mask a file and return the result; `key` determines the pseudonyms.
 
-    UserError for what is wrong with the order or the file, with the line, never a text; then nothing was written.
-    WithheldError if something that looks like personal data is left, unless that is allowed; only then what goes to
-    standard output is on its way before the end.
+    UserError for an invalid request or file; it names the line, never a text, and nothing is written. WithheldError if
+    residual PII is left and not allowed. Standard output is written before the end only if residual PII is allowed.
     """
     with waiting(progress, StepLabel("loading the recognisers")):
         masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
@@ -185,7 +184,7 @@ class _Tally:
     unit: str = "bytes"
 
     def begin(self, total: int, unit: str = "bytes") -> None:
-        """Note how much there is to read; 0 if unknown."""
+        """Set the total amount to read; 0 if unknown."""
         self.total, self.unit = total, unit
         self.progress(StepLabel("masking", unit), total or 1, 0)
 
@@ -259,7 +258,7 @@ def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Pi
 
 
 def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, summary: Done) -> Iterator[Lines]:
-    """Yield rows together until they are many or long; DataError for one that cannot be read, unless it is dropped."""
+    """Yield rows in groups of limited number and length; DataError for an unreadable row unless it is dropped."""
     group = Lines()
     for piece in pieces:
         if isinstance(piece, Problem):

@@ -84,7 +84,7 @@ def _column(batch: "pa.RecordBatch", names: Sequence[str]) -> "pa.Array":
 
 
 def _replaced(array: "pa.StructArray", names: Sequence[str], column: "pa.Array") -> "pa.StructArray":
-    """Return an array with one field of it replaced, however deep; nulls stay nulls."""
+    """Return an array with one field replaced, at any depth; nulls stay nulls."""
     import pyarrow as pa
 
     fields, children = list(array.type), list(array.flatten())
@@ -109,7 +109,7 @@ class ParquetFile:
         self._path = path
 
     def parts(self) -> Iterator[Rows]:
-        """Yield the rows in order; DataError where they cannot be read, or hold bytes that are no UTF-8."""
+        """Yield the rows in order; DataError if they cannot be read or are not valid UTF-8."""
         import pyarrow as pa
 
         row = 1
@@ -130,7 +130,7 @@ class ParquetFile:
 
     @contextmanager
     def writer(self, stream: BinaryIO) -> Iterator["ParquetWriter"]:
-        """Give what writes such a file."""
+        """Yield a writer of a file with this schema and compression."""
         import pyarrow.parquet as pq
 
         with pq.ParquetWriter(stream, self._file.schema_arrow, **_settings(self._file)) as writer:
@@ -138,14 +138,14 @@ class ParquetFile:
 
 
 class ParquetWriter:
-    """Writes row groups as they were, large ones as several."""
+    """Writes the row groups of the original file, large ones as several."""
 
     def __init__(self, writer: object) -> None:
         self._writer = writer
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, rows: Rows, masked: Sequence[Masked]) -> None:
-        """Write some rows."""
+        """Write rows, with their masked texts, as row groups."""
         import pyarrow as pa
 
         self._waiting.append(rows.masked(masked))
@@ -156,7 +156,7 @@ class ParquetWriter:
 
 
 def _chosen(schema: "pa.Schema", fields: Fields, path: str) -> list[list[str]]:
-    """Return the names that lead to every column of texts; DataError for one that is not there, or is no text."""
+    """Return, per field to mask, the path of its column as names; DataError if one is missing or is not text."""
     import pyarrow as pa
 
     chosen = []
@@ -196,7 +196,7 @@ def _textual(kind: "pa.DataType") -> bool:
 
 
 def _settings(file: object) -> dict[str, object]:
-    """Return how a file was written, as far as it says so."""
+    """Return the writer settings that a file's metadata records."""
     metadata = file.metadata  # type: ignore[attr-defined]
     first = metadata.row_group(0) if metadata.num_row_groups else None
     columns = [first.column(index) for index in range(first.num_columns)] if first else []

@@ -39,14 +39,14 @@ class CircularityOptions:
 
     @property
     def named(self) -> list[str]:
-        """Return all of them, once each."""
+        """Return the names of all these judges, each once."""
         return list(dict.fromkeys([*([self.fourth] if self.fourth else []), *self.others]))
 
 
 def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
     """Return the self-preference of every judge of a run's panel, and write it to `checks/circular.json`.
 
-    With a cascade, only pairs that every judge was to grade count; with `fourth`, only those that it graded.
+    With a cascade, only the sampled pairs count, which every judge grades; with `fourth`, only pairs that it graded.
     """
     options = asked or CircularityOptions()
     with locked(run.folder), enough_space(run.folder):
@@ -95,7 +95,7 @@ def _refuse(options: CircularityOptions, panel: Sequence[str]) -> None:
 
 
 def _ratings(config: JudgeConfig, context: Context, options: CircularityOptions) -> tuple[pl.DataFrame, int]:
-    """Return the grades of panel, fourth and others on the pairs that count, and the number of pairs in the pool."""
+    """Return the grades of the panel, `fourth` and `others` on the pairs that count, and the size of the pool."""
     pool = context.read("pool", "pool").select(PAIR)
     panel_ratings = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
     ratings = pl.concat([panel_ratings, *_recorded(config, context, options.named)])
@@ -125,7 +125,7 @@ def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> It
 
 
 def _rounded_row(row: SelfFavour, family_by_judge: Mapping[str, str | None]) -> Json:
-    """Return a row for JSON, rounded so that a last bit cannot make two runs differ."""
+    """Return a row for JSON, rounded so that floating-point noise cannot make two runs differ."""
     plain: dict[str, Any] = asdict(row) | {"family": family_by_judge[row.judge]}
     plain["effect"] = {name: _rounded(number) for name, number in plain["effect"].items()}
     return {name: _rounded(figure) for name, figure in plain.items()}
@@ -155,7 +155,7 @@ def _warnings(figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def means() -> str:
-    """Return how a figure is to be read, in a sentence."""
+    """Return a sentence that explains how to read a figure."""
     return (
         "effect: nDCG@10 of the ranking by a judge's own grades under its panel, less that without it, less the mean "
         "change of the rankings of others; 95 % intervals resample queries. Descriptive: no test, and no warning "

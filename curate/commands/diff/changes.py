@@ -122,7 +122,7 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
 
 
 def _presence(name: str, sides: Sequence[Mapping[str, object]]) -> str:
-    """Return which version has a ranking of a system, and whether both have the same."""
+    """Return which version has a ranking of a system; if both do, whether the rankings are the same."""
     if name not in sides[0]:
         return "after only"
     if name not in sides[1]:
@@ -208,7 +208,7 @@ def changes(before: LabelVersion, after: LabelVersion) -> pl.DataFrame:
 
 
 def other_votes(before: LabelVersion, after: LabelVersion) -> int:
-    """Return the number of pairs with equal verdicts but different grades, which only graded labels may show."""
+    """Return the number of pairs with equal verdicts but different grades, a difference only in graded labels."""
     old, new = _judged(before), _judged(after)
     both = ((judged, new[pair]) for pair, judged in old.items() if pair in new)
     return sum(
@@ -217,7 +217,7 @@ def other_votes(before: LabelVersion, after: LabelVersion) -> int:
 
 
 def altered(before: LabelVersion, after: LabelVersion) -> dict[str, dict[str, list[str]]]:
-    """Return queries, documents -> ids of one version only, and ids whose texts differ."""
+    """Return, for `queries` and `documents`, the ids in one version only and the ids whose texts differ."""
     return {
         text_kind: {
             "before_only": sorted(old_texts.keys() - new_texts.keys()),
@@ -281,7 +281,7 @@ def _pooled(
     new: Judged | None,
     found_by: tuple[FoundBy | None, FoundBy | None],
 ) -> tuple[str, str] | None:
-    """Return that a pair joined or left the pool, with the retrievers that found it; None for a pair in both."""
+    """Return as text that a pair joined or left the pool, with the retrievers that found it; None if it is in both."""
     if old and new:
         return None
     where = found_by[0] if new else found_by[1]
@@ -292,7 +292,7 @@ def _pooled(
 def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
     """Return the reason for a changed label of a pair judged in both versions; None if unknown.
 
-    Order of reasons: people; threshold or tie-breaker; judges; whether threshold or tie-breaker applied; rule; scale.
+    The first that applies: assessors; threshold or tie-breaker; judges; use of threshold or tie-breaker; rule; scale.
     """
     policies = f"{old.policy} -> {new.policy}"
     if EXPERTS in (old.policy, new.policy):

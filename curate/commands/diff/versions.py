@@ -61,12 +61,12 @@ class LabelVersion:
 
 
 def in_words(gain: Gain, scale: Scale) -> str:
-    """Return the choice of a pair's gain, with the gains of the grades, as text."""
+    """Return as text how a pair's gain is chosen, with the gains of the grades."""
     return f"{graded_labels.in_words(gain)}; {', '.join(map(str, scale.gains))}"
 
 
 def published(run: LabelVersion) -> LabelVersion:
-    """Return the part of a run that its export contains; an export unchanged.
+    """Return the part of a run that its export contains; an export is returned unchanged.
 
     Excluded are queries without a positive, or without a gain if labels are graded, and documents that a refined
     corpus excludes.
@@ -190,7 +190,7 @@ def _export(folder: Path) -> LabelVersion:
 
 
 def _gains(context: Context, verdicts: pl.DataFrame, stage: str) -> tuple[pl.DataFrame | None, str]:
-    """Return the published graded labels above 0, and the choice of the gain as text; None if binary only."""
+    """Return the published graded labels above 0, and how a pair's gain is chosen, as text; None if only binary."""
     config = check(ExportConfig, context.settings.get("export") or {}, "export")
     if config.gain is None or stage != "resolve":
         return None, ""
@@ -200,7 +200,7 @@ def _gains(context: Context, verdicts: pl.DataFrame, stage: str) -> tuple[pl.Dat
 
 
 def _exported_gains(contents: ExportContents, provenance: Mapping[str, Any]) -> pl.DataFrame | None:
-    """Return the graded labels of an export, those above 0; None if labels are binary only."""
+    """Return the graded labels above 0 of an export; None if it has only binary labels."""
     if "graded" not in provenance:
         return None
     kinds = ("qrels", "judged") if replaced(provenance) else ("graded", "graded judged")

@@ -66,9 +66,9 @@ def decide(
     table: str = "texts",
     contradict: Contradict | None = None,
 ) -> Diversity:
-    """Apply one side's settings to `size` items; without `seeds` the first ones are kept untested.
+    """Apply the settings for one table to `size` items; without `seeds` the first items are kept untested.
 
-    `journal` gives, for a threshold, what remembers the decisions under it; `table` is what progress calls the items.
+    `journal` maps a threshold to the file that records its decisions; `table` names the items in progress messages.
     """
     vectors = encode()
     t = side.t
@@ -85,13 +85,13 @@ def decide(
 
 
 def seed_size(side: DiversityRule, size: int) -> int:
-    """Return how many of `size` items are seeds; `auto` is 5,000 from 50,000 items on and none below."""
+    """Return how many of `size` items are seeds; `auto` means 5,000 if there are at least 50,000 items, else none."""
     count = (SEED_SIZE if size >= SEED_FROM else 0) if side.seed_size == "auto" else side.seed_size
     return min(count, size)
 
 
 def run(config: Config, context: Context) -> Report:
-    """Decide both sides, write what is kept, and let qrels follow."""
+    """Filter queries and corpus, write the retained texts, and update the qrels."""
     texts = {name: MaskedTexts(context, name, config.encoder) for name in TABLES}
     classes = context.read("mask", "classes")
     twin_classes = {name: same_text(classes, name) for name in TABLES}
@@ -135,10 +135,10 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool, protected: Kept) -> Diversity:
-    """Apply a side's settings to its texts; what was decided before a kill is not decided again.
+    """Apply a table's settings to its texts; decisions recorded before an interruption are reused.
 
-    By a cosine the protected texts stay outside of the index, too: they thin nobody, for the unlabelled neighbours of a
-    labelled text are what a pool must find.
+    With the rule by cosine, protected texts are not in the index either, so no text is dropped for being near one: the
+    unlabelled neighbours of a labelled text are what a pool must find.
     """
     if not side.enabled:
         return everything(len(texts))
@@ -168,16 +168,16 @@ def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool, protect
 
 
 def _protected(twin_classes: pl.DataFrame, labelled: pl.Series) -> Kept:
-    """Return, in the order of the texts, which may not be dropped: the first twin of each that has a positive label.
+    """Return, per text, whether it may not be dropped: the first of equal texts if any has a positive label.
 
-    The labels of its other twins move to it.
+    The labels of the others move to it.
     """
     is_labelled = pl.col("id").is_in(labelled.implode()).any().over("class")
     return twin_classes.select(is_labelled & pl.col("class").is_first_distinct()).to_series().to_numpy()
 
 
 def _seeds(texts: MaskedTexts, side: DiversityRule, tested: Rows) -> Rows | None:
-    """Return which of the tested items come first and are kept anyway, where these are not simply the first ones."""
+    """Return the tested items that are kept untested as seeds; None if these are the first ones."""
     if side.seeds == "first":
         return None
     if side.seeds == "random":
@@ -197,7 +197,7 @@ def _seeds(texts: MaskedTexts, side: DiversityRule, tested: Rows) -> Rows | None
 def _journal(
     texts: MaskedTexts, side: DiversityRule, seeds: Rows | None, approximate: bool, tested: Rows, t: float
 ) -> JournalFile:
-    """Return the memory of decisions on these texts, by this encoder, under this rule."""
+    """Return the file that records the decisions on these texts with this encoder and rule."""
     rule = [t, side.n, seed_size(side, len(tested)) if seeds is None else seeds.tolist()]
     rule += [side.veto, hashlib.sha256(tested.tobytes()).hexdigest(), *([side.k] if approximate else [])]
     table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
@@ -213,7 +213,7 @@ def _seed_file(side: DiversityRule) -> Path:
 
 
 def _side(config: Config, name: str, context: Context) -> DiversityRule:
-    """Return a table's rule, with the threshold for the language of the texts."""
+    """Return the rule of a table, with the threshold for the language of the texts."""
     side: DiversityRule = getattr(config, name)
     if not (config.enabled and side.enabled):
         return side.model_copy(update={"enabled": False})
@@ -231,7 +231,7 @@ def _notes(sides: Mapping[str, Diversity]) -> list[str]:
 
 
 def _losses(sides: Mapping[str, Diversity], lost: pl.DataFrame) -> list[str]:
-    """Return what was dropped and which labels went with it, a sentence each; none of nothing."""
+    """Return a sentence on the dropped texts and one on the labels lost with them, each only if there are any."""
     counts = [f"{int((~side.kept).sum()):,} of the {name}" for name, side in sides.items() if not side.kept.all()]
     listed = "`curate show diversify/dropped` lists each with the one that is kept"
     dropped = [f"dropped: {' and '.join(counts)}; {listed}"] if counts else []
@@ -271,9 +271,8 @@ def _follow(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the qrels of kept pairs, and one row per qrel that is lost with its query or document.
 
-    Only labels that mean not relevant can be lost, see _protected. A qrel follows its text to one that is kept and was
-    equal before masking, never to one that is merely similar, or that masking made equal: that would be a label that no
-    one gave.
+    Only labels that mean not relevant can be lost, see _protected. A qrel moves to a retained text that was equal
+    before masking, never to one that is merely similar or became equal by masking: nobody labelled that text.
     """
     followed = follow_qrels(qrels, moved["queries"], moved["corpus"])
     gone = {table: dropped.filter(pl.col("table") == table)["id"].implode() for table in TABLES}

@@ -67,7 +67,7 @@ class MaskedTexts:
 
 
 def for_language(side: DiversityRule, table: str, encoder: str, language: str) -> DiversityRule:
-    """Return a side's rule with the threshold for texts of a language; `auto` and numbers stay as they are.
+    """Return the rule of `table` with the threshold for texts of a language; `auto` and numbers stay as they are.
 
     ConfigError if it names the packaged thresholds of an encoder that has none, or no threshold for the texts' script.
     """
@@ -80,7 +80,7 @@ def for_language(side: DiversityRule, table: str, encoder: str, language: str) -
 
 
 def guesses(config: Config, language: str) -> list[str]:
-    """Return a sentence where a packaged threshold is used on a language that it was not calibrated on."""
+    """Return a sentence if a packaged threshold is used for a language that it was not calibrated on."""
     sides = {"queries": config.queries, "corpus": config.corpus} if config.enabled else {}
     named = [name for name, side in sides.items() if side.enabled and side.t == NEAR_DUPLICATES]
     said = guess(f"{' and '.join(named)}: thresholds for near-duplicates", language)

@@ -36,7 +36,7 @@ class Board:
         return sorted(self.scored, key=lambda scored: (-self.led(scored), scored.model))
 
     def led(self, scored: Scored) -> float:
-        """Return the leading score of a model; mteb's own if that is the default one."""
+        """Return the leading score of a model: mteb's own main score if contested pairs are scored by default."""
         return scored.main if self.lead == READINGS[0] else point(self.task.scorer, scored.values, self.lead)
 
     @property
@@ -55,7 +55,7 @@ class Board:
         return EXCHANGED if self.task.scorer.exchanged else RESAMPLED
 
     def scores(self, scored_models: Sequence[Scored], reading: str = READINGS[0]) -> list[Replicated]:
-        """Return the scores on resampled items, as functions of weights, of models or baselines."""
+        """Return, per model or baseline, its score as a function of the weights of resampled items."""
         return [self.task.scorer.score(scored.values, reading) for scored in scored_models]
 
     @cached_property
@@ -70,7 +70,7 @@ class Board:
 
     @property
     def points(self) -> Floats:
-        """Return the leading scores on all items, in the same order."""
+        """Return the leading scores on all items: models, then baselines."""
         return np.array([point(self.task.scorer, scored.values, self.lead) for scored in self.every])
 
     def figures(self, reading: str) -> list[Figure]:
@@ -83,7 +83,7 @@ class Board:
         ]
 
     def beside(self) -> list[dict[str, Json]]:
-        """Return the scorer's further figures, with intervals if any, of models, then baselines."""
+        """Return further figures of the scorer for models, then baselines, with intervals if there are any."""
         rows: list[dict[str, Json]] = []
         for scored in self.every:
             replicated_by_name = self.task.scorer.beside(scored.values)

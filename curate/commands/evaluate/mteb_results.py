@@ -76,7 +76,7 @@ def keep(files: Mapping[str, str], scores: Path) -> None:
 
 
 def write(out: Path, results: Iterable[KeptResult]) -> list[str]:
-    """Write stored results below `out`, and return a note on scores from before version 0.2, which stored none.
+    """Write stored results below `out`; return a note on scores without them, which are from before version 0.2.
 
     Existing results of other models and tasks are not changed, as in mteb's cache.
     """
@@ -93,7 +93,7 @@ def write(out: Path, results: Iterable[KeptResult]) -> list[str]:
 
 
 def _merged(path: Path, text: str) -> str:
-    """Return the settings with the existing lines of other tasks first."""
+    """Return the lines of the settings file: existing ones of other tasks, then the new ones."""
     new = text.splitlines()
     tasks = {_task(line) for line in new}
     existing = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
@@ -238,9 +238,9 @@ def notes(unused: Sequence[LeftOutResult]) -> Iterator[str]:
 
 
 def _files(folder: Path) -> list[tuple[Path, str]]:
-    """Return (result file, name of the model's folder) of a folder of models, mteb's cache, or one model.
+    """Return (result file, name of the model's folder) for every result in a folder.
 
-    mteb before 1.0 wrote no folder per revision.
+    The folder contains models, is mteb's cache, or belongs to one model. mteb before 1.0 wrote no folder per revision.
     """
     if not folder.is_dir():
         raise UserError(f"--results {folder}: not a folder; expected {LAYOUT}")

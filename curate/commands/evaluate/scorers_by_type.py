@@ -57,7 +57,7 @@ class PairClassificationScorer(_OfSources):
     """Average precision by the best of mteb's similarities; also paired accuracy within sources."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return label, source and similarities of every pair, negated distances."""
+        """Return label, source and similarities of every pair; distances are negated."""
         values = {LABEL: [float(label) for label in data[task.made.label_column_name]], SOURCE: sources(data)}
         signs = {name: -1.0 if name.endswith("distances") else 1.0 for name in SIMILARITIES}
         values |= {name: [sign * float(score) for score in saved[name]] for name, sign in signs.items()}
@@ -105,7 +105,7 @@ class LevelScorer(_OfSources):
 
 
 def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
-    """Return the number of every pair's source, from 0 in order of appearance; without sources, of the pair."""
+    """Return every pair's source as a number, from 0 in order of appearance; without sources, each pair is its own."""
     for name in GROUPS:
         if name in data.column_names:
             number_by_source: dict[str, float] = {}
@@ -117,7 +117,7 @@ def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
 
 
 def _distinct_columns(columns: Sequence[Floats]) -> list[Floats]:
-    """Return the columns without those that rank the pairs, ties included, as an earlier one does."""
+    """Return the columns, without those that rank the pairs (ties included) exactly as an earlier column does."""
     ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
     return [
         column
@@ -170,7 +170,7 @@ class ClassificationScorer(_OfTexts):
         return {"queries": [str(index) for index in range(len(labels))], "values": values, "first": []}
 
     def sums(self, values: Values, _reading: str) -> Floats:
-        """Return the confusion counts per text, class and draw, whose sums give precision and recall."""
+        """Return the confusion counts per text, class and draw; precision and recall follow from their sums."""
         return self._confusions(values, drawn(values, DRAW))
 
     def counted(self, values: Values) -> Mapping[str, float]:
@@ -185,15 +185,15 @@ class ClassificationScorer(_OfTexts):
 class ClusteringScorer(_OfTexts):
     """Mean V-measure of mteb's mini-batch k-means on drawn texts; an item is an embedded text.
 
-    mteb's draws, with replacement, are repeated from its seed. Resampling keeps the clusters and is centred: a resample
-    has fewer distinct texts, which fit any clusters better.
+    mteb's draws, with replacement, are repeated from its seed. Resampling keeps the clusters and is centred, because a
+    resample has fewer distinct texts and therefore a higher V-measure.
     """
 
     exchanged = False
     centred = True
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the label of every embedded text, and per draw its cluster and the number of times drawn."""
+        """Return, per embedded text, its label, and for each of mteb's draws its cluster and how often it was drawn."""
         labels = list(data[task.made.label_column_name])
         if any(isinstance(label, list) for label in labels) or len(saved) != 1:
             raise UserError(f"{task.made.metadata.name}: found labels of several levels; expected one label per text")
@@ -252,7 +252,7 @@ def drawn(values: Values, name: str) -> list[list[float]]:
 
 
 def codes(values: Sequence[float]) -> Ints:
-    """Return values as whole numbers."""
+    """Return values converted to integers."""
     return np.array(values, dtype=np.int64)
 
 

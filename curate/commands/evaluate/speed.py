@@ -32,7 +32,7 @@ LARGEST = 1 << 29
 
 @dataclass(frozen=True)
 class SpeedContestant:
-    """One model: its query encoder, None for a model that only searches, and its properties."""
+    """One model: its properties and its query encoder, which is None for a model that only searches."""
 
     name: str
     encode: Ask | None
@@ -77,7 +77,7 @@ class QueryBatch:
 
 
 def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) -> SpeedContestant:
-    """Return a model with its encoder of these queries; loads the weights and encodes the first query."""
+    """Return the contestant of a model; its encoder takes indices of `texts`. The first text is encoded at once."""
     if not model.has_vectors:
         return SpeedContestant(model.name, None)
     call = _query_encoder(model.loaded, task)
@@ -222,7 +222,7 @@ def of_tasks(
     folder: Path,
     progress: Progress,
 ) -> dict[str, dict[str, Any]]:
-    """Return task -> its speed: measured now on `queries` queries, or with None the last one of this machine."""
+    """Return task -> speed, measured now on `queries` queries, or if None, the last measurement on this machine."""
     names = [model.name for model in models]
     if queries is None:
         stored = {task.name: kept(task, names, folder) for task in tasks}

@@ -18,7 +18,7 @@ ROLES = {"query": "queries", "document": "documents", "": "sentences"}
 
 
 class _ProbeText(Exception):
-    """Raised in place of the model's computation, with the arguments of the call."""
+    """Raised instead of running the model, with the arguments of the call."""
 
     def __init__(self, text: str, arguments: Mapping[str, Any]) -> None:
         super().__init__(text)
@@ -179,7 +179,7 @@ def _limit(side: Foreign) -> int | None:
 
 
 def _cut(side: Foreign, model_input: ModelInput, texts: Sequence[str]) -> tuple[int, float | None]:
-    """Return the number of tokenized texts, evenly over all, and the share of them that is too long."""
+    """Tokenize an evenly spread sample of texts; return its size and the share of texts over the maximum length."""
     if model_input.max_length is None:
         return 0, 0.0
     if not callable(tokenizer := getattr(side, "tokenizer", None)):

@@ -1,8 +1,8 @@
 """Export: check the benchmark, then write it in the formats asked for.
 
 In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder per format,
-and `dropped` (excluded queries, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
-written while `mask` lists residual PII in a text of the export.
+and `dropped` (excluded queries, with the reason). The output has no times or paths, so exports of the same run are
+byte-identical. Nothing is written while `mask` lists residual PII in a text of the export.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +99,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _kind_tables(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
-    """Return name -> table of the task types whose stage has run, without items that are removed documents."""
+    """Return name -> table for the task types whose stage has run, without items of removed documents."""
     tables = {
         kind.table: context.read(kind.stage, kind.table, kind.columns)
         for kind in kinds()
@@ -161,7 +161,7 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
 
 
 def _resolution(context: Context) -> dict[str, Json]:
-    """Return the number of pairs that people overrode, and the decisions besides the policy."""
+    """Return the number of pairs that experts overrode, and the decisions by a threshold or a settling judge."""
     facts = context.done("resolve").facts
     beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
     return {"overridden": facts["overridden"], "beyond": beyond}
@@ -245,7 +245,7 @@ def _notes(
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check formats and settings; return the content of the card that is in no table."""
+    """Check formats and settings; return the facts of the dataset card that do not come from a table."""
     if not config.formats:
         raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
     for name in config.formats:

@@ -57,7 +57,7 @@ class EditPair:
 
 
 def counterpart(text: str, lexer: Lexer) -> str | None:
-    """Replace the first word that has a synonym by the synonym nearest in length; None without any."""
+    """Replace the first word that has a synonym by the synonym nearest in length; None if no word has one."""
     matches = lexer.find(text)
     words = {match.word for match in matches}
     for match in matches:
@@ -84,7 +84,7 @@ def propose(
     lexer: Lexer,
     written: Mapping[str, tuple[str, dict[str, str]]],
 ) -> tuple[list[EditPair], dict[str, str]]:
-    """Return a pair per query with a counterpart and an edit, and query -> reason for the others.
+    """Return the edit pairs, at most one per query, and query -> reason for the queries without one.
 
     Each query gets the applicable kind of edit that is rarest so far, so that the kinds are balanced.
     """
@@ -145,7 +145,7 @@ def confirm(
     questions: Mapping[str, Question],
     client: QuestionClient,
 ) -> int:
-    """Set the votes on counterparts without any, then on edits; return the number of failed answers.
+    """Ask the panel about counterparts without votes, then about edits; return the number of failed answers.
 
     Edits of unconfirmed counterparts are skipped.
     """
@@ -208,9 +208,9 @@ CONSENSUS = "consensus"
 def graded_rows(
     context: Context, queries: Mapping[str, str], most: int | None
 ) -> tuple[list[dict[str, object]], dict[str, str]]:
-    """Return a row per judged pair of at most `most` queries, and query -> reason for the others.
+    """Return a row per judged pair of at most `most` queries, and query -> reason for the queries left out.
 
-    The level is the gain of the lower median grade: of an even number, the worse of the middle two.
+    The level is the gain of the median grade; of an even number of grades, the lower of the middle two.
     """
     scale = context.scale
     if scale.order != "ordinal":

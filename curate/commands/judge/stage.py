@@ -68,7 +68,7 @@ def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale)
 
 
 def run(config: JudgeConfig, context: Context) -> Report:
-    """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
+    """Load the panel, ask for permission to spend, collect missing ratings, and write the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         panel = seated(config, context, ledger)
         if not config.mixed_models:  # before a rating is asked for or reused
@@ -187,7 +187,7 @@ def fingerprint(config: JudgeConfig, context: Context) -> Json:
 
 
 def preflight(config: JudgeConfig, context: Context) -> None:
-    """Check the rubric's language and the keys of the language models; ConfigError says what to type."""
+    """Check the rubric's language and the API keys of the language models; ConfigError names the remedy."""
     if context.consent.offline:
         return
     check_language(config, context)

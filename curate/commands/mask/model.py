@@ -1,4 +1,4 @@
-"""Ask a language model where personal data stands in a text: windows, prompt, and strict reading of its quotations.
+"""Find personal data in a text with a language model: windows, prompt, and strict checks of the passages it quotes.
 
 A reply is one JSON object, `{"spans": [{"text": ..., "kind": ...}]}`. Every quotation must occur in the text verbatim.
 Offsets are never asked for, because models count unreliably.
@@ -122,7 +122,7 @@ def schema() -> dict[str, Json]:
 def read(reply: Reply, window: str) -> Spotted:
     """Parse a reply into spans: every occurrence of every plausible quotation in the window.
 
-    A refusal, a truncated answer, one in another form and one that would mask most of the window give no spans.
+    There are no spans if the answer is refused, truncated or malformed, or would mask most of the window.
     """
     if reply.finish == "refusal":
         return Spotted("refused")
@@ -155,7 +155,7 @@ def _quotation(entry: object) -> tuple[str, str]:
 
 @cache
 def _prompted_kinds() -> dict[str, Mapping[str, str]]:
-    """Return kind -> names of the kinds in the prompt; a new one changes every prompt's digest."""
+    """Return kind -> names, for the kinds that the prompt asks about; adding one changes every prompt's digest."""
     return {kind: words for kind, words in kinds().items() if kind not in _UNASKED}
 
 

@@ -35,9 +35,9 @@ def shown_name(row: Figures) -> str:
 
 
 def overview(summary: Figures) -> list[dict[str, object]]:
-    """Return one row per measure: models' figures with intervals, floors' figures, and the ceiling of card.
+    """Return one row per measure: figures of models with intervals, figures of trivial baselines, and the maximum.
 
-    Recalls of floors order ties by chance, as their vectors often tie.
+    For recalls of trivial baselines, ties are ordered by chance, since their vectors often tie.
     """
     names = {model["model"]: model["model"] + (" (floor)" if model["floor"] else "") for model in summary["models"]}
     floors = {model["model"] for model in summary["models"] if model["floor"]}
@@ -72,7 +72,7 @@ def apart(summary: Figures) -> list[dict[str, object]]:
 
 
 def head(summary: Figures) -> str:
-    """Return a sentence on the table: texts, groups, pairs, chains and columns."""
+    """Return a sentence with the table's counts of texts, groups, pairs and chains, and its columns."""
     columns = ", ".join(f"{name} in {column}" for name, column in summary["columns"].items())
     counts = (
         f"{summary['texts']:,} texts of {summary['groups']:,} groups, {summary['pairs']:,} pairs in "
@@ -248,7 +248,10 @@ def differences(plan: MeasurePlan, board: Board, models: Sequence[str]) -> list[
 def against_floors(
     plan: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]
 ) -> list[dict[str, Json]]:
-    """Return each model minus the best floor by measure of quality; `beaten` if the interval is above 0."""
+    """Return, per quality measure, each model's score minus the best trivial baseline's.
+
+    `beaten`: the interval of the difference is above 0.
+    """
     comparisons = []
     for measure in (measure for measure in plan.measures if measure.is_quality):
         for name in models if floors else ():

@@ -142,7 +142,7 @@ LONGEST = 140
 
 
 def engine(language: str) -> Mapping[str, Any]:
-    """Return the LaTeX program for a language, its preamble, and whether it knows all letters and signs (`unicode`)."""
+    """Return the LaTeX program for a language, its preamble, and whether it supports all of Unicode (`unicode`)."""
     program: Mapping[str, Any] = resources.words("commands/paper/words.yaml", language)["latex"]
     return program
 

@@ -168,7 +168,7 @@ def make(config: Config, context: Context, drawn: DrawnQueries, client: Question
 
 
 def questions(context: Context) -> dict[str, Question]:
-    """Return name -> question of everything that a panel is asked."""
+    """Return name -> question, for all questions to the panel."""
     return {SENTENCES: prompts.asking(context, SENTENCES), **edit_questions(context)}
 
 

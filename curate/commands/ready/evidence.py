@@ -41,7 +41,7 @@ class ReadyEvidence:
 
     @cached_property
     def rules(self) -> Mapping[str, Any]:
-        """Return limits and commands."""
+        """Return the checklist's limits and commands."""
         rules: dict[str, Any] = parse_yaml(template(FILE))
         return rules
 
@@ -105,7 +105,7 @@ class ReadyEvidence:
         return [str(front["mteb"]["name"]) for front in self.fronts.values()]
 
     def written(self, *names: str) -> Mapping[str, Any] | None:
-        """Return a JSON file of the run folder; None if it is not there."""
+        """Return the content of a JSON file in the run folder; None if the file is missing."""
         path = self.run.folder.joinpath(*names)
         return read_json(path) if path.is_file() else None
 
@@ -125,7 +125,7 @@ CUT = re.compile(r"@\d+$")
 
 
 def scored(evidence: ReadyEvidence) -> Iterator[ReadyPoint]:
-    """Yield two points per task: difficulty, then trivial baselines."""
+    """Yield two checklist points per task: its difficulty, then its trivial baselines."""
     for name in evidence.tasks:
         figures = evidence.scores.get(name)
         yield _difficulty(evidence, name, figures)
@@ -179,7 +179,7 @@ def _difficulty(evidence: ReadyEvidence, name: str, figures: Figures | None) -> 
 
 
 def _missing_models(evidence: ReadyEvidence, figures: Figures) -> str:
-    """Return the models that a task is still to be scored with, as text; BM25 for retrieval and reranking only."""
+    """Return, as text, the models still missing from a task's evaluation; BM25 for retrieval and reranking only."""
     present = {row["model"] for row in figures["scores"]}
     ranked = figures["kind"] in ("Retrieval", "Reranking")
     references = [evidence.rules["random"], *([evidence.rules["bm25"]] if ranked else [])]

@@ -33,7 +33,7 @@ from curate.system.files import frame, write_table
 
 
 def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return a row per reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
+    """Return a row per reviewed pair: its key, `expert` (a verdict; None if assessors disagree), grades and assessors.
 
     An adjudicated grade decides; without one the assessors do, if all grades are relevant or none is.
     """
@@ -240,7 +240,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(_config: Config, context: Context) -> None:
-    """Check the key of a judge that settles; ConfigError says what to type."""
+    """Check the API key of the settling judge, if any; ConfigError names the remedy."""
     if name := settling.judge_of(context):
         settling.preflight(name, context)
 

@@ -59,7 +59,7 @@ class RewritingTask:
         return self.term if kind == "easy" else self.synonym
 
     def lacks(self, kind: Kind) -> str:
-        """Return the word that it must not contain."""
+        """Return the word that a sentence of a kind must not contain."""
         return self.synonym if kind == "easy" else self.term
 
 
@@ -267,7 +267,7 @@ class Choice:
 
 
 def candidates(text: str, lexer: Lexer, rules: Rules) -> Iterator[tuple[str, str, Entry]]:
-    """Yield (word, synonym, dictionary row) for words of a query with an absent synonym of fitting length."""
+    """Yield (word, synonym, dictionary row) for words of a query and synonyms that it lacks and that fit in length."""
     counts = Counter(match.word for match in lexer.find(text))
     for word, times in sorted(counts.items()):
         for synonym, entry in lexer.partners[word]:
@@ -301,9 +301,9 @@ def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed:
 def confirmed(
     entries: Sequence[Entry], panel: Sequence[AskedModel], question: Question, client: QuestionClient
 ) -> dict[int, dict[str, str]]:
-    """Return line -> judge -> yes, no or a failure, on whether both words of a row mean the same.
+    """Return line -> judge -> answer (yes, no or a failure): whether both words of a dictionary row mean the same.
 
-    Rows that a dry client has not asked about are missing.
+    With a dry client, rows without a recorded answer are missing.
     """
     pairs = {str(entry.line): entry.spelled for entry in entries}
     votes = ask_panel(pairs, panel, question, client, "words")
@@ -405,7 +405,7 @@ class SentenceWriter:
     def _process_reply(
         self, task: RewritingTask, kinds: Mapping[Kind, Sequence[str]], answer: RewritingReply, attempt: int
     ) -> dict[Kind, list[str]]:
-        """Accept the sentences of a reply that pass; return kind -> broken rules of those to ask for again."""
+        """Accept the valid sentences of a reply; return kind -> broken rules for those to request again."""
         if answer.status == "failed":
             self.draft.failed += 1
         if answer.status == "refused":

@@ -79,7 +79,7 @@ class Terms:
         self.texts.update(terms)
 
     def worst(self, count: int) -> list[tuple[str, int, int, int]]:
-        """Return (term, times, texts, extra tokens) of the terms with most extra tokens, from `FREQUENT` texts on."""
+        """Return (term, times, texts, extra tokens) for terms in at least `FREQUENT` texts, most extra tokens first."""
         rows = [(term, self.times[term], self.texts[term], saved) for term, saved in self.saved.items()]
         frequent = [row for row in rows if row[2] >= FREQUENT and any(map(str.isalnum, row[0]))]
         return sorted(frequent, key=lambda row: (-row[3], row[0]))[:count]
@@ -99,7 +99,7 @@ def per_unit(units: UnitSpans, starts: Ints, ends: Ints) -> Ints:
 
 
 def row(units: UnitSpans, pieces: Pieces, own: int | None) -> list[float]:
-    """Return the sums of one text, in the order of `COLUMNS`; NaN where the tokenizer does not provide it."""
+    """Return the counts of one text, in the order of `COLUMNS`; NaN for those that the tokenizer does not provide."""
     counts, unknown, nan = pieces.per_unit, pieces.unknown, float("nan")
     unit_sums = [nan] * 3 if counts is None else [counts.sum(), (counts > 1).sum(), np.maximum(counts - 1, 0).sum()]
     return [

@@ -1,6 +1,7 @@
 """Losses against fixed document vectors, encoded once before training.
 
-Column `label` of the data holds row numbers of these vectors, which are a buffer of the loss, in no checkpoint.
+Column `label` of the data contains row numbers of these vectors. The vectors are a buffer of the loss and are not saved
+in checkpoints.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -188,7 +189,7 @@ def gathering() -> Callable[[Foreign], Foreign] | None:
 class SoftTargets(torch.nn.Module):  # type: ignore[misc]
     """Cross-entropy between softmax(cosine / temperature) and a query's scores divided by their sum.
 
-    Candidates are the distinct documents of the batch; without a score for the query the target is 0. `label` holds
+    Candidates are the distinct documents of the batch; the target is 0 if the query has no score for one. `label` holds
     the number of the query, then of its documents, padded with `NONE`.
     """
 

@@ -111,7 +111,7 @@ class RecipeData:
         return make(self.triples, self.held.train, self.settings.listed, NONE)
 
     def data_set(self, rows: list[Row]) -> Foreign:
-        """Return the examples as a data set; for pairs one per source, so that no batch mixes sources."""
+        """Return the examples as a data set; for pairs, as one data set per source, so that no batch mixes sources."""
         from datasets import Dataset, DatasetDict
 
         if self.settings.recipe != "pairs":

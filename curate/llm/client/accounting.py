@@ -84,7 +84,7 @@ class JudgeTally:
         hold.turn(most)
 
     def check(self, model: str = "") -> None:
-        """Raise RunFailed if this model and those in the ledger are several; a reply may name no model."""
+        """Raise RunFailed if this model differs from those in the ledger; a reply need not name a model."""
         if model and model not in self.models:
             self.models.append(model)
         if not self.mixed_models:
@@ -106,18 +106,18 @@ class JudgeTally:
 
     @property
     def unreadable(self) -> int:
-        """Return the unreadable replies in the current row without a result; refusals are readable."""
+        """Return the number of unreadable replies since the last result; refusals are readable."""
         return self.faults.total() - self.faults[REFUSED]
 
     def doubts(self, flying: int) -> bool:
-        """Return whether the calls in flight, if unreadable too, would be enough to stop the judge."""
+        """Return whether the judge would be stopped if all calls in flight turned out unreadable."""
         flying += self.bill.calls - self.seen  # and those that are being written
         return not self.readable and self.unreadable + flying >= MOST_UNREADABLE
 
     def need_fruit(self, answers: int = MOST_FRUITLESS) -> None:
         """Raise Unreadable if the last `answers` replies, at least MOST_FRUITLESS, had no result.
 
-        MOST_UNREADABLE are enough for a judge without any readable reply.
+        For a judge without any readable reply, MOST_UNREADABLE replies are enough.
         """
         if not (self.faults.total() >= answers >= MOST_FRUITLESS or self._never_readable()):
             return
@@ -131,7 +131,7 @@ class JudgeTally:
         )
 
     def _never_readable(self) -> bool:
-        """Return whether enough replies are unreadable, and none was readable, by the ledger either."""
+        """Return whether enough replies are unreadable, and none was ever readable, the ledger included."""
         if self.readable or self.unreadable < MOST_UNREADABLE:
             return False
         key = self.account.judge_digest, self.account.rubric_digest, self.account.replicate
@@ -150,7 +150,7 @@ def refuse_unread(who: str, watch: Watch | None) -> None:
 
 
 def refuse_cut(who: str) -> None:
-    """Raise Unreadable for a judge whose server cuts prompts."""
+    """Raise Unreadable for a judge whose server truncates prompts."""
     raise Unreadable(
         f"{who} does not get whole prompts: of one with a code at each end, as long as those of this run, it did not "
         "give both back; its grades are kept and are in no consensus. Give its server a larger context window, or "
@@ -308,7 +308,7 @@ class Purse:
                     caps.leave(budget.spent)
 
     async def fits(self, amount: float) -> bool:
-        """Return whether the budget covers an amount in addition to all spent or reserved, here and elsewhere."""
+        """Return whether the budget covers an amount on top of what this and other processes have spent or reserved."""
         budget, cap = self.budget, self.budget.policy.amount
         if self._caps is None or cap is None or not amount:  # a model without a price does not count
             return True
@@ -345,7 +345,7 @@ class Purse:
         return budget.hold(amount)
 
     async def release(self, hold: Hold) -> None:
-        """Release the reservation of a completed call, and notify waiting ones."""
+        """Release the reservation of a completed call, and wake calls that wait for room in the budget."""
         hold.turn(0.0)
         self._again = 0.0
         async with self.news:

@@ -93,7 +93,7 @@ Beat = tuple[float, Callable[[], object]]
 
 @contextmanager
 def beating(beat: Beat | None, halt: Callable[[BaseException], None]) -> Iterator[None]:
-    """Call a function every so many seconds, in a thread, while the block lasts; what it raises goes to `halt`."""
+    """Call a function periodically, in a thread, while the block runs; its exceptions are passed to `halt`."""
     running = asyncio.create_task(_beat(*beat, halt)) if beat else None
     try:
         yield

@@ -167,10 +167,10 @@ class Breaker:
 
 
 class ConcurrencyLimit:
-    """Slots that shrink and grow: halved when the vendor is overloaded, one more for each round of good answers.
+    """Slots for calls: halved if the provider is overloaded, one more after each round of good answers.
 
     Additive increase, multiplicative decrease (Chiu and Jain, 1989). Calls that were open when the slots were halved
-    tell of the same overload, so they do not halve them again.
+    report the same overload, so they do not halve the slots again.
     """
 
     def __init__(self, most: int, first: int | None = None) -> None:
@@ -183,7 +183,7 @@ class ConcurrencyLimit:
         self._entered = 0
 
     async def enter(self) -> int:
-        """Take a slot, in the order of asking, and return the number of this entry."""
+        """Wait for a slot, first come first served, and return the number of this entry."""
         if self._waiting or self.open >= int(self.limit):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -199,24 +199,24 @@ class ConcurrencyLimit:
         return self._entered
 
     def leave(self) -> None:
-        """Give a slot back, to the call that has waited longest."""
+        """Free a slot, for the call that has waited longest."""
         self.open -= 1
         self._admit()
 
     def good(self) -> None:
-        """Note an answer: after as many as there are slots, there is one slot more."""
+        """Count a good answer; after as many answers as slots, add a slot."""
         self.limit = min(self.limit + 1 / self.limit, float(self.most))
         self._admit()
 
     def widen(self, most: int) -> None:
-        """Let there be so many slots; a limit that the vendor's overload has lowered grows as always."""
+        """Set the maximum number of slots; a limit lowered by an overload grows towards it step by step, as usual."""
         if self.limit == self.most:
             self.limit = float(most)
         self.most = most
         self._admit()
 
     def overloaded(self, entry: int) -> None:
-        """Note that the vendor turned the call of this entry away: half of the slots go, at least one stays."""
+        """Count a call that the provider rejected as overloaded: halve the slots, but keep at least one."""
         if entry > self._cut_at:
             self.limit, self._cut_at = max(self.limit / 2, 1.0), self._entered
 

@@ -1,4 +1,4 @@
-"""Messages by the Anthropic SDK, the system text marked for the vendor's prompt cache."""
+"""Provider that uses the Anthropic SDK; the system text is marked for prompt caching."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
 
 
 class AnthropicProvider(SdkProvider):
-    """One model behind a messages address."""
+    """A model served by the Anthropic Messages API or a compatible server."""
 
     sdk: ClassVar[str] = "anthropic"
     address: ClassVar[str] = "https://api.anthropic.com"
@@ -52,7 +52,7 @@ class AnthropicProvider(SdkProvider):
 
     @staticmethod
     def read(answer: Mapping[str, object], raw: str) -> Reply | None:
-        """Return the reply in a vendor's JSON, None if there is none in it; thinking blocks are no answer."""
+        """Return the reply in a provider's JSON, None if it has none; thinking blocks do not count as an answer."""
         blocks = answer.get("content")
         if not isinstance(blocks, list):
             return None
@@ -75,9 +75,9 @@ class AnthropicProvider(SdkProvider):
 
 
 def usage(counts: object) -> Usage | None:
-    """Return the tokens of a call; the vendor counts cached tokens beside the prompt, `prompt` holds their sum.
+    """Return the tokens of a call; `prompt` includes the cached tokens, which the provider reports separately.
 
-    None if the server sends none, or impossible counts.
+    None if the server reports no counts, or impossible ones.
     """
     plain, output = count(counts, "input_tokens"), count(counts, "output_tokens")
     if plain is None or output is None:

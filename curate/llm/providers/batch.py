@@ -1,6 +1,6 @@
 """Batches: the base of providers' batch APIs, which answer thousands of requests within a day at a lower price.
 
-A batch item gets the same body, and its reply is read by the same code, as a call of the online provider.
+A batch item has the same body as a call of the online provider, and its reply is parsed by the same code.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Batching(SdkProvider):
                     yield key, self._result(batch_id, row)
 
     def item(self, key: str, request: Request) -> bytes:
-        """Return an item as a line of JSON, with its line feed."""
+        """Return an item as a line of JSON, ending in a line feed."""
         line = json.dumps(self._item(key, self.body(request)), ensure_ascii=False, separators=(",", ":"))
         return line.translate(_LINE_ENDS).encode() + b"\n"
 
@@ -75,21 +75,21 @@ class Batching(SdkProvider):
 
     @abstractmethod
     async def _bodies(self, batch_id: str) -> Sequence[AbstractAsyncContextManager[AsyncIterator[bytes]]]:
-        """Return the responses, not opened yet, that hold the results of an ended batch."""
+        """Return the HTTP responses with the results of an ended batch, to be opened by the caller."""
 
     @abstractmethod
     def _result(self, batch_id: str, row: Mapping[str, object]) -> Reply | ProviderError:
-        """Return the reply in a line of results, or the error in its place."""
+        """Return the reply in a result line, or the error that the line contains instead."""
 
     def _http(self) -> "httpx2.AsyncClient":
-        """Return a client for few connections and large bodies, which it streams."""
+        """Return an HTTP client for uploads and downloads of batches, without a timeout: `_bounded` sets one."""
         import httpx2
 
         return httpx2.AsyncClient(timeout=None)
 
     @asynccontextmanager
     async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:
-        """Limit the seconds of a step, more for an upload of `size` bytes; every error becomes a ProviderError."""
+        """Apply a timeout to a step, longer for an upload of `size` bytes; every error becomes a ProviderError."""
         seconds = self.config.timeout_s + size / _SLOWEST_UPLOAD
         try:
             async with asyncio.timeout(seconds):
@@ -115,7 +115,7 @@ class Batching(SdkProvider):
     async def _rows(
         self, batch_id: str, body: AbstractAsyncContextManager[AsyncIterator[bytes]]
     ) -> AsyncGenerator[Mapping[str, object], None]:
-        """Yield the JSON objects in the lines of a reply, which is streamed; other lines, and longer ones, are skipped.
+        """Yield the JSON objects in the lines of a streamed response; other lines, and overlong ones, are skipped.
 
         A line has at most `reply_bytes`. Only a line feed ends it: other line ends, which the SDKs split at, may be
         within a text.

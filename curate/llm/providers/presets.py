@@ -57,13 +57,13 @@ class _RatesFile(Section):
 
 
 def rates() -> Rates:
-    """Return the exchange rates of the key `rates` in ./models.yaml; ConfigError names a mistake."""
+    """Return the exchange rates under the key `rates` of ./models.yaml; ConfigError if they are invalid."""
     declared = read_yaml(OVERRIDES).get("rates") if OVERRIDES.is_file() else None
     return Rates(check(_RatesFile, {"rates": declared or {}}, str(OVERRIDES)).rates)
 
 
 def presets() -> Mapping[str, Settings]:
-    """Return the settings of every preset, by name; ConfigError names a mistake in ./models.yaml."""
+    """Return preset name -> settings; ConfigError if ./models.yaml is invalid."""
     packaged = _packaged()
     if not OVERRIDES.is_file():
         return packaged

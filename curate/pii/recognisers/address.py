@@ -104,7 +104,7 @@ _no_road = compiled(lambda: one_of(words("places")["no_roads"]))
 
 @cache
 def crossed() -> re.Pattern[str]:
-    """Return a pattern for the words after the roads of a crossing."""
+    """Return a pattern for the words that mark a crossing after the names of its roads (`交叉口`)."""
     return re.compile(f"(?<=[一-龥 ]){_CROSSED}")
 
 
@@ -212,7 +212,7 @@ _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
 def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
-    """Return trigger -> its own triggers, of which every address has one; `many` repeats characters in between."""
+    """Return trigger -> its own triggers; every address has one. `many` is the repetition of characters in between."""
     inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
     number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
     upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"

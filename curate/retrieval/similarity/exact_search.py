@@ -99,7 +99,7 @@ def _screened(
 def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[Result]:
     """Yield the function's result for each item; a thread computes the next one while the caller uses the last.
 
-    Without a thread on two cores or fewer, for a product takes both.
+    On two cores or fewer no thread is used, since a matrix product occupies both.
     """
     if cores() <= PRODUCT_CORES:
         yield from map(function, items)
@@ -116,7 +116,7 @@ def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[
 
 @dataclass
 class _Candidates:
-    """Documents that may be among the k best of one query, of those added so far."""
+    """The documents added so far that may be among the k best of one query."""
 
     k: int
     floor: float = -np.inf
@@ -152,7 +152,7 @@ class _Candidates:
 def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
     """Return the float64 inner product of a vector with each of `rows` of a matrix, in order.
 
-    Each is summed by itself in a fixed order, so equal rows have equal products whichever rows are with them.
+    Each product is summed separately in a fixed order, so equal rows have equal products in any selection of rows.
     """
     wide, scores = vector.astype(np.float64), np.empty(len(rows))
     buffer = np.empty((min(RESCORED, len(rows)), matrix.shape[1]))
@@ -174,7 +174,7 @@ def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> S
 
 
 def longest(rows: Vectors, name: str, row_numbers: Rows | None = None) -> float:
-    """Return an upper bound of the vectors' lengths, close to the longest; DataError as `lengths`."""
+    """Return an upper bound of the vectors' lengths, close to the longest; DataError as for `lengths`."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float32, casting="same_kind")
     largest = float(squares.max(initial=0.0))
@@ -184,15 +184,15 @@ def longest(rows: Vectors, name: str, row_numbers: Rows | None = None) -> float:
 
 
 def length_bound(square: float, dim: int) -> float:
-    """Return an upper bound of the length of a vector whose `dim` squares, summed in float32, are at most `square`.
+    """Return an upper bound of the length of a vector whose `dim` squared entries sum in float32 to at most `square`.
 
-    In any order of summing: its error is dim * 2^-24 of the sum, doubled, and each square may underflow.
+    Holds for any order of summation: it allows twice the relative error dim * 2^-24, and underflow of each square.
     """
     return math.sqrt(square) * (1 + dim * 2.0**-23) + math.sqrt(dim) * 2.0**-63
 
 
 def lengths(rows: Vectors, name: str, row_numbers: Rows | None = None) -> Scores:
-    """Return the lengths of vectors; DataError for NaN, infinity or lengths above 1e18, by `row_numbers`."""
+    """Return the lengths of vectors; DataError with the row's number for NaN, infinity or lengths above 1e18."""
     norms: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     bad = np.flatnonzero(~(norms <= LONGEST))
     if len(bad):

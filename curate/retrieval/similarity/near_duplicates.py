@@ -58,7 +58,7 @@ class Alike:
                 self._parts.append(self._recent.pop())
 
     def _part(self, items: Rows) -> _Part:
-        """Return items with their vectors, loaded if there is room; DataError for NaN and infinity."""
+        """Return items with their vectors, loaded for the screen if they fit; DataError for NaN and infinity."""
         vectors = self._vectors[items]
         held = sum(
             len(loaded_part.items) for loaded_part in (*self._parts, *self._recent) if loaded_part.loaded is not None
@@ -81,7 +81,7 @@ class Alike:
         yield from by_item(items, *(np.concatenate(arrays) for arrays in zip(*results, strict=True)))
 
     def _settle(self) -> None:
-        """Switch to single precision: the coarse screen fails too often to pay."""
+        """Switch to single precision, because the coarse screen fails too often to save time."""
         self._screen, self._looks, self._crowds = FLOAT32, 0, 0
         earlier_parts, recent = self._parts, self._recent
         self._parts, self._recent = [], []  # frees their room, and room is counted anew
@@ -107,7 +107,7 @@ class Alike:
         return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
 
     def _crowded(self, screen: Screen, left: _Part, right: _Part, doubtful: npt.NDArray[np.bool_]) -> bool:
-        """Return whether too many products of a matrix are doubtful, and count such matrices."""
+        """Return whether too many products of a matrix are within error of the threshold, and count such matrices."""
         crowded = bool(np.count_nonzero(doubtful) > CROWDED * len(left.items) * len(right.items))
         if screen is not FLOAT32:
             self._looks, self._crowds = self._looks + 1, self._crowds + crowded

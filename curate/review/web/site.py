@@ -93,7 +93,7 @@ SOURCE = "page"
 
 @dataclass(frozen=True)
 class ReadingProgress:
-    """Progress of a person."""
+    """Progress of an assessor."""
 
     total: int
     graded: int
@@ -108,25 +108,25 @@ class ReadingProgress:
 
 @dataclass(frozen=True)
 class ReadingOrder:
-    """A person's rows in reading order, and the answers by time."""
+    """An assessor's rows in reading order, and the answers by time."""
 
     rows: Sequence[SampleRow]
     said: Mapping[str, Answer]
 
     @classmethod
     def of(cls, review: Desk, person: str) -> "ReadingOrder":
-        """Return the current rows and answers of a person."""
+        """Return the current rows and answers of an assessor."""
         return cls(review.rows(person), review.said(person))
 
     @property
     def progress(self) -> ReadingProgress:
-        """Return the progress of the person."""
+        """Return the assessor's progress: rows in all, graded rows, and rows with a note only."""
         answers = [self.said[row.row_id] for row in self.rows if row.row_id in self.said]
         graded = sum(answer.answer is not None for answer in answers)
         return ReadingProgress(len(self.rows), graded, len(answers) - graded)
 
     def place(self, row_id: str) -> int | None:
-        """Return the index of a row, from 0; None if it is not the person's."""
+        """Return the index of a row, from 0; None if the row is not assigned to the assessor."""
         return next((index for index, row in enumerate(self.rows) if row.row_id == row_id), None)
 
     def open_after(self, place: int) -> str | None:
@@ -159,7 +159,7 @@ def keys(answers: Sequence[str], taken: str = "UN") -> dict[str, str]:
 
 
 def mark(note: str) -> str:
-    """Return a short digest of a note, by which a form tells which note it started from."""
+    """Return a short digest of a note; a form sends it to identify the note that it was opened with."""
     return hashlib.sha256(note.encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -212,7 +212,7 @@ class Pages:
         self._one_at_a_time = RLock()
 
     def shown(self, name: str, status: int, values: dict[str, Any]) -> Response:
-        """Return a page as a response."""
+        """Return a rendered page as a response."""
         return Response(self.render(name, values), status, HEADERS, media_type="text/html")
 
     def people(self, _request: Request) -> Response:
@@ -225,7 +225,7 @@ class Pages:
         return self.shown("guide", 200, {"guide": guide.html(self.desk.sample.guide)})
 
     def colours(self, _request: Request) -> Response:
-        """Return the colours of the grades, of which the style sheet of the report has the five."""
+        """Return a style sheet with the colours of the grades; empty for the five default grades."""
         return Response(charts.styles(self.desk.sample.scale), media_type="text/css")
 
     async def resume(self, request: Request) -> Response:
@@ -237,7 +237,7 @@ class Pages:
         return await run_in_threadpool(self._resumed, request, person)
 
     def row(self, request: Request) -> Response:
-        """Show one row."""
+        """Show one row with its form."""
         person, row_id = self._person(request), request.path_params["row_id"]
         reading = ReadingOrder.of(self.desk, person)
         index = _or_404(reading.place(row_id))
@@ -313,7 +313,7 @@ class Pages:
         return _address(person, row_id, undone=withdrawn.answer or "")
 
     def _common(self, request: Request, person: str, reading: ReadingOrder) -> dict[str, Any]:
-        """Return the template values common to all pages of a person."""
+        """Return the template values common to all pages of an assessor."""
         notices = {name: request.query_params.get(name) for name in ("saved", "undone")}
         return {
             "person": person,
@@ -369,7 +369,7 @@ def _or_404(index: int | None) -> int:
 
 
 def _address(person: str, row_id: str | None = None, **notices: str) -> str:
-    """Return the address of a person's row, or of the page that continues."""
+    """Return the address of an assessor's row, or of the page that goes to the next open row."""
     query_string = "&".join(f"{name}={quote(answer)}" for name, answer in notices.items() if answer)
     path = f"/by/{quote(person)}" + (f"/{quote(row_id)}" if row_id else "")
     return f"{path}?{query_string}" if query_string else path
@@ -380,7 +380,7 @@ def _see(address: str) -> Response:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form that a page of ours sent; 403 without its proof, 413 if it is too large."""
+    """Return the fields of a form; 403 without the token of a page of this app, 413 if it is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -25,7 +25,7 @@ def known() -> Mapping[str, Any]:
 
 
 def _check_of(field: str) -> AfterValidator:
-    """Return the check that a value is one of mteb's for a field."""
+    """Return a validator that accepts only the values that mteb permits for a field."""
 
     def check(chosen: str) -> str:
         if chosen not in known()[field]:
@@ -93,7 +93,7 @@ class MtebMetadata(TaskFields):
 
 
 def block(kind: str, type_: str, facts: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the fields of one task: by type, licence and citation of the card, and the settings, its own last."""
+    """Return the fields of one task; later ones win: type, card's licence and citation, shared settings, its own."""
     stated: Any = facts.get("task_metadata") or {}
     shared, of_task = (
         {name: setting for name, setting in stated.items() if name != "tasks"},
@@ -111,18 +111,18 @@ def block(kind: str, type_: str, facts: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def usable(licence: str) -> bool:
-    """Return whether mteb takes a licence: one of its identifiers, or an address."""
+    """Return whether mteb accepts a licence: one of its identifiers, or a URL."""
     return licence in known()["license"] or licence.startswith(("https://", "http://"))
 
 
 def missing(fields: Mapping[str, Json]) -> list[str]:
-    """Return the settings without which mteb's `is_filled()` is False, in the order of its metadata."""
+    """Return the unset settings that make mteb's `is_filled()` False, in the order of its metadata."""
     names = [name for name in known()["needed"] if fields.get(name) is None]
     return ["export.license" if name == "license" else f"export.mteb.{name}" for name in names]
 
 
 def licence_problem(licence: str | None) -> str | None:
-    """Return what is wrong with a licence for mteb, as a sentence; None where it takes it, or there is none."""
+    """Return as a sentence why mteb rejects a licence; None if mteb accepts it or none is set."""
     if not licence or usable(licence):
         return None
     return f"export.license: mteb knows no {licence!r}; {suggestion(licence, known()['license'])}; or give its address"

@@ -37,7 +37,7 @@ def repeated(table: str, rows: pl.DataFrame, key: str) -> Iterator[str]:
 
 
 def empty(table: str, rows: pl.DataFrame, key: str, *texts: str) -> Iterator[str]:
-    """Yield a sentence on rows of which a text is empty."""
+    """Yield a sentence on rows that have an empty text."""
     void = rows.filter(pl.any_horizontal(pl.col(*texts).str.strip_chars() == ""))[key].to_list()
     yield from sentence(table, void, "rows have an empty text", "drop them")
 
@@ -88,7 +88,7 @@ class ExportTable:
 
 
 def configured(config: str, split: str) -> str:
-    """Return how the file of a configuration and split is called, without its hash and ending."""
+    """Return the file name of a configuration and split, without hash and extension."""
     return config if split == TEST else f"{config}-{split}"
 
 
@@ -205,7 +205,7 @@ class BenchmarkKind(Protocol):
         return table
 
     def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
-        """Return its table without the texts of some ids, where these are dispensable."""
+        """Return its table without the texts of some ids, if the kind can do without them."""
         return table
 
     def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:
@@ -226,7 +226,7 @@ class BenchmarkKind(Protocol):
         return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return its table from the written ones, by names such as `pairs` and `pairs-train`; inverse of `content`."""
+        """Return its table from the exported ones, keyed by names such as `pairs-train`; inverse of `content`."""
         ...
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
@@ -273,7 +273,7 @@ class Lengths:
             yield document
 
     def mean_of(self, texts: Sequence[str]) -> float | None:
-        """Return the mean length of a sample of other texts; None of none."""
+        """Return the mean length of a sample of other texts; None if there are none."""
         drawn = generator(0, "lengths").sample(texts, min(len(texts), SAMPLE))
         return fmean(self._tokens(text) for text in drawn) if drawn else None
 
@@ -294,7 +294,7 @@ WORDS = "tables/kinds/words.yaml"
 
 
 def of(language: str) -> dict[str, Any]:
-    """Return the words of a language; the English ones where it has none."""
+    """Return the texts of a language; the English ones if it has none."""
     words: dict[str, Any] = resources.words(WORDS, language)
     return words
 

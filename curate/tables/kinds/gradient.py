@@ -1,8 +1,8 @@
-"""Gradients: items of one source, scored by how much of each is right; edits and mixes are separate tasks.
+"""Gradients: several items per source, scored by how much of each is correct; edits and mixes are separate tasks.
 
-Mixes after integrity gradients (Soffer et al.): of a pair (source X, destination) the first 100, 75, 50 or 25 % of the
-source are kept and completed with the end of another source Z; at level 0 the source is complete and the destination is
-that of another pair Y. Z and Y depend only on the texts, so that `curate verify` can derive every level again.
+Mixes follow integrity gradients (Soffer et al.): of a pair (source X, destination), the first 100, 75, 50 or 25 % of
+the source are kept and completed with the end of another source Z; at level 0 the source is complete and the
+destination is that of another pair Y. Z and Y depend only on the texts, so `curate verify` can recompute every level.
 """
 
 from abc import abstractmethod
@@ -73,7 +73,7 @@ def partners(pairs: Mapping[str, tuple[str, str]]) -> tuple[dict[str, str], dict
 def level(
     name: str, share: int, pairs: Mapping[str, tuple[str, str]], z: Mapping[str, str], y: Mapping[str, str]
 ) -> tuple[str, str, str | None]:
-    """Return source, destination and the other pair of a level of the pair `name`: None at the highest."""
+    """Return source, destination and other pair for a level of the pair `name`; no other pair (None) at the highest."""
     source, destination = pairs[name]
     if share == LEVELS[0]:
         return source, pairs[y[name]][1], y[name]
@@ -162,7 +162,7 @@ class _Gradient(BenchmarkKind):
         return TaskContent([ExportTable("items", [rows.select(**columns)])], lambda: _counts(rows))
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield what is wrong: ids, empty texts, and pairs whose levels are not all there."""
+        """Yield a sentence per problem: repeated ids, empty texts, pairs with missing or repeated levels."""
         rows = self._rows_of_kind(benchmark)
         yield from repeated("gradients", rows, "item_id")
         yield from empty("gradients", rows, "item_id", "source", "destination")
@@ -179,7 +179,7 @@ class _Gradient(BenchmarkKind):
         """Return the levels that every pair has, lowest first."""
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return all gradients with other ids of their queries and sources."""
+        """Return all gradients, with the ids of their queries and sources replaced by `new`."""
         ids = table.with_columns(doc_id=pl.col("source_id")).select(query_id=new["query_id"], doc_id=new["doc_id"])
         source = pl.when(pl.col("kind") == GradientEdit.made).then(ids["query_id"]).otherwise(ids["doc_id"])
         return table.with_columns(query_id=ids["query_id"], source_id=source)
@@ -195,7 +195,7 @@ class _Gradient(BenchmarkKind):
         return table.with_columns(pl.col("level").cast(pl.Float64), kind=pl.lit(self.made))
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Compare levels with what follows from the texts, or from the panel's answers in the ledger."""
+        """Compare levels with those derived from the texts, or from the panel's answers in the ledger."""
         broken = self._broken(table)
         differences = [f"{self.name}: {len(broken):,} pairs have other levels, for example {listed(broken)}"]
         all_differences = [*(differences if broken else []), *self._differences(table, facts, ledger)]
@@ -211,7 +211,7 @@ class _Gradient(BenchmarkKind):
 
 
 class GradientEdit(_Gradient):
-    """A counterpart of the same meaning, score 1, above an edit that needs another answer, score 0."""
+    """A counterpart with the same meaning (score 1) and an edit that needs another answer (score 0)."""
 
     name = "gradient-edit"
     title = "meaning under edits"
@@ -226,7 +226,7 @@ class GradientEdit(_Gradient):
         return (0, 1)
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
-        """Return both texts of every item, and whether they need one answer, as published."""
+        """Return both texts of every item and its published label: whether they need the same answer."""
         rows = table.filter(pl.col("kind") == self.made).select(
             "item_id",
             text1="source",
@@ -254,7 +254,7 @@ class GradientEdit(_Gradient):
 
 
 class GradientMix(_Gradient):
-    """The recipe of integrity gradients: a source spliced from two documents, score the share that is its own."""
+    """Integrity gradients: a source spliced from two documents, scored by the share that is from the first one."""
 
     name = "gradient-mix"
     title = "spliced texts"

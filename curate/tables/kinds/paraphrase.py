@@ -67,7 +67,7 @@ class Paraphrase(BenchmarkKind):
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
-        """Return the columns of the pairs: texts, the label as a whole number, and where a pair is from."""
+        """Return the columns of the pairs: texts, the label as an integer, and the origin of the pair."""
         import pyarrow as pa
 
         votes = pa.list_(pa.struct({"judge": pa.string(), "answer": pa.string()}))
@@ -75,7 +75,7 @@ class Paraphrase(BenchmarkKind):
         return {"pairs": pa.schema(dict.fromkeys(_COLUMNS, pa.string()) | typed)}
 
     def present(self, benchmark: Benchmark) -> bool:
-        """Return whether any pair is of the split `test`, which alone is scored."""
+        """Return whether any pair is in the split `test`, the only one that is scored."""
         return self.table in benchmark.tables and (benchmark.tables[self.table]["split"] == TEST).any()
 
     def content(self, benchmark: Benchmark) -> TaskContent:
@@ -93,7 +93,7 @@ class Paraphrase(BenchmarkKind):
         )
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield what is wrong: ids, equal or empty sentences, labels, texts on both sides, a split of one label."""
+        """Yield a sentence per problem: ids, equal or empty sentences, labels, texts in both splits, a single label."""
         pairs = benchmark.tables[self.table].drop_nulls("split")
         yield from repeated("paraphrases", pairs, "pair_id")
         yield from empty("paraphrases", pairs, "pair_id", "sentence1", "sentence2")
@@ -112,7 +112,7 @@ class Paraphrase(BenchmarkKind):
             yield "paraphrases: all pairs of the split test have one label; set paraphrase.queries higher"
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the pairs with other ids of their queries, which name groups too."""
+        """Return the pairs with new query ids, also in the column `group`, which contains query ids."""
         group = table.select(query_id="group").select(group=new["query_id"])["group"]
         return table.with_columns(group, query_id=new["query_id"])
 
@@ -130,7 +130,7 @@ class Paraphrase(BenchmarkKind):
         return {"circular": contributors(benchmark)}
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
-        """Return the pairs of the set, of which people say whether both sentences mean the same."""
+        """Return the published pairs; assessors answer whether both sentences mean the same."""
         return of_pairs(table.drop_nulls("split"))
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -191,7 +191,7 @@ def _contradictions(table: pl.DataFrame) -> Iterator[str]:
 
 
 def _items(table: pl.DataFrame) -> dict[str, dict[str, PublishedItem]]:
-    """Return question -> pair id -> texts shown and answer required; an edit is in two questions."""
+    """Return question -> pair id -> texts shown and answer expected; edits occur under two questions."""
     items: dict[str, dict[str, PublishedItem]] = {_SENTENCES: {}, _PLAUSIBLE: {}, _DIFFERENT: {}}
     columns = table.select("pair_id", "sentence1", "sentence2", "kind", "label", "votes", "verdict")
     for name, one, two, kind, label, votes, published in columns.iter_rows():

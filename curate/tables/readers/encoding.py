@@ -18,18 +18,18 @@ _BLOCK = 1 << 16
 
 
 def ending(path: Path) -> tuple[str, str]:
-    """Return the ending of a file's format and that of its packing, in small letters: `.csv` and `.gz` of a.csv.GZ."""
+    """Return the extensions of a file's format and compression, in lower case: `.csv` and `.gz` for a.csv.GZ."""
     last = path.suffix.lower()
     return (Path(path.stem).suffix.lower(), last) if last in COMPRESSIONS else (last, "")
 
 
 def stem(path: Path) -> str:
-    """Return a file's name without the ending of its packing, and without that of its format."""
+    """Return a file's name without the extensions of its compression and its format."""
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSIONS else path.stem
 
 
 class _Archive(io.RawIOBase):
-    """The unpacked bytes of a stream; DataError where it is broken."""
+    """The decompressed bytes of a stream; DataError where it is damaged."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         import pyarrow as pa
@@ -61,13 +61,13 @@ class Unpacked(io.BufferedReader):
         self._packed = stream
 
     def consumed(self) -> int:
-        """Return how many bytes of the packed file were read."""
+        """Return the number of bytes read from the compressed file."""
         return self._packed.tell()
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading its bytes, unpacked if its ending says that it is packed."""
+    """Open a file for reading its bytes; decompressed if its extension is that of a compressed file."""
     with path.open("rb") as stream:
         yield Unpacked(path, stream) if path.suffix.lower() in COMPRESSIONS else stream
 
@@ -121,11 +121,10 @@ def detect(path: Path, option: str | None) -> Encoding:
 def guess(stream: BinaryIO, path: str, option: str | None) -> Encoding:
     """Return the encoding of a stream: by its byte order mark, else UTF-8 if most lines are, else by its characters.
 
-    GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample. A
-    table whose only Chinese are names or headings may have none of these: there it is the share of those that each
-    encoding's older form has. DataError, with the option that names an encoding if there is one, if none of the
-    three fits, or if there are zero bytes without a byte order mark; and if no line
-    ends with a line feed, but with a carriage return.
+    GB18030 or Big5: a sample is decoded with both, and the result with more frequent Chinese characters wins. A table
+    whose only Chinese texts are names or headings may contain none of these; then the encoding wins whose older form
+    has more of the characters. DataError if none of the three fits, if there are zero bytes without a byte order
+    mark, or if lines end with a carriage return only; the message names `option`, which sets the encoding, if given.
     """
     remedy = f"save the file as UTF-8{f', or name its encoding with {option}' if option else ''}"
     head = stream.read(4096)
@@ -176,9 +175,9 @@ def _plausible(sample: list[bytes], encoding: Encoding) -> float:
 
 
 def _usual(sample: list[bytes], encoding: Encoding) -> float:
-    """Return the share of Chinese characters that an encoding always had among all that are not ASCII, rarer ones less.
+    """Return the share of non-ASCII characters that the older form of an encoding has; rarer ones weigh less.
 
-    0 if a line does not decode.
+    0 if a line cannot be decoded.
     """
     older, low, high = _FIRST[encoding]
     texts = [_decode(line, encoding) for line in sample]
@@ -201,7 +200,7 @@ def _decode(line: bytes, encoding: Encoding) -> str | None:
 def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
     """Yield the lines of an open file without its byte order mark; only a line feed ends a line.
 
-    One bad line does not hide the others.
+    The text of a line that cannot be decoded is None; reading continues after it.
     """
     bytewise = ((_decode(line, encoding), len(line)) for line in stream)
     position = 0
@@ -211,7 +210,7 @@ def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
 
 
 def _utf16(stream: BinaryIO) -> Iterator[tuple[str | None, int]]:
-    """Yield lines and their lengths in bytes; here a line feed is two bytes, which no reading by lines finds."""
+    """Yield the lines of a UTF-16 stream and their lengths in bytes; a line feed has two bytes here."""
     decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
     remainder = ""
     for chunk in iter(lambda: stream.read(_CHUNK), b""):

@@ -51,7 +51,7 @@ class Worksheet:
         return self._facts[1]
 
     def size(self) -> int:
-        """Return the number of rows that the file says to have, at least 1."""
+        """Return the number of rows that the file declares, at least 1."""
         return self._facts[2]
 
     @cached_property
@@ -97,7 +97,7 @@ class Worksheet:
 
 
 def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
-    """Return the sheet of a name, in any case if no other differs in that alone; ConfigError if there is none."""
+    """Return the sheet with this name, or the only one that differs in case alone; ConfigError without one."""
     alike = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     if name in names or len(alike) == 1:
         return name if name in names else alike[0]
@@ -105,7 +105,7 @@ def _sheet_of(name: str, names: Sequence[str], path: Path) -> str:
 
 
 def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) -> Problem | None:
-    """Return what is wrong with a row: a formula whose value is not stored, or an error in place of a value."""
+    """Return the problem of a row: a formula without a stored value, or an error instead of a value."""
     if lost is not None and lost < len(names):
         problem = f"a formula without a stored value in the column {names[lost]}"
         return Problem(number, problem, "its value", "open the file in a spreadsheet program and save it")
@@ -115,7 +115,7 @@ def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
-    """Give the workbook with stored values, and a second one with formulas if there are any."""
+    """Yield the workbook with stored values, and a second one with formulas if there are any."""
     from openpyxl import load_workbook
 
     books: list[Any] = []
@@ -174,7 +174,7 @@ def _cells(page: Any) -> Iterator[tuple[object, ...]]:  # noqa: ANN401 - openpyx
 
 
 def text(cell: object) -> str:
-    """Return a cell as a CSV has it: whole numbers without a point, dates by ISO 8601, empty for none."""
+    """Return a cell as in a CSV file: integers without a decimal point, dates in ISO 8601, empty for None."""
     if cell is None:
         return ""
     if isinstance(cell, bool):

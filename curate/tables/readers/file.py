@@ -24,13 +24,13 @@ _MANIFEST = "MANIFEST.json"
 
 
 def beside(queries: Path) -> Path | None:
-    """Return the export that a file of queries lies in, if the export has a table of marks."""
+    """Return the folder of the export that a queries file belongs to; None if it has no table of marks."""
     folders = (queries.parent, queries.parent.parent)  # of BEIR, of a task of MTEB
     return next((folder for folder in folders if (folder / _MANIFEST).is_file() and (folder / MARKS).is_file()), None)
 
 
 def marked(rows: Iterable[Row | Problem], export: Path) -> Iterator[Row | Problem]:
-    """Yield queries with their mark in the column `source`, where the export has one."""
+    """Yield rows of queries, with the mark (who wrote the query) in the column `source` if the export has one."""
     marks = dict(read_table(export, Path(MARKS).stem).select("query_id", "source").iter_rows())
     for row in rows:
         cells = () if isinstance(row, Problem) else (reached(row.values, name) for name in NAMES["queries"]["id"])
@@ -88,7 +88,7 @@ _SAVED = {".xls": ".xlsx", ".xlsm": ".xlsx", ".ods": ".xlsx", ".xz": ".gz", ".zi
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file by its ending, without that of its compression; ConfigError if it is unknown."""
+    """Return the format of a file by its extension, ignoring that of a compression; ConfigError if it is unknown."""
     ending, packing = packed.ending(path)
     format_ = ENDINGS.get(ending)
     if format_ is None or (packing and format_ in BINARY):
@@ -123,7 +123,7 @@ class File:
 
     @property
     def place(self) -> str:
-        """Return the path as it was given."""
+        """Return the path as given."""
         return str(self.path)
 
     @property
@@ -133,7 +133,7 @@ class File:
 
     @cached_property
     def kind(self) -> Format:
-        """Return the format, TREC's where qrels have no header though their ending is that of text."""
+        """Return the format; TREC for qrels without a header, even if their extension is that of a text file."""
         plain = self.table == "qrels" and self.format in ("tsv", "txt") and self.has_header and not self.delimiter
         return "trec" if plain and is_qrels(self.path, self.text_encoding) else self.format
 
@@ -144,7 +144,7 @@ class File:
 
     @cached_property
     def dialect(self) -> Dialect:
-        """Return how the cells of a CSV or TSV file are divided."""
+        """Return delimiter, quoting and header of a CSV or TSV file."""
         usual = _DELIMITERS[self.format]
         sign = self.delimiter or delimiter.find(self.path, self.text_encoding, usual, header=self.has_header)
         return Dialect(sign, self.format == "csv" or sign != usual, self.has_header)
@@ -164,7 +164,7 @@ class File:
         return beside(self.path) if self.table == "queries" else None
 
     def size(self) -> int:
-        """Return the bytes of a text file, or the rows of a Parquet, Arrow or Excel file."""
+        """Return the size: bytes of a text file, number of rows of a Parquet, Arrow or Excel file."""
         if self.format == "xlsx":
             return self.workbook.size()
         return self._columnar.size() if self._columnar else self.path.stat().st_size

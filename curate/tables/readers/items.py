@@ -43,7 +43,7 @@ _AS_FLOAT = re.compile(r"(-?\d{1,15})\.0+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A query (without title) or a document, as it stands in the source."""
+    """A query (without title) or a document, as in the source."""
 
     line: int
     id: str
@@ -51,7 +51,7 @@ class Item:
     text: str
 
     def empty(self) -> bool:
-        """Return whether there is nothing to read in it: white space and zero-width characters at most."""
+        """Return whether title and text have no visible character: at most white space and zero-width characters."""
         return not (self.title + self.text).replace("\u200b", "").replace("\ufeff", "").strip()
 
 
@@ -84,7 +84,7 @@ Thing = TypeVar("Thing", Item, LabelledPair, ItemLabels)
 
 
 def item(row: Row | Problem, names: Names) -> Item | Problem:
-    """Return the query or document in a row; titles may be missing; ids may be whole numbers, without white space."""
+    """Return the query or document in a row; a title may be missing, an id is an integer or a text without spaces."""
     if isinstance(row, Problem):
         return row
     try:
@@ -116,30 +116,30 @@ def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
 
 
 def as_id(cell: object) -> str:
-    """Return a cell as an id: text, a whole number, or one that a table program made a float of; empty for all else."""
+    """Return a cell as an id: a text, an integer, or an integer that was stored as a float; empty for anything else."""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT:
         cell = int(cell)
     return str(cell) if isinstance(cell, str | int) and not isinstance(cell, bool) else ""
 
 
 def integer_form(name: str) -> str:
-    """Return the whole number that an id such as `101.0` is a float of; any other id as it is."""
+    """Return an id such as `101.0` as `101`; any other id as it is."""
     match = _AS_FLOAT.fullmatch(name)
     return match[1] if match else name
 
 
 def plain(name: str) -> bool:
-    """Return whether an id cannot be a text that stands in its place because columns were mixed up."""
+    """Return whether an id is short and ASCII; if not, it may be a corpus text from a swapped column."""
     return len(name) <= 64 and name.isascii()
 
 
 def shown(name: str) -> str:
-    """Return an id for an error; one that may be a text is shown as its length."""
+    """Return an id for an error message; if it may be a corpus text, only its length."""
     return repr(name) if plain(name) else f"of {len(name)} characters"
 
 
 def wanted(names: Names) -> set[str]:
-    """Return every column name that may be looked at: whole names, and the first parts of dotted ones."""
+    """Return every column name that may be read: whole names, and the first parts of dotted ones."""
     choices = [name for names_of_field in names.values() for name in names_of_field]
     return {*choices, *(name.split(".")[0] for name in choices)}
 
@@ -166,7 +166,7 @@ def _missing(header: Sequence[str], names: Names) -> list[str]:
 
 
 def reached(values: Mapping[str, object], name: str) -> tuple[object, ...]:
-    """Return the value of a column, by its whole name or by a dotted one, as the only entry; empty if it is absent."""
+    """Return a tuple with the value of a column, named whole or by a dotted path; empty if it is absent."""
     if name in values:
         return (values[name],)
     content: object = values
@@ -188,7 +188,7 @@ def _cell(row: Row, field: str, names: Names) -> object:
 
 
 def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
-    """Return the different values of a cell, which may be a list, as texts."""
+    """Return the distinct values of a cell as texts; the cell may be a list."""
     cell = next((reached_cell[0] for name in names[field] if (reached_cell := reached(row.values, name))), None)
     values = cell if isinstance(cell, list | tuple) else [cell]
     if odd := next((entry for entry in values if not isinstance(entry, str | int | float | None)), None):

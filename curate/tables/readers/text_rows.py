@@ -1,8 +1,8 @@
 """Rows of text files: CSV, TSV, JSON and plain text.
 
-The delimiter of a CSV file is detected from its first rows: the one with which most rows are as long as the header.
-Delimiters inside quotes do not count. Of two that fit equally, as in `1;one, two`, it is the one that is less often
-followed by a space, because commas in prose are.
+The delimiter of a CSV file is detected from its first rows: it is the one that gives most rows as many cells as the
+header. Delimiters inside quotes do not count. If two fit equally, as in `1;one, two`, the one that is less often
+followed by a space is chosen, because commas in prose are followed by spaces.
 """
 
 import csv
@@ -44,7 +44,7 @@ def declared(line: str) -> str | None:
 
 
 def find(path: Path, encoding: Encoding, usual: str, *, header: bool) -> str:
-    """Return the delimiter of a file; the `usual` one where no candidate divides it into columns."""
+    """Return the delimiter of a file; the `usual` one if no candidate divides it into columns."""
     sample = _sample(path, encoding)
     declared_sign = declared(sample[0]) if sample else None
     if declared_sign:
@@ -67,7 +67,10 @@ def _sample(path: Path, encoding: Encoding) -> list[str]:
 
 
 def _score(sample: Sequence[str], sign: str, *, header: bool) -> tuple[float, float] | None:
-    """Return the share of rows of one length, and that of delimiters without a space behind; None for one column."""
+    """Return the share of rows with equally many cells, and that of delimiters not followed by a space.
+
+    None if there is only one column.
+    """
     widths = [*_widths(sample, sign)]
     if not widths:
         return None
@@ -195,7 +198,7 @@ def numbered(width: int) -> list[str]:
 
 
 def column_names(cells: Sequence[str], path: str, line: int) -> list[str]:
-    """Return the names in a header, without white space around them; DataError if one is there twice."""
+    """Return the names in a header, without white space around them; DataError if one occurs twice."""
     names = [name.strip().strip("\ufeff").strip() for name in cells]
     if len(set(names)) < len(names):
         raise DataError(f"{path}:{line}: found a column name twice, expected different ones; rename one of them")
@@ -212,7 +215,7 @@ def header(path: Path, encoding: Encoding, dialect: Dialect) -> list[str]:
 
 
 def table(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[Row | Problem]:
-    """Yield every row below the header; rows without any content are passed over."""
+    """Yield every row below the header; empty rows are skipped."""
     names = header(path, encoding, dialect)
     cells = _cells(path, encoding, dialect)
     if dialect.header:
@@ -290,7 +293,7 @@ def _cells(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[tuple[i
 
 
 def unquoted(cell: str) -> str:
-    """Undo the quotes that a spreadsheet puts around a TSV cell; a cell that merely holds quotes stays as it is."""
+    """Remove the quotes that a spreadsheet puts around a TSV cell; a cell that merely contains quotes is unchanged."""
     inner = cell[1:-1]
     quoted = len(cell) >= 2 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
     return inner.replace('""', '"') if quoted else cell

@@ -22,7 +22,7 @@ class ProgressScreen(Protocol):
         ...
 
     def tell(self, line: str) -> None:
-        """Show a line of news."""
+        """Show a notice."""
         ...
 
     def ended(self, step: ShownStep, now: float) -> None:
@@ -30,7 +30,7 @@ class ProgressScreen(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave the screen in order."""
+        """Finish the output, for example by removing the bars."""
         ...
 
 
@@ -51,7 +51,7 @@ def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
 
 
 class ProgressReporter:
-    """Steps and notices on a screen, drawn by a thread, so that a step without reports is seen to be alive."""
+    """Steps and notices on a screen, drawn by a thread, so that a step that reports nothing still shows its time."""
 
     def __init__(self, screen: ProgressScreen, board: StepBoard | None = None) -> None:
         self._screen, self._board = screen, board or StepBoard()
@@ -76,13 +76,13 @@ class ProgressReporter:
             self._thread.start()
 
     def tell(self, line: str) -> None:
-        """Print a line of news."""
+        """Print a notice."""
         interrupts.check()
         self._mend()
         self._screen.tell(line)
 
     def close(self) -> None:
-        """End the drawing."""
+        """Stop the drawing thread and finish the output."""
         self._done.set()
         if self._thread is not None:
             self._thread.join()
@@ -104,7 +104,7 @@ class ProgressReporter:
 
 
 def _screen() -> ProgressScreen:
-    """Return the screen for the output mode and for standard error."""
+    """Return JSON lines in JSON mode, bars if standard error is a capable terminal, and plain lines otherwise."""
     import os
 
     from rich.console import Console

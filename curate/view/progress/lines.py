@@ -156,7 +156,7 @@ def plain(step: ShownStep, now: float) -> str:
 
 
 def event(step: ShownStep, now: float) -> dict[str, Any]:
-    """Return a step as the event `progress`; what is unknown is None."""
+    """Return a step as the event `progress`; unknown values are None."""
     rate, seconds_left = (
         (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
     )
@@ -174,14 +174,14 @@ def event(step: ShownStep, now: float) -> dict[str, Any]:
 
 
 class _Due:
-    """Which steps have waited long enough for their next line."""
+    """Selects the steps that have waited long enough for their next line."""
 
     def __init__(self, every: float) -> None:
         self._every = every
         self._last: dict[tuple[str, str, float], float] = {}
 
     def of(self, steps: Sequence[ShownStep], now: float) -> list[ShownStep]:
-        """Return these steps, and count their time from now."""
+        """Return the steps due for a line, and restart their waiting time."""
         keys = {(*step.key, step.began): step for step in steps}
         self._last = {key: self._last.get(key, step.began) for key, step in keys.items()}
         due = [key for key, last in self._last.items() if now - last >= self._every]
@@ -203,7 +203,7 @@ class PlainLines:
             self._write(plain(step, now))
 
     def tell(self, line: str) -> None:
-        """Print a line of news."""
+        """Print a notice."""
         self._write(line)
 
     def ended(self, step: ShownStep, now: float) -> None:
@@ -227,7 +227,7 @@ class JsonLines:
             self._write(event(step, now))
 
     def tell(self, line: str) -> None:
-        """Emit a line of news."""
+        """Emit a notice as an event."""
         self._write({"event": "line", "text": line})
 
     def ended(self, step: ShownStep, now: float) -> None:

@@ -22,8 +22,8 @@ LONG, SHORT = 24, 10
 def figures(step: ShownStep, now: float, width: int) -> list[str]:
     """Return the parts of a step's line of `width` cells: name, dashes in place of the bar, and figures.
 
-    On a short line the bar gets shorter, and unit, stage, rate, bar and remaining time are dropped in this order, money
-    last.
+    If the line is too short, the bar is shortened, then unit, stage, rate, bar, remaining time and money are dropped in
+    this order.
     """
     if step.whole:
         time = wording.elapsed(now - step.began)
@@ -70,7 +70,7 @@ def line(step: ShownStep, now: float, width: int, *, plain_signs: bool = False) 
 
 
 class Bars:
-    """Bars below what is printed.
+    """Progress bars below the printed output.
 
     The cursor is never hidden and rests on the line below, so that a killed process leaves a usable terminal.
     """
@@ -97,14 +97,14 @@ class Bars:
         self._put(lines)
 
     def tell(self, line: str) -> None:
-        """Print a line of news above the bars."""
+        """Print a notice above the bars."""
         self._console.print(line, markup=False)
 
     def ended(self, step: ShownStep, now: float) -> None:
-        """Leave a step that has ended to the next drawing, which lacks it."""
+        """Do nothing: the next drawing omits the ended step."""
 
     def close(self) -> None:
-        """Take the bars off the screen."""
+        """Remove the bars from the screen."""
         if self._live is not None:
             self._live.stop()
             self._live = None
