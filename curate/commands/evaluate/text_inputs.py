@@ -78,12 +78,11 @@ class SeenTexts:
 
 def probe(model: Foreign, task_metadata: Foreign, prompt_type: Foreign) -> ModelInput:
     """Observe the arguments with which an mteb model calls its weights; the call is stopped before they compute."""
-    from datasets import Dataset
-    from torch.utils.data import DataLoader
-
     weights = _weights(model)
     if weights is None:
         return ModelInput(known=False)
+    from datasets import Dataset
+    from torch.utils.data import DataLoader
 
     def seen(inputs: Sequence[str], **arguments: Any) -> None:  # noqa: ANN401 - a model's own arguments
         raise _ProbeText(str(inputs[0]), arguments)
