@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Generic
 
 from curate.ask import billing, build, consent, privacy_guard
-from curate.core.config import Json, digest
+from curate.core.config import Json, digest, read_yaml
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.model_family import family
@@ -18,9 +18,17 @@ from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
+from curate.llm.questions import Question, question
 from curate.llm.recorded_votes import NONE, Answer, Missing
 from curate.llm.token_rate import token_rate
 from curate.pipeline.stage import Context
+from curate.system import resources
+
+
+def packaged_question(context: Context, name: str) -> Question:
+    """Return the question `name` in the language of the texts, in English where there is none in it."""
+    path = resources.prompt(name, context.language)
+    return question(read_yaml(path), str(path))
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ that an implausible edit is paid for once.
 
 from collections.abc import Mapping, Sequence
 
-from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
 from curate.ask.panel import ask_panel
-from curate.core.config import read_yaml
-from curate.llm.questions import Question, question
+from curate.llm.questions import Question
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context
-from curate.system import resources
 
 PLAUSIBLE, DIFFERENT = "edit-plausible", "edit-different"
 """Names of the questions."""
@@ -23,12 +21,6 @@ CHANGED, SAME, IMPLAUSIBLE, SENSIBLE = "different", "same", "implausible", "plau
 def edit_questions(context: Context) -> dict[str, Question]:
     """Return name -> question, for both questions about edits; in English for languages without one."""
     return {name: packaged_question(context, name) for name in (PLAUSIBLE, DIFFERENT)}
-
-
-def packaged_question(context: Context, name: str) -> Question:
-    """Return the question `name` in the language of the texts, in English where there is none in it."""
-    path = resources.prompt(name, context.language)
-    return question(read_yaml(path), str(path))
 
 
 def confirm_edits(

@@ -8,14 +8,14 @@ from typing import cast
 import polars as pl
 
 from curate.ask import build
-from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
-from curate.core.config import Json, plain, read_yaml, text_digest
+from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk, packaged_question
+from curate.core.config import Json, plain, text_digest
 from curate.core.errors import ConfigError
 from curate.core.records import Query
 from curate.core.sampling import shuffled
 from curate.ledger import Ledger, default_path
 from curate.llm import passages, questions
-from curate.llm.questions import STATUSES, Question, Said, question
+from curate.llm.questions import STATUSES, Question, Said
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import JudgeConfig, PoolConfig
 from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
@@ -25,7 +25,6 @@ from curate.retrieval.retrievers.bm25 import Bm25, Config, cutter
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.stats.difficulty import Measured
-from curate.system import resources
 from curate.system.corpus import TableCorpus
 from curate.system.files import write_json
 from curate.system.run_lock import locked
@@ -287,8 +286,16 @@ def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inqu
     sampled = _pair_maker(context, cast("JudgeConfig", run.pipeline.sections["judge"]), [*pairs, *chosen])
     grades = {pair: _shuffled_grades(contested[pair], seed, pair) for pair in pairs}
     return (
-        Inquiry(_question(context, REASONS), tuple(sampled(*pair, grades[pair]) for pair in pairs), len(contested)),
-        Inquiry(_question(context, DIFFICULTY), tuple(sampled(*pair, ()) for pair in chosen), len(positives)),
+        Inquiry(
+            packaged_question(context, f"analyze-{REASONS}"),
+            tuple(sampled(*pair, grades[pair]) for pair in pairs),
+            len(contested),
+        ),
+        Inquiry(
+            packaged_question(context, f"analyze-{DIFFICULTY}"),
+            tuple(sampled(*pair, ()) for pair in chosen),
+            len(positives),
+        ),
     )
 
 
@@ -316,8 +323,3 @@ def _pair_maker(
         return SampledPair(query, doc, passages.cut(queries[query], config.query_tokens), passage_by_doc[doc], grades)
 
     return sampled_pair
-
-
-def _question(context: Context, name: str) -> Question:
-    path = resources.prompt(f"analyze-{name}", context.language)
-    return question(read_yaml(path), str(path))

@@ -12,10 +12,10 @@ import numpy as np
 
 from curate.ask import billing
 from curate.ask.edits import dictionary
-from curate.ask.edits.confirmation import CHANGED, edit_questions, packaged_question
+from curate.ask.edits.confirmation import CHANGED, edit_questions
 from curate.ask.edits.rewriting import RULES, has_rules
 from curate.ask.edits.synonym_matcher import Lexer
-from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
 from curate.commands.gradient import PARAPHRASE, Config, editing, mixes
 from curate.commands.gradient import editing as grades

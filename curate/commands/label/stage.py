@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from curate.ask import billing
-from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
 from curate.ask.panel import ASKED, ask_panel, asked_facts, refuse_one_family, verdict
 from curate.commands.label import Config, building
 from curate.commands.label.building import LabelSet, build
-from curate.core.config import Json, read_yaml
+from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.progress import StepLabel, waiting
 from curate.core.scale import plain
@@ -20,7 +20,6 @@ from curate.llm.questions import Question, question
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context, Report, Stage
 from curate.stats.agreement import measure
-from curate.system import resources
 from curate.system.files import frame, write_json, write_table
 from curate.tables.kinds.labelled import QUESTION, confirmed
 
@@ -113,12 +112,6 @@ def labelling_panel(names: Sequence[str], context: Context) -> list[AskedModel]:
     return judges
 
 
-def template(context: Context) -> Question:
-    """Return the packaged question; its labels are the two answers other than classes."""
-    path = resources.prompt("label", context.language)
-    return question(read_yaml(path), str(path))
-
-
 def of_classes(base: Question, classes: Sequence[str], meanings: Mapping[str, str]) -> Question:
     """Return the question with the classes as labels, before the labels that it already has.
 
@@ -191,7 +184,7 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 def _prepared(config: Config, context: Context) -> tuple[LabelSet, Question, list[AskedModel]]:
     with waiting(context.progress, StepLabel("grouping and splitting labelled texts")):
         label_set = build(building.read(context, config.leak), config, context.seed)
-    question = of_classes(template(context), label_set.classes, config.classes)
+    question = of_classes(packaged_question(context, "label"), label_set.classes, config.classes)
     return label_set, question, labelling_panel(config.panel, context)
 
 
@@ -247,7 +240,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     models = labelling_panel(config.panel, context)
     if not models:
         return None
-    return {"models": [model.identity for model in models], "prompt": template(context).digest}
+    return {"models": [model.identity for model in models], "prompt": packaged_question(context, "label").digest}
 
 
 def preflight(config: Config, context: Context) -> None:

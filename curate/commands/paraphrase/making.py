@@ -11,7 +11,7 @@ from itertools import islice
 from curate.ask.edits.confirmation import edit_questions
 from curate.ask.edits.rewriting import edits
 from curate.ask.edits.synonym_matcher import Lexer
-from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
 from curate.ask.personal_data import PersonalData
 from curate.commands.paraphrase import TEMPLATES, Config, prompts, templates
 from curate.commands.paraphrase import pairs as neighbours
@@ -169,7 +169,7 @@ def make(config: Config, context: Context, drawn: DrawnQueries, client: Question
 
 def questions(context: Context) -> dict[str, Question]:
     """Return name -> question, for all questions to the panel."""
-    return {SENTENCES: prompts.asking(context, SENTENCES), **edit_questions(context)}
+    return {SENTENCES: packaged_question(context, SENTENCES), **edit_questions(context)}
 
 
 def _write(config: Config, context: Context, drawn: DrawnQueries, client: QuestionClient) -> ParaphraseWriter:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Self, get_args
 
 from pydantic import model_validator
@@ -12,7 +11,6 @@ from curate.core.config import check, digest, read_yaml
 from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
-from curate.llm.questions import Question, question
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -85,15 +83,5 @@ def read(reply: Reply) -> ParaphraseReply:
 
 def writing(context: Context) -> ParaphrasePrompt:
     """Return the prompt in the language of the run."""
-    path = _file(context, "paraphrase-write")
+    path = resources.prompt("paraphrase-write", context.language)
     return check(ParaphrasePrompt, read_yaml(path), str(path))
-
-
-def asking(context: Context, name: str) -> Question:
-    """Return a question for the panel, by the prompt's name without its language."""
-    path = _file(context, name)
-    return question(read_yaml(path), str(path))
-
-
-def _file(context: Context, name: str) -> Path:
-    return resources.prompt(name, context.language)

@@ -17,7 +17,7 @@ from curate.ask.edits import dictionary, question_templates, synonyms
 from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import Entry
-from curate.ask.llm_questions import AskedModel, QuestionClient
+from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
 from curate.ask.panel import ASKED, asked_facts, refuse_one_family
 from curate.ask.personal_data import PersonalData
 from curate.commands.sts import TEMPLATES, Config, figures, quotas
@@ -94,7 +94,7 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], c
     if config.confirm_dictionary:
         rules = Rules(Lexer(entries), asks, config.length)
         used_entries = {entry for _, text in queries for *_, entry in making.candidates(text, rules.lexer, rules)}
-        question = materials.panel_question(context, "words")
+        question = packaged_question(context, "sts-words")
         votes = confirmed(sorted(used_entries, key=lambda entry: entry.line), panel, question, client)
         failed = sum(list(vote.values()).count("failed") for vote in votes.values())
         if failed:  # all later, paid requests depend on the synonyms
@@ -113,7 +113,7 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], c
         model = AskedModel.named(context, config.generator, "sts.generator", PURPOSE)
         writer.by_model(choice.tasks, model, materials.generator_prompt(context), client)
     if panel:
-        question = materials.panel_question(context, "sentences")
+        question = packaged_question(context, "sts-sentences")
         writer.draft.failed += confirm(writer.draft.sentences, panel, question, client)
     rejected = [entry for entry in book.entries if entry not in set(entries)]
     return StsResult(book, rejected, votes, choice, writer.draft)
@@ -176,7 +176,7 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
 def _questions(config: Config, context: Context) -> dict[str, Question]:
     """Return the panel's questions: `sentences`, and `words` if it confirms the dictionary; empty without a panel."""
     names = [name for name in QUESTIONS if config.panel and (name == "sentences" or config.confirm_dictionary)]
-    return {name: materials.panel_question(context, name) for name in names}
+    return {name: packaged_question(context, f"sts-{name}") for name in names}
 
 
 def _prompts(config: Config, context: Context) -> list[Json]:
@@ -220,7 +220,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     longer = dictionary.longer(context)
     files = [dictionary.path(config, context), *map(resources.data_file, (question_templates.TEMPLATES, RULES))]
     files += filter(None, (config.lexicon, longer))
-    question_digests = [materials.panel_question(context, name).digest for name in QUESTIONS]
+    question_digests = [packaged_question(context, f"sts-{name}").digest for name in QUESTIONS]
     return {
         "files": [sha256(path) for path in files],
         "models": [model.identity for model in models],

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Literal, Protocol, Self, get_args
 
 from pydantic import model_validator
@@ -28,7 +27,7 @@ from curate.core.protocols import Progress, quiet
 from curate.core.sampling import shuffled
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
-from curate.llm.questions import Question, question
+from curate.llm.questions import Question
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -183,20 +182,10 @@ def ends_in_a_mark(text: str) -> bool:
     return text.rstrip().endswith(("?", "？"))
 
 
-def _file(context: Context, name: str) -> Path:
-    return resources.prompt(f"sts-{name}", context.language)
-
-
 def generator_prompt(context: Context) -> RewritingPrompt:
     """Return the generator's prompt in the language of the run."""
-    path = _file(context, "write")
+    path = resources.prompt("sts-write", context.language)
     return prompt(read_yaml(path), str(path))
-
-
-def panel_question(context: Context, name: str) -> Question:
-    """Return the panel's question on `words` or `sentences`."""
-    path = _file(context, name)
-    return question(read_yaml(path), str(path))
 
 
 # Construction: confirm words, write sentences, check rules, ask the panel.

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from curate.commands.analyze.analysis import _question
+from curate.ask.llm_questions import packaged_question
 from curate.pipeline.stage import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT
@@ -288,4 +288,4 @@ def test_who_can_be_asked(answering: Answering) -> None:
 @pytest.mark.parametrize(("language", "name"), [("zh", "zh"), ("zh-Hant", "zh"), ("en-GB", "en"), ("de", "en")])
 def test_texts_of_other_languages_are_asked_about_in_english(tmp_path: Path, language: str, name: str) -> None:
     context = Context(tmp_path, tmp_path, tmp_path, language=language)
-    assert _question(context, "reasons").name == f"analyze-reasons-{name}"
+    assert packaged_question(context, "analyze-reasons").name == f"analyze-reasons-{name}"
