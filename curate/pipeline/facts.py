@@ -238,7 +238,7 @@ def paid(reports: Reports) -> str:
 
 
 def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
-    """Return these lines for a run without any positive; `stages` are those that have run."""
+    """Return the outcome, as lines, of a run without any positive; `stages` are those that have run."""
     reports = {name: report for name in stages if (report := context.report(name)) is not None}
     judged = len(pooled(context))
     return [queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})), paid(reports)]

@@ -49,7 +49,7 @@ def dni(number: str) -> bool:
 
 
 def codice_fiscale(number: str) -> bool:
-    """Italian codice fiscale: the last letter is the sum of all others modulo 26, those at odd positions by a table."""
+    """Italian codice fiscale: the last letter is the sum of all others modulo 26; odd positions use table values."""
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in number[1:15:2])
     return chr(ord("A") + (even + sum(_CF_ODD[sign] for sign in number[0:15:2])) % 26) == number[15]
 
