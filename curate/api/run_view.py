@@ -44,8 +44,9 @@ SHOWN = ("stage", "state", "rows_in", "rows_out", "dropped", "seconds", "cost", 
 class RunView:
     """A run folder, opened read-only.
 
-    Tables are polars frames, in columns and types as the reference lists them, and are read anew at every access: what
-    a stage has written meanwhile is there. A table whose stage has not run raises UserError with the command to type.
+    Tables are polars frames, with the columns and types of the reference, and are read again at every access, so they
+    include what a stage has written in the meantime. A table whose stage has not run raises UserError with the command
+    to type.
     """
 
     folder: Path
@@ -114,12 +115,12 @@ class RunView:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings that the run stands under, as plain values."""
+        """Return the settings of the run, as plain values."""
         return dict(self._run().pipeline.frozen)
 
     @property
     def tables(self) -> list[str]:
-        """Return the tables that are there, as `stage/table`, in the order of the stages."""
+        """Return the names of the existing tables, as `stage/table`, in the order of the stages."""
         paths = (path for path in table_paths(self.folder) if path.suffix == ".parquet")
         return [f"{path.parent.name}/{path.stem}" for path in paths]
 
@@ -132,10 +133,10 @@ class RunView:
         return pl.scan_parquet(located(self.folder, name))
 
     def dropped(self, stage: str | None = None) -> pl.DataFrame:
-        """Return what a stage dropped, or all of them: table, id, stage, reason, nearest_id, similarity.
+        """Return the rows dropped by one stage or by all: table, id, stage, reason, nearest_id, similarity.
 
-        A query that was merged with an equal one is in `aliases`. MissingTable if the stage has not run; UserError if
-        there is none of that name.
+        A query that was merged with an equal one is in `aliases`. MissingTable if the stage has not run; UserError for
+        an unknown stage.
         """
         if stage is not None and stage not in stages.KNOWN:
             raise UserError(f"dropped: no stage {stage!r}; {suggestion(stage, stages.KNOWN)}")
@@ -152,16 +153,16 @@ class RunView:
         """Return a row per stage of the pipeline, as `curate status` prints it.
 
         `state` is done, partial, stale, missing or unchecked; `seconds` of wall clock; `cost` in `currency`, None where
-        a price is unknown; `judged` the share of ratings that are there while judging is not done.
+        a price is unknown; `judged` is the share of existing ratings while judging is not done.
         """
         rows = [[row[name] for name in STATUS] for row in status.status_rows(self._run())]
         return pl.DataFrame(rows, schema=STATUS, orient="row")
 
     @property
     def spent(self) -> dict[str, float]:
-        """Return currency -> what language models were paid for this run so far; empty if nothing.
+        """Return currency -> amount paid for language models in this run so far; empty if nothing was paid.
 
-        What has no known price is not in it: its `cost` in `status` is None.
+        Calls without a known price are not included: their `cost` in `status` is None.
         """
         return status.spent(status.status_rows(self._run()))
 
@@ -178,7 +179,7 @@ class RunView:
         return of_run(self._run(), Path(truth) if truth else None, [Path(run_file) for run_file in run_files], seed)
 
     def plan(self) -> CostPlan:
-        """Return what judging would still send and cost, as `curate judge --plan` does; nothing is sent.
+        """Return the remaining requests and cost of judging, as `curate judge --plan` does; nothing is sent.
 
         UserError if a stage before judging is not up to date.
         """
@@ -194,7 +195,7 @@ class RunView:
 
     @property
     def report_path(self) -> Path:
-        """Return the HTML report, of an audit its page; MissingTable if it is not written yet."""
+        """Return the path of the HTML report, or of an audit's page; MissingTable if it is not written yet."""
         return self._existing("audit.html" if (self.folder / "audit.html").exists() else "report.html", "report")
 
     @property
@@ -224,7 +225,8 @@ class RunView:
 def open(path: PathLike | None = None) -> RunView:  # noqa: A001 - it is `curate.open`
     """Open a run folder to be read; without a path the newest one in ./runs.
 
-    UserError if it is none. It may be open while a command works in it: no lock is taken, and nothing is written.
+    UserError if it is not a run folder. A command may work in it at the same time: no lock is taken, and nothing is
+    written.
     """
     folder = newest() if path is None else Path(path).expanduser()
     if not folder.is_dir():

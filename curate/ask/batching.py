@@ -25,14 +25,14 @@ def open_batches(ledger: Ledger, state: LlmState) -> list[Batch]:
 
 
 def refuse_open(run: PanelRun) -> None:
-    """UserError if a vendor works on batches of these judges and this run would ask online: that would pay twice."""
+    """Raise UserError if batches of these judges are open and this run would ask online: that would pay twice."""
     if not (run.context.consent.batch or run.context.consent.offline):
         for state in run.asked():
             _refuse(state, open_batches(run.table.ledger, state))
 
 
 def refuse_abandoned(claims: Claims, ledger: Ledger, state: LlmState) -> None:
-    """UserError if a vendor works on batches of a judge and the process that would collect them is gone."""
+    """Raise UserError if batches of a judge are open and the process that would collect them is gone."""
     batches = open_batches(ledger, state)
     if batches and claims.take([_turn(state)]):
         _refuse(state, batches)
@@ -49,7 +49,7 @@ def _refuse(state: LlmState, batches: Sequence[Batch]) -> None:
 def in_batches(run: PanelRun) -> None:
     """Ask language models by batches where their vendors have them: cheaper, slower.
 
-    A judge that another process asks by batches is waited for; batches that it leaves open are collected here.
+    If another process is asking a judge by batches, wait for it, then collect the batches that it left open.
     """
     context, notified = run.context, set[str]()
     waiting = [state for state in run.paid() if _able(state, context)]
@@ -127,6 +127,6 @@ def _renew(claims: Claims, turns: set[str]) -> None:
 
 
 def _turn(state: LlmState) -> str:
-    """Return the name of the claim on asking a judge by batches."""
+    """Return the name of the claim that a process holds while it asks a judge by batches."""
     key = state.key
     return f"batch:{key.judge_digest}:{key.rubric_digest}:{key.replicate}"

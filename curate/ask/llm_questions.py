@@ -41,7 +41,7 @@ class AskedModel:
 
     @classmethod
     def named(cls, context: Context, name: str, key: str, purpose: str) -> "AskedModel":
-        """Return the language model that the setting `key` names; ConfigError if it is none."""
+        """Return the language model `name`, the value of the setting `key`; ConfigError if it is not one."""
         settings = build.language_model(context, name)
         if settings is None:
             raise ConfigError(f"{key}: {name!r} is no language model; `curate models` lists those that can be asked")
@@ -75,7 +75,7 @@ class Ask(Generic[Answer]):
     """Digests of the other texts in the request."""
 
     def task(self) -> client.Task:
-        """Return the task for `client.ask`; it settles no rating."""
+        """Return the task for `client.ask`, which records no rating."""
 
         def read(reply: Reply) -> client.ReplyResult:
             status = self.read(reply).status
@@ -143,7 +143,7 @@ class QuestionClient:
         ]
 
     def permit(self, verb: str) -> None:
-        """Raise BudgetError or UserError with the plan of a dry client, unless a budget is set that can be kept."""
+        """Raise BudgetError or UserError with the plan of a dry client, unless the user set a valid budget."""
         models = {model.name: model.settings for model in self.models.values()}
         consent.permit(verb, models, lambda: self.plans, self.context)
 
@@ -172,7 +172,7 @@ class QuestionClient:
         return billing.total(billing.bills(self.ledger, self.context, judges), self.context)
 
     def named(self) -> dict[str, Json]:
-        """Return name -> the models that answered, as their vendors call them."""
+        """Return name -> the models that answered, as named in the providers' replies."""
         return {
             name: sorted({model for prompt in self.prompts[name] for model in self.ledger.models(judge, prompt)})
             for name, model in sorted(self.used.items())

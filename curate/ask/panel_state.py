@@ -108,7 +108,7 @@ class PanelState:
         return replace(state, work=self.cut(state, rating.missing(pairs, self.standing(state), self.since)))
 
     def cut(self, state: HeuristicState | LlmState, missing: pl.DataFrame) -> list[Work]:
-        """Return the prompts that the pool is cut into, without passages outside of the given pairs."""
+        """Return the prompts made from the pool, without passages that are not in the given pairs."""
         pairs = self.pool.pairs.unique(TEXTS, keep="first", maintain_order=True)  # equal texts are rated once
         ids = pairs.join(missing, on=TEXTS, how="semi")
         missing_by_query = {str(query_id): set(group["doc_id"]) for (query_id,), group in ids.group_by("query_id")}
@@ -123,7 +123,7 @@ class PanelState:
         return [replace(prompt, passages=prompt.passages[::-1]) for prompt in work] if self.backwards else work
 
     def again(self, state: LlmState) -> LlmState:
-        """Return a state without the pairs that were rated meanwhile."""
+        """Return the state without the pairs that have been rated in the meantime."""
         pairs = pl.DataFrame(
             [
                 (rating.shown_digest(prompt.query.text), rating.shown_digest(passage.shown()))
@@ -138,9 +138,10 @@ class PanelState:
         return remaining
 
     def tasks(self, state: LlmState, work: Iterable[Work]) -> Iterator[Task]:
-        """Return the tasks for prompts of a judge; a prompt that was answered without a grade is split in halves.
+        """Return the tasks for prompts of a judge; a prompt whose reply had no grade is split in half.
 
-        A prompt with a grade has left `work` or become smaller, so an answered prompt in `work` had none.
+        A prompt with a grade is no longer in `work`, or is smaller; so if a prompt in `work` has a reply, the reply had
+        no grade.
         """
         key = state.key
         vain = self.ledger.replied(key.judge_digest, key.rubric_digest, key.replicate, after=self.since)
@@ -158,7 +159,7 @@ class PanelState:
         return self.ledger.ratings(state.key.judge_digest, state.key.rubric_digest, state.key.replicate)
 
     def reading_test(self, state: LlmState) -> ReadingTest:
-        """Return the test of whether a judge reads its prompts, filled with its last prompts in the ledger."""
+        """Return a test of whether a judge reads its prompts, filled with its latest ratings from the ledger."""
         test = ReadingTest(self.rubric.scale, {text.digest: len(text.text) for text in self.pool.shown}, self.likely)
         rated = self.standing(state).filter(pl.col("status") == "rated").drop_nulls("call_id").sort("call_id")
         for _, reply in rated.tail(WINDOW * self.batch).group_by("call_id", maintain_order=True):
@@ -175,7 +176,7 @@ class PanelState:
 
 
 def described(state: JudgeState) -> Json:
-    """Return all that can change a judge's grades; only a language model depends on the rubric's text."""
+    """Return everything that can change a judge's grades; only a language model depends on the rubric's text."""
     if not isinstance(state, LlmState):
         return state.identity if isinstance(state, HeuristicState) else state.judge.identity
     read = state.judge.rubric

@@ -28,7 +28,7 @@ NOW = {
 
 
 class Claims:
-    """The claims of one owner, whose name nobody else uses; each ends when its lease does, unless it is renewed.
+    """The claims of one owner, whose name is unique; a claim ends with its lease unless it is renewed.
 
     Keys are taken by two statements in autocommit. The first inserts missing rows; the second takes free rows and skips
     those that another transaction has locked (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops while
@@ -84,7 +84,7 @@ class Claims:
         return ours
 
     def sure(self) -> bool:
-        """Return whether the lease of `held` certainly still runs, by a clock that counts sleep."""
+        """Return whether the lease of `held` is certainly valid, by a clock that runs on while the machine sleeps."""
         return self._until > (self._clock or time.time)()
 
     def release(self, keys: Collection[str]) -> None:
@@ -247,8 +247,8 @@ class Room:
 class Caps:
     """One process's part in the budget named `scope`; `began` is the time of its first request, None before that.
 
-    All processes count that were active when this one began, or later: with all they spent, and with their
-    reservations even if they are `gone`, since the outcome of those calls is unknown. `take` is one transaction.
+    All processes count that were active when this one began or later: all that they spent, and their reservations, even
+    of processes that are `gone`, since the outcome of those calls is unknown. `take` is one transaction.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Identities of judges by earlier versions, with plain values of `extra_body`, which are sealed when found."""
+"""Judge identities from earlier versions with plain values of `extra_body`, which are replaced by digests."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,10 @@ RENAMED = "renamed"
 
 
 def seal(connection: sa.Connection) -> int:
-    """Replace such values by their digests; return the number of judges renamed, with all their rows.
+    """Replace plain values of `extra_body` by digests in all judge identities; return the number of renamed judges.
 
-    A judge's name is the digest of its identity, so its rows move to the new one. The old name, which exports may hold,
-    stays as a reference to it.
+    A judge's name is the digest of its identity, so its rows move to the new name. The old name stays as a reference to
+    the new one, since exports may contain it.
     """
     plain = sa.select(judges).where(judges.c.identity.like(f'%"{sealed_values.KEY}":{{"%'))
     changed = 0
@@ -46,7 +46,7 @@ def current(connection: sa.Connection, name: str) -> str:
 
 
 def _sealed(text: str) -> dict[str, Json] | None:
-    """Return an identity with its values sealed; None if it is not ours."""
+    """Return an identity with its values replaced by digests; None if its form is unknown."""
     try:
         identity = json.loads(text)
         model = identity["model"]
@@ -66,7 +66,7 @@ Said = tuple[str, str, str | None]
 
 @dataclass(frozen=True)
 class Noted:
-    """The scales stored in a ledger; all others are the five grades."""
+    """The scales stored in a ledger; judges and rubrics without one use the five grades."""
 
     rubrics: Mapping[str, Scale | None]
     """Digest of a rubric -> its scale; None if unreadable."""
@@ -98,9 +98,9 @@ def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
 
 
 def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | None = None) -> None:
-    """Raise DataError if a rubric is stored with another scale, or has ratings on the five grades without one.
+    """Raise DataError if a rubric is stored with another scale, or without one but with ratings on the five grades.
 
-    `unsaid` is its declared scale that is not stored yet.
+    `unsaid` is the rubric's declared scale if that is not stored yet.
     """
     text = connection.scalar(sa.select(rubrics.c.scale).where(rubrics.c.rubric_digest == rubric))
     if text is None and scale != FIVE:

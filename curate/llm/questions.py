@@ -44,7 +44,7 @@ class Question(PromptTemplate):
 
     @property
     def needed(self) -> frozenset[str]:
-        """Return the placeholders that the user template needs: of two texts, or of one."""
+        """Return the placeholders that the user template must contain, for one text or for two."""
         return frozenset(self.shows)
 
     @field_validator("labels")
@@ -60,7 +60,7 @@ class Question(PromptTemplate):
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of all that is sent apart from the texts."""
+        """Return the SHA-256 of everything in the prompt except the texts."""
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "labels": list(self.labels)})
 
 
@@ -92,12 +92,12 @@ def build(template: Question, *texts: str, grades: Sequence[str] = (), thinking_
 
 
 def schema(template: Question) -> dict[str, Json]:
-    """Return the JSON schema of a reply: a label out of the named ones, and a sentence."""
+    """Return the JSON schema of a reply: one of the named labels, and a sentence."""
     return json_object({"label": {"type": "string", "enum": list(template.labels)}, "reason": {"type": "string"}})
 
 
 def read(template: Question, reply: Reply) -> Said:
-    """Return the result of a reply; a refusal, a truncated answer and another form have no label."""
+    """Return the result of a reply; a refusal or a truncated or malformed reply has no label."""
     if reply.finish == "refusal":
         return Said("refused")
     pairs = parse.items(reply.text or "")

@@ -1,4 +1,4 @@
-"""Answers of language models read from the ledger, by the stage that asks, and to recompute labels.
+"""Answers of language models read from the ledger, both in the stage that asks and to recompute labels.
 
 A request is keyed by its digest, so equal texts, question and model have one answer: the first valid reply, else the
 last.
@@ -33,7 +33,7 @@ class Answered(Protocol):
 
     @property
     def status(self) -> str:
-        """Return failed, refused, unparsed, or another word for an answer."""
+        """Return `failed`, `refused` or `unparsed` if there is no answer; any other string means a valid one."""
         ...
 
 
@@ -45,8 +45,9 @@ def answers(
 ) -> dict[str, Answer]:
     """Return request digest -> the first valid answer among the calls, else the last status.
 
-    `reads` maps requests to readers of their replies, `kind` names the provider, `none` makes an answer of a status. A
-    reply that was unparsed at its time stays so, even if it could be parsed now: labels were made without it.
+    `reads` maps requests to readers of their replies, `kind` names the provider, `none` turns a status into an answer
+    object. A reply that was recorded as unparsed stays unparsed, even if it could be parsed now: labels were made
+    without it.
     """
     by_request: dict[str, Answer] = {}
     read = reader(kind)
@@ -77,7 +78,7 @@ def votes(asked: Mapping[str, Any], texts: Texts, ledger: Ledger) -> dict[str, d
     """Return name -> judge -> label, or the status without one, for all texts.
 
     `asked` is a question in a manifest: `question`, as `written`, and `panel`, the identities of the judges. A judge is
-    absent where the ledger has no reply of it to exactly these texts.
+    absent where the ledger has no reply from it to exactly these texts.
     """
     stored = asked["question"]
     question = questions.question({**stored, "labels": dict(stored["labels"])}, "MANIFEST.json: question")

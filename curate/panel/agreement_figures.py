@@ -1,7 +1,7 @@
 """Agreement of a panel, or of any raters, with intervals.
 
-Figures go by the names of `agreement`: those of all raters together, and Cohen's kappa of every pair of them. Each has
-a 95 % percentile interval from 1,000 samples of the clusters, which are the queries of a panel.
+Figures have the names used in `agreement`: measures over all raters, and Cohen's kappa of every two raters. Each has a
+95 % percentile interval from 1,000 resamples of the clusters; a panel's clusters are its queries.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,9 +68,9 @@ def measure(
     replicates: int = 1000,
     progress: Progress = quiet,
 ) -> dict[str, Json]:
-    """Return the panel's `figures` on the grades of a scale and on relevant or not; nominal has only the former.
+    """Return the panel's `figures` for grades and for binary labels; a nominal scale has only the former.
 
-    Clusters are the queries; where a measure needs distances between grades, they are those of the gains.
+    Clusters are the queries; measures that need distances between grades use differences of gains.
     """
     table = voting.votes(ratings, panel, scale)
     grades, queries = voting.coded(table, panel, scale), table["query_id"].rank("dense").to_numpy()
@@ -86,10 +86,10 @@ def on_parts(
     scale: Scale,
     progress: Progress = quiet,
 ) -> dict[str, Json]:
-    """Return `measure` on all pairs, and as `top_50` on the first positions of the pool.
+    """Return `measure` for all pairs and, as `top_50`, for the first positions of the pool.
 
     `top_50` is None where no pool goes deeper. After a cascade only the pairs of its `sample` are measured, which all
-    judges were asked about.
+    judges were asked to grade.
     """
     rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
     top = pool.filter(pl.col("position") <= TOP)
@@ -123,7 +123,7 @@ def on_grades(
 
 
 def kind_of(scale: Scale) -> Kind:
-    """Return what grades of a scale are: interval, with the gains as places, or nominal."""
+    """Return the kind of a scale: interval, with the gains as positions, or nominal."""
     if scale.order == "nominal":
         return Kind(len(scale.labels), "nominal")
     return Kind(len(scale.labels), steps=[scale.gains[0] - gain for gain in scale.gains])
@@ -141,10 +141,10 @@ def figures(
 ) -> dict[str, Json]:
     """Return the agreement in a matrix of codes, items x raters, as plain values.
 
-    The fields of `Agreement` that the scale allows; `clusters`, their number (without labels every item is one);
-    `intervals`, [low, high] by the name of a measure, None for fewer than two clusters, and where one category only is
-    used; `pairs_of_raters`, None if there are more than `PAIRED` raters, or none is named. Without replicates there are
-    no intervals. Figures are rounded to six digits, so that a last bit cannot make two runs differ.
+    Keys: the fields of `Agreement` that the scale allows; `clusters`, their number (each item is one if `clusters` is
+    None); `intervals`, measure -> [low, high], None for fewer than two clusters or if only one category is used;
+    `pairs_of_raters`, None if `raters` is empty or has more than `PAIRED`. Without replicates there are no intervals.
+    Figures are rounded to six digits, so that rounding errors do not make runs differ.
     """
     counted = compress(codes, kind.categories, clusters)
     return _figures(counted, kind, raters, seed, replicates, progress, single=clusters is None)
@@ -241,7 +241,7 @@ def _statistics(kind: Kind) -> dict[str, Callable[[Sums], Floats]]:
 
 
 def _pair(counted: Compressed, kind: Kind, one: int, two: int, drawn: Mapping[str, Interval | None]) -> dict[str, Json]:
-    """Return the items that two raters both rated, their kappas with intervals, and the error if items were apart."""
+    """Return two raters' number of common items, kappas with intervals, and standard error for independent items."""
     codes = counted.codes
     table = crosstab(codes[:, one], codes[:, two], kind.categories, None, counted.times)
     return {

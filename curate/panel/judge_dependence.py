@@ -1,15 +1,15 @@
 """Error correlation of judges, and the effective number of independent judges.
 
-Kappa measures agreement, not quality, for judges that share errors agree. Errors are against assessors, on relevant or
-not: +1 for a pair that only the judge finds relevant, -1 for one that only the assessor does. An error of an assessor
-counts as one that all judges share, so the correlation is biased upwards, and the effective number downwards.
+Kappa measures agreement, not quality: judges that share errors agree. Errors are binary, against assessors: +1 for a
+pair that only the judge finds relevant, -1 for one that only the assessor finds relevant. An assessor's error counts as
+an error that all judges share, so the correlation is biased upwards, and the effective number downwards.
 
-Without assessors only agreement is known. It cannot distinguish one judge under two names from two judges who hardly
+Without assessors, only agreement is known. It cannot distinguish one judge under two names from two judges who hardly
 ever err, nor show that judges who agree less have independent errors. Two judges are near-identical if their kappa is
-`GRADES` or more with a lower bound of `BEYOND` or more: more alike than any two raters of the sets that this was tried
-on (at most 0.90, three personas of one model), up to copies that differ in one grade of 300. Kappa's lower bound is
-1 - u / e, with u the upper end of Wilson's 95 % interval of the share of unequal grades and e the share unequal by
-chance; items count as independent, which those of one query are not, so the bound is biased upwards.
+at least `GRADES` and its lower bound at least `BEYOND`: in tests, the kappa of different raters was at most 0.90 (three
+personas of one model), and copies that differ in one grade of 300 are still detected. Kappa's lower bound is 1 - u / e,
+where u is the upper end of Wilson's 95 % interval for the share of unequal grades, and e is the share expected by
+chance. Items are assumed to be independent, which items of one query are not, so the bound is biased upwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not meas
 
 @dataclass(frozen=True)
 class JudgePair:
-    """Dependence of two judges; None where a judge never varies or nothing is known."""
+    """Dependence of two judges; None where a judge gives a constant grade or data are missing."""
 
     first: str
     second: str
@@ -74,8 +74,8 @@ class Effective:
 def effective_number(judges: int, rho: float) -> float:
     """Return the number of independent judges with the same variance of their mean, at most `judges`.
 
-    A rho below 0 would give more than `judges`. On the few pairs that assessors read it is chance, or a sign that
-    judges err in opposite directions, so it counts as 0.
+    A negative rho would give more than `judges`. On the few pairs that assessors read, it is due to chance, or judges
+    err in opposite directions; it counts as 0.
     """
     return judges / (1 + (judges - 1) * max(rho, 0.0))
 
@@ -85,9 +85,9 @@ def effective(
 ) -> Effective | None:
     """Return the effective number of a panel from errors, pairs x judges, NaN for none; queries are resampled.
 
-    Only pairs that the whole panel rated count. `weights` is the number of pairs of the pool that each pair represents,
-    1 if None, for samples of assessors hold more disagreement than the pool. None for fewer than two judges, or if a
-    judge's errors never vary.
+    Only pairs rated by the whole panel count. `weights` is the number of pairs of the pool that each pair represents, 1
+    if None; it corrects for assessors' samples, which have more disagreement than the pool. None for fewer than two
+    judges, or if a judge's errors never vary.
     """
     matrix = np.asarray(errors, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 2:
@@ -152,8 +152,9 @@ def dependence(
     """Return the dependence of a panel's judges as JSON, for reports.
 
     Keys: `together` (every two judges), `clones` (near-identical ones), `families` (those with several judges),
-    `effective`, and where that is None the reason as `not_measured`: `few` (one judge), `people` (assessors graded no
-    pair that all judges did) or `errors` (a judge's never vary). Arguments are those of `together` and `effective`.
+    `effective`, and if that is None the reason as `not_measured`: `few` (one judge), `people` (assessors graded no pair
+    that all judges graded) or `errors` (a judge's errors are constant). Arguments are those of `together` and
+    `effective`.
     """
     family_of = families or {}
     members_by_family = {

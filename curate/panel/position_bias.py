@@ -63,7 +63,7 @@ class Changes:
 def slots(ratings: pl.DataFrame, seed: int, scale: Scale) -> Slots:
     """Return the dependence in rows of query_id, grade and slot (from 0 or 1); rows without one are left out.
 
-    All is compared within a query: slope = sum of (x - mean x)(y - mean y) over sum of (x - mean x)^2.
+    Comparisons are within a query: slope = sum of (x - mean x)(y - mean y) over sum of (x - mean x)^2.
     """
     rated = ratings.drop_nulls(["grade", "slot"])
     queries, slot_of_row = numbered(rated["query_id"]), rated["slot"].to_numpy().astype(np.float64)
@@ -93,9 +93,9 @@ def depends(share: float | None, p: float | None) -> bool | None:
 
 
 def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int, scale: Scale) -> Changes:
-    """Return what changed between two ratings of the same pairs; rows of query_id, doc_id, grade, slot.
+    """Return the changes between two ratings of the same pairs; rows of query_id, doc_id, grade, slot.
 
-    Pairs that only one of the tables names are left out.
+    Pairs that are in one table only are left out.
     """
     both = before.join(after, on=["query_id", "doc_id"], suffix="_after", maintain_order="left")
     rated = both.drop_nulls(["grade", "grade_after"])
@@ -117,10 +117,10 @@ def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int, scale: Scale) 
 
 
 def turned(reversed_order: Changes, noise: Changes | None, positions: int) -> bool | None:
-    """Return whether a reversed order changes too much: more flips than repetition, or grades follow the position.
+    """Return whether reversing the order biases grades: more flips than on repetition, or a slope over positions.
 
-    `noise` are the changes by repeating the same prompts; without it no flip counts as chance. None if nothing could be
-    measured.
+    `noise` has the changes when the same prompts are repeated; without it, no flip is attributed to chance. None if
+    nothing could be measured.
     """
     usual = noise.cut_flips.high if noise and noise.cut_flips else None
     least = reversed_order.cut_flips.low if reversed_order.cut_flips else None
@@ -144,7 +144,7 @@ def sides_of(grades: pl.Series, scale: Scale) -> Floats:
 
 
 def _leans(slope: Ratio | None, positions: int) -> bool | None:
-    """Return whether grades change by more than `STEPS` from first to last position, beyond doubt; None if unknown."""
+    """Return whether grades significantly change by over `STEPS` from first to last position; None if unknown."""
     return None if slope is None or slope.low is None or positions < 2 else slope.beyond(STEPS / (positions - 1))
 
 
@@ -164,7 +164,8 @@ def _means(values: Floats, row: Ints) -> Floats:
 def _explained(y: Floats, position: Ints, queries: int) -> tuple[float | None, float | None]:
     """Return the share of the variance of centred values between positions, adjusted for chance, and its p.
 
-    Adjusted is 1 - (within / its degrees of freedom) / (all / its degrees); Kelley's epsilon squared (1935).
+    The adjusted share is 1 - (within variance / its degrees of freedom) / (total variance / its degrees of freedom):
+    Kelley's epsilon squared (1935).
     """
     positions = int(position.max(initial=-1)) + 1
     total = float((y**2).sum())

@@ -29,7 +29,7 @@ PAIRS = 25
 
 
 class Sanity(Section):
-    """Settings of the first look: the number of ratings that are checked before the rest is paid for."""
+    """Settings of the first look: the number of ratings to check before paying for the rest."""
 
     ratings: int = Field(
         default=LEAST,
@@ -81,8 +81,8 @@ def judges(ratings: pl.DataFrame, scale: Scale, least: int = LEAST) -> list[str]
 def uniform(ratings: pl.DataFrame, scale: Scale, most: float = MOST_RELEVANT, least: int = LEAST) -> list[str]:
     """Return a sentence per judge that gives a single relevant grade to more than the share `most` of its pairs.
 
-    A single grade that is not relevant is no sign, for most pairs of a deep pool are not relevant. Judges with fewer
-    than `least` ratings are left out.
+    A single grade below the threshold is no such sign, since most pairs of a deep pool are not relevant. Judges with
+    fewer than `least` ratings are left out.
     """
     counts = ratings.drop_nulls("grade").group_by("judge", "grade").len()
     counts = counts.with_columns(rated=pl.col("len").sum().over("judge")).sort("judge", "grade")
@@ -96,7 +96,7 @@ def uniform(ratings: pl.DataFrame, scale: Scale, most: float = MOST_RELEVANT, le
 def panel(ratings: pl.DataFrame, names: Sequence[str], scale: Scale, least: int = LEAST) -> list[str]:
     """Return a sentence for a panel that mostly disagrees, and for one that agrees less than chance would.
 
-    Both are on relevant or not, over the pairs that all judges graded; no sentence if these are fewer than `least`.
+    Both compare binary grades, over the pairs that all judges graded; no sentence if these are fewer than `least`.
     """
     graded = voting.votes(ratings, names, scale).drop_nulls(list(names))
     if len(names) < 2 or len(graded) < least:
@@ -125,10 +125,10 @@ def surely_few(kept: int, judged: int) -> str:
 
 
 def undiscerning(controls: pl.DataFrame) -> str:
-    """Return the one grade of all controls, planted positives and negatives; empty if there are several grades.
+    """Return the grade that all control pairs share, positives and negatives alike; empty if grades differ.
 
-    `controls` has kind (positive or a kind of negative) and grade, None where a judge gave none. Empty too unless
-    controls of both kinds have a grade.
+    `controls` has kind (positive or a kind of negative) and grade, None where a judge gave none. Also empty if no
+    positive or no negative has a grade.
     """
     graded = controls.drop_nulls("grade")
     both = graded.select((pl.col("kind") == "positive").unique()).height == 2

@@ -28,7 +28,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class _Rows(NamedTuple):
-    """Some rows of a column, by number and with their texts."""
+    """Some rows of a column: row numbers and texts."""
 
     numbers: npt.NDArray[np.int64]
     texts: pl.Series
@@ -43,8 +43,8 @@ _Scans = dict[_Chain, _Rows]
 def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, list[Recogniser]]:
     """Return row -> recognisers that may find something there, for rows with any.
 
-    Every pattern of a trigger is scanned once by an automaton, for all recognisers that share it, over the rows that
-    match the patterns it needs.
+    A trigger is a chain of patterns: each is searched only in rows where the ones before it matched. Recognisers with a
+    common beginning of their chains share its scans.
     """
     scans: _Scans = {(): _Rows(np.arange(len(texts)), texts)}
     likely: dict[int, list[Recogniser]] = {}

@@ -1,6 +1,6 @@
-"""Settings of the stages that are one module each; the others have a `config` of their own.
+"""Settings of the stages that consist of one module; other stages have their own `config`.
 
-Separate from the stages' work, so that a pipeline file is checked without importing their dependencies.
+Separate from the stages' code, so that a pipeline file can be checked without importing their dependencies.
 """
 
 from collections.abc import Mapping
@@ -134,7 +134,7 @@ class JudgeConfig(Section):
     allow_weak_judges: bool = Field(default=False, description="go on with judges that do not pass the gate")
 
     def control_queries(self, prompts: int) -> int:
-        """Return at how many queries controls stand that need no people; one has no other's positive beside it."""
+        """Return the number of queries with automatic control pairs; never 1, as a query needs another's positive."""
         size = min(self.controls, int(CONTROL_SHARE * prompts))
         return size if size > 1 else 0
 

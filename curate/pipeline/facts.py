@@ -1,4 +1,4 @@
-"""Sentences of a card on retrievers with an approximate index."""
+"""Facts of a run for its card and report: retrievers' indexes, final labels, self-preference, query writers, cost."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from curate.view.run_figures import only_heuristics
 
 
 def on_card(context: Context) -> dict[str, Json]:
-    """Return a sentence per retriever: its index, how that was built and asked, and its recall; empty without one."""
+    """Return a sentence per retriever with an approximate index: its build, its search and its recall."""
     report = context.report("pool")
     indexes: Any = report.facts.get("indexes") if report else None
     return {
@@ -45,7 +45,7 @@ def _index_sentence(index: Mapping[str, Any]) -> str:
 
 
 def heuristic(context: Context) -> bool:
-    """Return whether only heuristics judged, whose figures are no evidence."""
+    """Return whether all judges are heuristics, whose figures are no evidence."""
     report = context.report("judge")
     panel = read_json(context.folder("judge") / "panel.json") if report else {}
     heuristics = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
@@ -172,10 +172,10 @@ def write(folder: Path, queries: pl.DataFrame) -> None:
 
 
 def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str, Any]) -> list[dict[str, Json]]:
-    """Return a row per writer: `queries` of `of` are its own, `kin` are retrievers and judges of its family.
+    """Return a row per query-writing model: it wrote `queries` of `of`; `kin` are retrievers and judges of its family.
 
-    `parts` is role -> names, `judges` judge -> family, which may be None. A writer, and models of its family more often
-    than others, find the source document of a query relevant.
+    `parts` is role -> names, `judges` judge -> family, which may be None. A writer and models of its family find a
+    query's source document relevant more often than other models do.
     """
     rows: list[dict[str, Json]] = []
     for (source,), written in sorted(marked(queries).group_by("source"), key=lambda group: str(group[0])):
@@ -238,7 +238,7 @@ def paid(reports: Reports) -> str:
 
 
 def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
-    """Return these lines for a run without any positive; `stages` are those that have run."""
+    """Return the outcome, as lines, of a run without any positive; `stages` are those that have run."""
     reports = {name: report for name in stages if (report := context.report(name)) is not None}
     judged = len(pooled(context))
     return [queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})), paid(reports)]

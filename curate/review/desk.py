@@ -87,7 +87,7 @@ class Heard:
     def said(self) -> dict[str, Answer]:
         """Return row -> last answer, without rows whose answer was withdrawn and that have no note.
 
-        Sorted by time, the latest answer last. DataError for an invalid line.
+        Sorted by time, latest last. DataError for a damaged line.
         """
         with self._lock:
             for answer in self._new():
@@ -122,7 +122,7 @@ class Heard:
 
 
 def history(folder: Path, person: str) -> Iterator[Answer]:
-    """Yield every answer of a person in the order in which they came; DataError for a line that is none."""
+    """Yield every answer of a person in the order of arrival; DataError for a damaged line."""
     file = path(folder, person)
     if file.is_file():
         yield from _answers_of_lines(file, file.read_bytes(), 0)
@@ -258,7 +258,7 @@ def desks(run: Path) -> list[Desk]:
 
 
 def relevance_desks(run: Path) -> list[Desk]:
-    """Return the samples of a run's labels from which figures of all judged pairs are estimated, by name."""
+    """Return the samples of a run's labels that serve for estimates over all judged pairs, by name."""
     return [review for review in random_desks(run) if review.sample.design.facts.get("of") != "audit"]
 
 
@@ -277,16 +277,16 @@ def graded_desks(run: Path) -> list[Desk]:
 def settled(run: Path) -> pl.DataFrame:
     """Return the pairs that people graded: query_id, doc_id, grade, and weight (pairs of the pool per drawn row).
 
-    Only drawn rows of random samples of all judged pairs, without controls. Of a pair in several samples the first
-    one by sample name counts.
+    Only drawn rows of random samples of all judged pairs, without controls. If a pair is in several samples, the first
+    sample by name counts.
     """
     return _answers(random_desks(run))
 
 
 def known(run: Path) -> pl.DataFrame:
-    """Return the pairs that may be controls of judges, as `settled` has them: those of pilots too.
+    """Return the pairs that can serve as control pairs, in the form of `settled`, including those of pilots.
 
-    A pilot is excluded from estimates, because the panel was chosen on it, but its grades are valid.
+    Pilots are excluded from estimates, because the panel was chosen on them, but their grades are valid.
     """
     return _answers([*random_desks(run), *(review for review in graded_desks(run) if review.sample.of_pilot)])
 

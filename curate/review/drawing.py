@@ -111,7 +111,7 @@ class SampleOptions:
 
     @property
     def of_items(self) -> bool:
-        """Return whether items of a kind are reviewed, and not judged pairs."""
+        """Return whether a task type's items are reviewed instead of judged pairs."""
         return self.of not in ("labels", "audit", *OF_SOME)
 
     def _check_items(self) -> None:
@@ -130,7 +130,7 @@ class SampleOptions:
 
     @property
     def aims(self) -> dict[str, float | None]:
-        """Return the figures that the sample is drawn for, with their margins; none of an audit, or of scores."""
+        """Return the figures that the sample is drawn for, with their margins; empty for an audit or for scores."""
         if self.of in ("audit", "scores"):
             return {}
         return wanted("precision" if self.of_items else self.target, self.margins)
@@ -222,7 +222,7 @@ def frozen(
 def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     """Return the survey in reading order: pairs grouped by query, queries and pairs in random order.
 
-    Pairs of models' top tens are shuffled across queries, so that those read so far are always a random sample.
+    Pairs from models' top tens are shuffled across queries, so that the answered ones are a random sample at any time.
     """
     names = rows["query_id"].to_list()
     rank_of = {
@@ -274,7 +274,7 @@ def _random_controls(run: Path, count: int, seed: int, worst: str) -> pl.DataFra
 
 
 def known(path: Path | None, scale: Scale) -> pl.DataFrame:
-    """Return query_id, doc_id and `expected` of a file of known grades, no rows without one; DataError if it is not."""
+    """Return query_id, doc_id and `expected` from a file of known grades, or no rows; DataError if invalid."""
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
     try:

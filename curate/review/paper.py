@@ -36,7 +36,7 @@ class FileResult:
 def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
     """Write one sheet per assessor, and the guide; returns the paths of all files.
 
-    UserError if a file is there with other content, for an assessor may have filled it in.
+    UserError if a file is there with other content, since an assessor may have filled it in.
     """
     form = review.sample.form
     sheets = {
@@ -61,7 +61,7 @@ def _write(sheets: Mapping[Path, bytes]) -> None:
 
 
 def kinds(names: str) -> list[Kind]:
-    """Return the kinds of sheets in a list such as `csv,xlsx`; ConfigError for another one."""
+    """Return the kinds of sheets in a list such as `csv,xlsx`; ConfigError for an unknown kind."""
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if name not in _WRITERS:
@@ -70,7 +70,7 @@ def kinds(names: str) -> list[Kind]:
 
 
 def guide(sample: Sample) -> str:
-    """Return the guide for assessors as a page that needs nothing else."""
+    """Return the guide for assessors as a self-contained HTML page."""
     from jinja2 import Environment
 
     page = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True).from_string(
@@ -83,7 +83,7 @@ def guide(sample: Sample) -> str:
 def dispute(review: Desk, path: Path) -> tuple[Path, int]:
     """Write a sheet of the rows that need a final answer, with the answers of people and panel; return path and rows.
 
-    UserError if the file is there with other content, for the adjudicator may have filled it in.
+    UserError if the file is there with other content, since the adjudicator may have filled it in.
     """
     rows = disagreements(review)
     opinions = {
@@ -103,12 +103,12 @@ def dispute(review: Desk, path: Path) -> tuple[Path, int]:
 def take_back(
     review: Desk, files: Sequence[Path], assessor: str | None = None, *, keep_good_rows: bool = False
 ) -> list[FileResult]:
-    """Record what the sheets of a sample say; returns one result per file.
+    """Record the answers in the sheets of a sample; return one result per file.
 
-    The assessor is read from the sheet's column, or given by `assessor` if that is missing. DataError with one line per
-    problem in all files, and then nothing is imported; with `keep_good_rows` only rows with a problem are left out, and
-    they are in the results. Contradicting answers of one person in two files are always refused; imported one by one,
-    the later file counts.
+    The assessor is read from the sheet's column, or given by `assessor` if that is missing. If any row has a problem,
+    nothing is imported: DataError with one line per problem in all files. With `keep_good_rows`, only those rows are
+    left out and listed in the results. Contradicting answers of one person in two files are always refused; imported
+    one by one, the later file counts.
     """
     sheets: list[tuple[Path, str, Returned]] = []
     refused: list[str] = []

@@ -31,9 +31,9 @@ SCORES = {"level": "precision at 10 of a model", "difference": "difference of tw
 
 
 def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
-    """Return figure -> margin (None without one) of `--target` and `--margin`; ConfigError unless they go together.
+    """Return figure -> margin (None without one) of `--target` and `--margin`; ConfigError if they conflict.
 
-    A margin without a name is that of the agreement, or of every figure of the target where one is named.
+    A margin without a name applies to the agreement or, with a target, to every figure of the target.
     """
     if target is not None and target not in TARGETS:
         raise ConfigError(f"--target: found {target!r}; {suggestion(target, [*TARGETS, ACCEPT])}")
@@ -83,7 +83,7 @@ def _margin(text: str, number: str) -> float:
 
 
 def purpose(aims: Mapping[str, float | None]) -> str:
-    """Return what a sample is drawn for in words, with the margins that were asked for."""
+    """Return the purpose of a sample in words, with the requested margins."""
     phrases = (f"{FIGURES[name]}{f' (half width {margin} at most)' if margin else ''}" for name, margin in aims.items())
     return "; ".join(phrases)
 
@@ -157,7 +157,7 @@ def half_width(
     drawn: Mapping[str, float],
     level: float = LEVEL,
 ) -> float | None:
-    """Return half the width of the interval of one of `FIGURES` if the guesses are right.
+    """Return the half width of the interval of one of `FIGURES` if the guesses are right.
 
     None if there is no pair, or nothing is drawn from a stratum that has some.
     """
@@ -181,7 +181,7 @@ def allocate(
     """Allocate a sample to strata so that the largest ratio of half width to margin is smallest.
 
     Without margins all half widths count equally. Every stratum gets at least `least` pairs, and every verdict its
-    floor (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn completely.
+    minimum (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn completely.
     """
     floors = sampling_design.floors(sizes, size, least)
     terms = {figure: _terms(figure, sizes, guesses, margin or 1.0) for figure, margin in aims.items()}
@@ -209,7 +209,7 @@ def needed(
     level: float = LEVEL,
     least: int = sampling_design.LEAST,
 ) -> int:
-    """Return the smallest sample that, allocated, gives every figure its margin at most if the guesses are right.
+    """Return the smallest sample size whose allocation meets every margin if the guesses are right.
 
     Found by bisection between the smallest sample that `allocate` accepts and the complete pool, where every width is
     0. ConfigError if no pair counts for a figure.

@@ -98,7 +98,7 @@ class Sample:
 
     @classmethod
     def find(cls, run: Path, name: str | None = None) -> "Sample":
-        """Return a sample of a run by its name, the newest one without; UserError if there is none."""
+        """Return a sample of a run by its name, by default the newest; UserError if there is none."""
         if name is not None:
             return cls.load(run / "reviews" / name)
         paths = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime)
@@ -108,7 +108,7 @@ class Sample:
 
     @staticmethod
     def refuse(folder: Path) -> None:
-        """Raise UserError if a folder holds a sample already, for people may have answered it."""
+        """Raise UserError if a folder already holds a sample, since assessors may have answered it."""
         if (folder / "design.json").exists():
             raise UserError(
                 f"{folder}: holds a sample already, which people may have answered; choose another --sample"
@@ -132,7 +132,7 @@ class Sample:
 
     @property
     def of_items(self) -> bool:
-        """Return whether its rows are items of a kind of benchmark."""
+        """Return whether its rows are items of a task type instead of query-document pairs."""
         return self.design.form in ITEM_FORMS
 
     @property
@@ -142,7 +142,7 @@ class Sample:
 
     @property
     def of_pilot(self) -> bool:
-        """Return whether it is a pilot for choosing a panel, and not a review of labels."""
+        """Return whether the sample is a pilot for choosing a panel instead of a review of labels."""
         return self.design.facts.get("of") == PILOT
 
     def question(self, language: str) -> str:
@@ -166,7 +166,7 @@ class Sample:
 
     @cached_property
     def guide(self) -> str:
-        """Return the guide for those who answer, in Markdown."""
+        """Return the guide for assessors, in Markdown."""
         if self.of_items:
             question = cast("Mapping[str, str]", self.design.facts["question"])
             return guide.of_items(resources.guide("ITEMS.md"), question, self.scale, self.design.meanings)

@@ -48,7 +48,7 @@ def judges(incomplete: str) -> list[str]:
 
 
 def retrievers(incomplete: str) -> list[str]:
-    """Return the typed list with its last item completed by every retriever; an encoder's name is one."""
+    """Return the typed list with its last item completed by every retriever; encoders count as retrievers."""
     from curate.retrieval.encoders import ENCODERS
     from curate.retrieval.encoders.presets import encoder_presets
     from curate.retrieval.retrievers import RETRIEVERS

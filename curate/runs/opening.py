@@ -45,7 +45,7 @@ def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Pat
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, tell: Tell) -> Path:
-    """Return a run folder, by default the newest, with a notice; UserError with the remedy if it is none."""
+    """Return a run folder, by default the newest, with a notice; UserError with `remedy` if it is not a run."""
     if folder is None:
         folder = newest()
         tell(f"working in {folder}")
@@ -67,7 +67,7 @@ AUDIT = "audit"
 
 
 def consent(max_cost: str | float | None, yes: bool = False, **more: bool) -> Consent:
-    """Return the consent for a budget such as 50 or 50USD, or None; ConfigError if it is no amount."""
+    """Return the consent for a budget such as 50 or 50USD, or None; ConfigError for an invalid amount."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", "0" if max_cost is None else str(max_cost))
     if match is None:
         raise ConfigError(f"--max-cost: expected an amount from 0 on, such as 50 or 50USD, found {max_cost!r}")

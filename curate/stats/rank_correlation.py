@@ -31,9 +31,9 @@ def tau_b(first: Mapping[str, float], second: Mapping[str, float]) -> float | No
 def tau_ap(first: Mapping[str, float], second: Mapping[str, float]) -> float | None:
     """Return tau_AP (Yilmaz, Aslam & Robertson, SIGIR 2008) of the second order against the first, -1 to 1.
 
-    2 / (N - 1) times the sum, over the ranks i from 2 of the second order, of the share of the i - 1 systems above that
-    stand above in the first one too, less 1: a swap at the top costs more than one at the bottom. Ties go by name. None
-    for fewer than two systems that both have.
+    For each rank i from 2 of the second order, C(i) is the number of the i - 1 systems above it that are above it in
+    the first order too; tau_AP is 2 / (N - 1) times the sum of C(i) / (i - 1), minus 1. A swap at the top costs more
+    than one at the bottom. Ties are ordered by name. None for fewer than two common systems.
     """
     names = first.keys() & second.keys()
     if len(names) < 2:
@@ -51,8 +51,8 @@ def tau_ap(first: Mapping[str, float], second: Mapping[str, float]) -> float | N
 def kendall(one: Floats, other: Floats) -> Floats:
     """Return Kendall's tau-b (1945) of two scorings of the same systems along the last axis; leading axes are kept.
 
-    Concordant less discordant pairs, over the root of the pairs untied in the one times those untied in the other; NaN
-    where one of the two ties all systems. Scores tie if they differ by no more than rounding.
+    Concordant minus discordant pairs, divided by the root of (pairs untied in `one`) x (pairs untied in `other`); NaN
+    where either ties all systems. Scores tie if they differ by no more than rounding.
     """
     first, second = np.triu_indices(one.shape[-1], 1)
     signs_one, signs_other = (np.sign(np.round(side[..., first] - side[..., second], _TIE)) for side in (one, other))
@@ -71,9 +71,9 @@ def rank_biased_overlap(
 ) -> float | None:
     """Return the extrapolated rank-biased overlap of two scores by name, 0 to 1, best first, ties by name.
 
-    Webber, Moffat and Zobel (TOIS 2010), equation 30, for rankings of the names that both have: at depth d counts the
-    share of the first d that are common, times p^(d-1) (1 - p); the last share is used for all deeper ranks. None for
-    fewer than two names, which have only one order.
+    Webber, Moffat and Zobel (TOIS 2010), equation 30, for rankings of the names that both have: the share of common
+    names among the first d has the weight p^(d-1) (1 - p), and the last share is used for all deeper ranks. None for
+    fewer than two names.
     """
     names = first.keys() & second.keys()
     if len(names) < 2:
@@ -93,9 +93,9 @@ def _ranks(scores: Floats) -> Floats:
 
 
 def correct(scores: Floats, labels: Floats, source: Ints) -> Floats:
-    """Return per source the share of its pairs of label 1 that score above one of label 0, ties for half.
+    """Return per source the probability that an item of label 1 outscores one of label 0, a tie counting half.
 
-    Over all combinations of the two; NaN for a source without one.
+    This is the AUC; NaN for a source without both labels.
     """
 
     def share(own_scores: Floats, marks: Floats) -> float:
@@ -160,7 +160,7 @@ def gradient_figures(scores: Floats, levels: Floats, group: Ints, seed: int, rep
 
 
 def pooled(scores: Floats, levels: Floats) -> float | None:
-    """Return Spearman's rho over all items, ties sharing their mean rank; None where one side does not vary."""
+    """Return Spearman's rho over all items, ties sharing their mean rank; None where scores or levels do not vary."""
     rho = float(spearman(scores, levels)(np.ones((1, len(scores))))[0])
     return None if math.isnan(rho) else rho
 
@@ -168,7 +168,7 @@ def pooled(scores: Floats, levels: Floats) -> float | None:
 def paired_accuracy(
     scores: Floats, levels: Floats, group: Ints, kinds: Sequence[str], seed: int, replicates: int = 1000
 ) -> Mapping[str, Figure]:
-    """Return kind -> share of its groups whose item of level 1 scores above that of level 0, ties for half.
+    """Return kind -> share of its groups whose level-1 item outscores the level-0 item, a tie counting half.
 
     `kinds` names the kind of each group; `""` is the mean over all groups. Chance is one half.
     """

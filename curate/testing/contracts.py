@@ -1,4 +1,4 @@
-"""What an encoder promises: one vector of length 1 per text, which depends on text and role alone."""
+"""Contracts of plugins, as checks: encoder, retriever, judge, provider, recogniser, exporter."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ NEAR = 0.05
 
 
 def check_encoder(make: Callable[[], Encoder]) -> None:
-    """Check an encoder on `TEXTS`, in both roles: form and length of the rows, and the same again in other company."""
+    """Check an encoder on `TEXTS`, in both roles: rows have length and shape as declared, whatever the other texts."""
     encoder = make()
     assert understood(encoder), 'egress is "local" for what sends nothing, "remote" for all else'
     assert encoder.name, "an encoder has a name"
@@ -87,7 +87,7 @@ class ListCorpus:
 
 
 def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
-    """Return what a retriever finds as one list of hits per query."""
+    """Return a retriever's results as one list of hits per query."""
     hit_lists: list[list[Hit]] = []
     for _, hits in ask(retriever, corpus, [Query(*pair) for pair in queries.items()], depth, quiet):
         ends = np.cumsum(hits.counts)
@@ -100,9 +100,10 @@ def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], dep
 
 
 def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None:
-    """Check a retriever on `CORPUS`: lists that are sorted, cut, complete, and the same again.
+    """Check a retriever on `CORPUS`: lists must be sorted, cut at the depth, complete, and equal when repeated.
 
-    `cuts` is False for one that yields all it has at any depth, because its ids may be out of date, as of a file.
+    `cuts` is False for a retriever, such as a run file, that yields all its hits at any depth, since some ids may be
+    out of date.
     """
     retriever = make()
     assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'
@@ -146,7 +147,7 @@ PASSAGES = (
 
 
 def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Sequence[Document] = PASSAGES) -> None:
-    """Check a judge: one outcome per passage, which depends on nothing but the pair; identity that can be kept."""
+    """Check a judge: one outcome per passage, which depends only on the pair; an identity that JSON can store."""
     judge = make()
     assert understood(judge), 'egress is "local" for what sends nothing, "remote" for all else'
     assert json.loads(json.dumps(judge.identity)), "an identity says what can change a grade"
@@ -170,7 +171,7 @@ def check_provider(
 ) -> None:
     """Check a provider that `make` connects to a server that answers `request`, and `away` to an address without one.
 
-    `key` is what it signs in with: it stands in no identity, reply or error.
+    `key` is its API key, which must not appear in an identity, a reply or an error.
     """
     provider = make()
     assert understood(provider), 'egress is "local" for what sends nothing, "remote" for all else'
@@ -223,9 +224,10 @@ async def _failure(provider: Provider, request: Request) -> BaseException | None
 
 
 def check_recogniser(recognise: Callable[[str], list[Span]], values: Mapping[str, Sequence[str]]) -> None:
-    """Check a recogniser on texts of your own: `values` says of each what is found in it, first one first.
+    """Check a recogniser on your own texts: `values` maps each text to the strings to find in it, in order.
 
-    One text at least holds something, and one like it that holds nothing is worth as much.
+    At least one text must contain something to find. Add similar texts that contain nothing: they test for false
+    positives.
     """
     assert any(values.values()), "one text at least holds something"
     assert recognise("") == [], "nothing is found in nothing"
@@ -267,7 +269,7 @@ UNDECIDED = (("001", "d4"), ("002", "d5"), ("002", "008"))
 
 
 def benchmark() -> Benchmark:
-    """Return two queries on seven documents, with ids that look like numbers and pairs that nobody decided."""
+    """Return two queries on seven documents, with ids that look like numbers and some undecided pairs."""
     labelled = [*((*pair, 1) for pair in POSITIVES), *((*pair, 0) for pair in NEGATIVES)]
     decided = {
         **dict.fromkeys(POSITIVES, ("relevant", "SAS")),
@@ -294,7 +296,7 @@ def benchmark() -> Benchmark:
 
 
 def _verdict(query: str, document: str, decided: str, grades: str) -> dict[str, object]:
-    """Return one row of verdicts; `-` stands for a judge that gave no grade, and the judges are not in order."""
+    """Return one row of verdicts; `-` means that a judge gave no grade, and the judges are not in order."""
     names = ("judge-b", "judge-a", "judge-c")
     votes = [
         {"judge": name, "grade": None if grade == "-" else grade} for name, grade in zip(names, grades, strict=True)
@@ -303,7 +305,7 @@ def _verdict(query: str, document: str, decided: str, grades: str) -> dict[str, 
 
 
 def check_exporter(export: Exporter, labels: Callable[[Path], Iterable[tuple[str, str, int]]]) -> None:
-    """Check an exporter on `benchmark()`: what it labels, and that the same benchmark gives the same bytes.
+    """Check an exporter on `benchmark()`: its labels are correct, and exporting again is byte-identical.
 
     `labels` reads query, document and score of every label back from a folder that the exporter wrote.
     """

@@ -1,4 +1,4 @@
-"""Rules that rewrite one detail of a text: pattern and replacement, amounts within bounds, drugs of one use.
+"""Rules that change one detail of a text: patterns, amounts within bounds, drugs with the same use.
 
 Rules are in `rules.yaml`, by language. They ignore meaning, so a panel confirms the edits.
 """
@@ -34,7 +34,7 @@ class Amount(Section):
     """A degree: it moves by one and is not doubled."""
 
     def other(self, number: str) -> str | None:
-        """Return another amount within the bounds: double, else half; of a degree the next; None if none fits."""
+        """Return another amount within the bounds: double, else half; for degrees the next; None if none fits."""
         chinese = not number[0].isdigit()
         amount = float(DIGITS.index(number.replace("两", "二")) + 1) if chinese else float(number)
         if not self.least <= amount <= self.most:
@@ -87,7 +87,7 @@ class EditRules(Section):
     def other_drugs(self, text: str, keep: Places = ()) -> Iterator[str]:
         """Yield the text with all occurrences of one drug replaced by another of the same use, which it does not name.
 
-        All drugs of the group are tried; none is replaced by another of its own names.
+        All drugs of the group are tried; a drug is never replaced by its own synonym.
         """
         for group in self.drugs:
             for cell in group:
@@ -124,7 +124,7 @@ def _substituted(name: str, match: re.Match[str]) -> str:
 
 
 def _name_pattern(name: str) -> str:
-    """Return the pattern of a name, a Latin one as a whole word."""
+    """Return a pattern for a name; names in Latin letters match whole words only."""
     return rf"\b{re.escape(name)}\b" if name.isascii() else re.escape(name)
 
 
@@ -152,7 +152,7 @@ class Edit:
 
 
 def has_rules(language: str) -> bool:
-    """Return whether there are rules for a language."""
+    """Return whether a language has rewriting rules."""
     return edit_rules(language) is not None
 
 

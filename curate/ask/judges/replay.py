@@ -1,4 +1,4 @@
-"""Grades recorded before: a table of grades, or a file of whole replies."""
+"""Judge that replays recorded grades from a table of grades, or from a file of complete replies."""
 
 import csv
 import json
@@ -155,10 +155,10 @@ def _is_texts(content: object) -> TypeGuard[list[str]]:
 
 
 def record(run: Path, path: Path) -> int:
-    """Write every rating of a run as TSV, with a grade or without; return how many there are.
+    """Write all ratings of a run as TSV, including those without a grade; return their number.
 
-    The columns are those of `ratings` but for `replicate`. A `replay` judge takes the rows of one judge by its
-    `assessor`; a panel of them, under the judges' own names, has the ratings of the run again, byte for byte.
+    The columns are those of `ratings` except `replicate`. A `replay` judge reads the rows of the judge named by its
+    setting `assessor`; a panel of `replay` judges with the original names reproduces the run's ratings byte for byte.
     """
     ratings = read_table(run / "judge", "ratings").drop("replicate")
     with replacing(path) as partial_path:

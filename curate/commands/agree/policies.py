@@ -67,9 +67,9 @@ def compare(
     """Return a row per policy: pairs kept, pairs by verdict, positives per query, and precision and recall by `truth`.
 
     `queries` are all judged queries; one without a positive counts as 0. `truth` has query_id, doc_id, relevant and
-    weight (the number of pairs that a row represents) of the pairs that people graded; precision is over the positives
-    among them, recall over the relevant and judged ones. `intervals` has [low, high] of the last three: 95 %, from
-    1,000 bootstrap samples of queries. A ratio with divisor 0 is None.
+    weight (the number of pairs that a row represents) of the pairs that assessors graded; precision is over the
+    positives among them, recall over the relevant and judged ones. `intervals` has [low, high] of the last three: 95 %,
+    from 1,000 bootstrap samples of queries. A ratio with divisor 0 is None.
     """
     return [_row(policy, table, queries, seed, truth) for policy, table in decided.items()]
 
@@ -98,7 +98,7 @@ def _row(
 
 
 def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | None) -> _Counts:
-    """Return per query: positives, 1, and the weights of true positives, of graded positives, and of relevant pairs."""
+    """Return per query: positives, the constant 1, and weights of true positives, graded positives, relevant pairs."""
     people_labels = pl.DataFrame(schema=TRUTH) if truth is None else truth
     is_positive = (pl.col("verdict") == "relevant").cast(pl.Float64)
     is_relevant, weight = pl.col("relevant").cast(pl.Float64), pl.col("weight")
@@ -117,9 +117,9 @@ def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | 
 def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scale: Scale) -> list[dict[str, Json]]:
     """Return the pairs that unanimity removes, a row per group: by grades, query length, retriever, rank band.
 
-    Of the group's pairs, `contested` are those without unanimity, `lost` those among them that a majority finds
-    relevant; `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` are the queries by
-    id, grouped into terciles of length. A pair counts for every retriever that found it.
+    `contested` are the group's pairs without unanimity, `lost` the contested pairs that a majority finds relevant;
+    `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` are the queries by id,
+    grouped into terciles of length. A pair counts for every retriever that found it.
     """
     rows = (
         decided["unanimous"]

@@ -1,6 +1,6 @@
-"""Agreement of raters in a file of ratings, and warnings of ratings that look like slips.
+"""Agreement of raters in a file of ratings, and warnings about ratings that look like typing errors.
 
-A model that should answer 0 to 3 and once answered 10 adds a category to the scale, and changes every ordinal figure.
+One 10 from a model that should answer 0 to 3 adds a category to the scale and changes every ordinal figure.
 """
 
 import math
@@ -149,10 +149,10 @@ def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -
 
 
 def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> dict[str, Json]:
-    """Return the figures of `judge_dependence.dependence`, and their `warnings` in English.
+    """Return the figures of `judge_dependence.dependence` for the raters, with `warnings` in English.
 
-    An error is the difference from the truth: of binary labels if there is a cut, else of steps on an ordinal or
-    interval scale; on a nominal scale it is 1 for a different rating.
+    The error of a rating is its difference from the truth: in binary labels if a relevance threshold is set, else in
+    steps of an ordinal or interval scale. On a nominal scale it is 1 if the rating differs, else 0.
     """
     right, steps = parsed.right[:, None], parsed.kind.steps or range(len(parsed.labels))
     step_by_code = np.array([*steps, 0], dtype=np.float64) if sides is None else -sides.astype(np.float64)
@@ -317,7 +317,7 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
 
 
 def _suspect_ratings(cells: _Cells, groups: RaterGroups, order: Sequence[str], layout: Layout) -> list[str]:
-    """Return warnings of ratings that look like slips; none if `order` defines the scale."""
+    """Return warnings about ratings that look like typing errors; none if `order` defines the scale."""
     if layout.order:
         return []
     label_texts, names = (

@@ -1,4 +1,4 @@
-"""Agreement of raters, in a run or in any ratings, as a result with figures, intervals and frames."""
+"""Agreement of raters, of a run or of any table of ratings, as figures, intervals and frames."""
 
 import os
 import tempfile
@@ -22,7 +22,7 @@ FILE = "ratings.parquet"
 
 
 class MeasuredValue(NamedTuple):
-    """A measure with its 95 % interval of the bootstrap; None is "not defined"."""
+    """A measure with its 95 % bootstrap interval; None means undefined."""
 
     value: float | None
     low: float | None
@@ -169,15 +169,15 @@ def agree(
 ) -> AgreementResult:
     """Measure the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
 
-    `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, anything that polars makes a frame of), with a
-    column per rater (wide) or a row per rating (long). Which columns are which is seen by their names, or said: `item`
-    names an item, `raters` whom to measure, `rater` and `rating` the columns of a long table, `truth` people's ratings,
-    `counts` that columns are categories. Intervals resample items, or the values of `cluster`; `seed` is theirs.
-    `order` lists all ratings by rank, `positive` those on one side of a cut that is measured too, `blank` words for
-    none.
+    `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, or anything that polars can convert), with a
+    column per rater (wide) or a row per rating (long). Columns are detected by their names, or can be given: `item` are
+    the columns that identify an item, `raters` the raters to measure, `rater` and `rating` the columns of a long table,
+    `truth` the column of human ratings; with `counts`, columns are categories. Intervals resample items, or the values
+    of `cluster`, with `seed`. `order` lists all ratings by rank, `positive` the ratings that count as positive in an
+    additional binary measurement, `blank` the words for a missing rating.
 
-    The figures are those of `curate agree FILE --json`; of the measures see `docs/labels.md`. DataError names the row
-    and what was expected there, ConfigError what does not fit together.
+    The figures are those of `curate agree FILE --json`; for the measures see `docs/labels.md`. DataError names an
+    invalid row and the expected content, ConfigError the arguments that conflict.
     """
     from curate.commands.agree.ratings_file import measure
     from curate.tables.readers.ratings import Layout

@@ -45,26 +45,26 @@ class Piece(Protocol):
 
     @property
     def line(self) -> int:
-        """Return where it begins, from 1."""
+        """Return the number of the first line, from 1."""
         ...
 
     @property
     def raw(self) -> bytes:
-        """Return it as it was."""
+        """Return the original bytes."""
         ...
 
     @property
     def texts(self) -> list[tuple[str, str]]:
-        """Return field and text of everything that is to be masked."""
+        """Return (field, text) of every text to mask."""
         ...
 
     @property
     def numbers(self) -> int:
-        """Return how many numbers stand where a text could, and stay."""
+        """Return how many fields hold a number instead of a text; they are not masked."""
         ...
 
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return it with its texts masked."""
+        """Return the bytes with all texts masked."""
         ...
 
 
@@ -111,13 +111,13 @@ class Script:
             ) from error
 
     def lines(self, stream: BinaryIO) -> Iterator[RawLine]:
-        """Yield the lines of what comes behind the byte order mark; only a line feed ends a line."""
+        """Yield the lines after the byte order mark; only a line feed ends a line."""
         wide = self.codec[0].startswith("utf-16")
         for number, raw in enumerate(_wide(stream, self.codec[0]) if wide else stream, start=1):
             yield RawLine(number, raw, self.decode(raw))
 
     def undecodable(self, number: int) -> Problem:
-        """Return the problem of a line whose bytes are no text."""
+        """Return the problem of a line whose bytes cannot be decoded."""
         problem = f"bytes that are not {self.encoding.upper()}"
         hint = "save the file as UTF-8, or name what it is with --encoding, such as gb18030"
         return Problem(number, problem, "text in one encoding", f"{hint}; --on-error drop leaves such lines out")
@@ -144,7 +144,7 @@ def _wide(stream: BinaryIO, codec: str) -> Iterator[bytes]:
 
 
 def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], path: str) -> tuple[Script, BinaryIO, bool]:
-    """Return how a stream is written, a stream of what follows its byte order mark, and whether it is a long one."""
+    """Return the encoding and language of a stream, the stream after its byte order mark, and whether it is long."""
     head = stream.read(HEAD)
     long = len(head) == HEAD
     head += stream.readline()  # the sample ends with a whole line
@@ -199,11 +199,11 @@ class Text:
 
     @property
     def texts(self) -> list[tuple[str, str]]:
-        """Return the line without its end, whose field has no name."""
+        """Return the line without its line end, as a field without a name."""
         return [("", self.body)] if self.body else []
 
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return the masked line with the end that it had."""
+        """Return the masked line with its original line end."""
         return self.script.rewritten(masked[0].text + self.end, self.line)
 
 

@@ -46,7 +46,7 @@ class ResidualPlace:
     link: str
 
     def row(self) -> dict[str, Json]:
-        """Return all fields but the link; none is a text."""
+        """Return all fields except the link; none contains text of the corpus."""
         return {name: cell for name, cell in asdict(self).items() if name != "link"}
 
 
@@ -62,11 +62,11 @@ class Listing:
     """Whether the pipeline has `mask.residual: allow`."""
 
     def open(self) -> list[ResidualPlace]:
-        """Return the places without a decision."""
+        """Return the spans without a decision."""
         return [span for span in self.places if span.state == "open"]
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return reason -> state -> number of places, the most frequent reason first."""
+        """Return reason -> state -> number of spans, the most frequent reason first."""
         totals = Counter(span.reason for span in self.places)
         states = Counter((span.reason, span.state) for span in self.places)
         names: tuple[State, ...] = ("open", "accepted", "to be masked", "masked")
@@ -77,7 +77,7 @@ class Listing:
 
 
 def listing(run: Path) -> Listing:
-    """Return the places of a run; DataError if `mask` has not run, or not under this version."""
+    """Return the listed spans of a run; DataError if `mask` has not run, or not with this version."""
     may = privacy_guard.settings(Context(run, run, run, settings=Pipeline.load(run / "pipeline.yaml").settings))
     table, decided = read_table(run / "mask", "residual"), residual_decisions.read(run)
     by_place: dict[residual_decisions.Place, tuple[State, str, str, int | None, int | None]] = {}

@@ -43,7 +43,7 @@ def average_line(group: Figures) -> str:
 
 
 def against_model(task: Figures) -> Iterator[str]:
-    """Yield the tests of all models against one, and the minimum detectable differences."""
+    """Yield the tests of all models against one model, and the minimum detectable differences."""
     if task["against_model"]:
         yield "\n" + _pairs(task["against_model"])
         yield "\nAgainst the named model; Holm over these pairs alone."
@@ -207,7 +207,7 @@ def _prompt(seen: Figures) -> str:
 
 
 def _precision(score: Figures) -> str:
-    """Return the precision, and those of weights with a different one, such as token embeddings."""
+    """Return the model's precision, and the precision of weights that differ, such as token embeddings."""
     others = ", ".join(dtype for dtype in score["weights"] if dtype != score["precision"])
     if score["precision"] == OWN:
         return others or "not known"
@@ -281,7 +281,7 @@ def labellings(task: Figures) -> Iterator[str]:
 
 
 def _excluded_queries(task: Figures) -> str:
-    """Return a sentence on the queries of the mean, if some judged queries are excluded; else empty."""
+    """Return a sentence on which queries the mean covers, if some judged queries are excluded; else empty."""
     if not (lost := task["undecided"]):
         return ""
     those = "1 judged query" if lost == 1 else f"{lost:,} judged queries"
@@ -367,7 +367,7 @@ def speed_overview(speed: Figures) -> list[dict[str, object]]:
 
 
 def speed_ratios(speed: Figures) -> list[str]:
-    """Return a sentence per model on how many times as fast as the slowest it encodes."""
+    """Return a sentence per model with its encoding speed relative to the slowest model."""
     return [
         f"{row['one']} encodes {_times(row['wall'])} times as many queries as {row['other']} "
         f"({_times(row['cpu'])} per processor second)"

@@ -23,7 +23,7 @@ from curate.view.page_tables import ranged, table
 
 
 def run_of(folder: Path) -> Path | None:
-    """Return the run folder that a folder is, or is inside of (up to 4 levels); None for an export without its run."""
+    """Return the run folder that is the folder or one of its 4 parents; None for an export without its run."""
     absolute = folder.resolve()
     return next((parent for parent in (absolute, *absolute.parents[:4]) if (parent / "pipeline.yaml").is_file()), None)
 
@@ -69,7 +69,7 @@ def missed(run: Path | None) -> dict[str, Json]:
 
 
 def _contested_share(answers: Desk) -> dict[str, Json]:
-    """Return the share of relevant pairs, by people, that the panel contests."""
+    """Return the share of pairs found relevant by assessors that are contested in the panel."""
     if not answers.sample.scale.relevant:
         return {"contested_of_relevant": None}
     read = [row for row in checked(answers) if row.settled]
@@ -100,9 +100,9 @@ UNCHECKED = "not checked (`curate check circular`)"
 
 
 def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path | None) -> list[dict[str, Json]]:
-    """Return a row per model and judge of its family: `favour` is None without `curate check circular`.
+    """Return a row per model and judge of the same family; `favour`, the self-preference, is None if unmeasured.
 
-    Self-preference is read from the manifest of the export, else from the run.
+    Self-preference is measured by `curate check circular`, and read from the export's manifest, else from the run.
     """
     judges = _judges(tasks)
     if run is not None and any(judge["favour"] is None for judge in judges.values()):
@@ -118,7 +118,7 @@ def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path 
 
 
 def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
-    """Return judge -> family and favour, from the manifests of the exports; older versions have none."""
+    """Return judge -> model family and self-preference, from the manifests of exports; older manifests lack them."""
     judges: dict[str, dict[str, Json]] = {}
     for folder in sorted({task.folder.parent for task in tasks if task.folder}):
         path = folder / manifest.NAME
@@ -127,7 +127,7 @@ def _judges(tasks: Sequence[EvaluationTask]) -> dict[str, dict[str, Json]]:
 
 
 def family_section(rows: Sequence[FamilyFigures]) -> Iterator[str]:
-    """Yield the table of the page; empty without such a model."""
+    """Yield the section on models of a judge's family; empty if there are none."""
     if rows:
         yield ""
         yield table(

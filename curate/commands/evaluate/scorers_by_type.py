@@ -1,7 +1,7 @@
 """Scorers of pairs, labelled texts and edited queries: average precision, Spearman's rho, macro-F1, V-measure.
 
-Pairs are resampled by source, because the pairs of a source share a text. A column of the data has the source; without
-one, pairs with equal `sentence1` are of one source.
+Pairs are resampled by source, because the pairs of a source share a text. The source is a column of the data; without
+it, pairs with equal `sentence1` have the same source.
 """
 
 import random
@@ -54,7 +54,7 @@ class _OfSources(Scorer):
 
 
 class PairClassificationScorer(_OfSources):
-    """Average precision by the best of mteb's similarities; also paired accuracy within sources."""
+    """Average precision with the best of mteb's similarity functions; also paired accuracy within sources."""
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return label, source and similarities of every pair; distances are negated."""
@@ -64,7 +64,7 @@ class PairClassificationScorer(_OfSources):
         return {"queries": _item_ids(values), "values": values, "first": []}
 
     def score(self, values: Values, _reading: str) -> Replicated:
-        """Return the largest average precision of any similarity, mteb's `max_ap`."""
+        """Return the highest average precision over the similarity functions: mteb's `max_ap`."""
         label = np.array(values[LABEL])
         columns = _distinct_columns([np.array(values[name]) for name in SIMILARITIES])
         return self._by_source(values, best([average_precision(column, label) for column in columns]))
@@ -183,10 +183,10 @@ class ClassificationScorer(_OfTexts):
 
 
 class ClusteringScorer(_OfTexts):
-    """Mean V-measure of mteb's mini-batch k-means on drawn texts; an item is an embedded text.
+    """Mean V-measure of mteb's mini-batch k-means over random draws of texts; an item is an embedded text.
 
-    mteb's draws, with replacement, are repeated from its seed. Resampling keeps the clusters and is centred, because a
-    resample has fewer distinct texts and therefore a higher V-measure.
+    mteb draws texts with replacement; its seed reproduces these draws. Bootstrap resamples keep the clusters, and are
+    centred on the measured value: a resample has fewer distinct texts, hence a higher V-measure.
     """
 
     exchanged = False

@@ -1,4 +1,4 @@
-"""`curate extend`: judge what a later system finds and nobody has judged, and write version 2 of a benchmark."""
+"""`curate extend`: judge the unjudged documents that later systems retrieve, and write version 2 of a benchmark."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -29,7 +29,7 @@ _STANDS: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 @dataclass(frozen=True)
 class DoubtChoice:
-    """One answer to a doubt."""
+    """One possible answer to a question that the data leave open."""
 
     options: tuple[tuple[str, str], ...]
     """(Option, value) pairs to add to the command."""
@@ -157,7 +157,7 @@ def _which_id(user_data: DataSources, look: TableLook, about: IdColumn) -> Doubt
 
 
 def _which_pair(user_data: DataSources) -> Doubt | None:
-    """Return the doubt if one column of a file would be both queries and documents though it has others."""
+    """Return the doubt if one column would be both queries and documents though the file has others."""
     columns = pairing.sentences(user_data.sources.tables["queries"][0]) if user_data.sources.one_table else {}
     if len(columns) < len(_STANDS) or any(user_data.tables[table].guess is None for table in _STANDS):
         return None

@@ -1,4 +1,4 @@
-"""Inspect a user's data: sources, columns, languages, and what to type if a table is missing."""
+"""Inspect a user's data: sources, columns, languages, and commands to suggest if a table is missing."""
 
 import json
 import re
@@ -74,7 +74,7 @@ def _missing_tables(folder: Path, absent: Sequence[Table], request: InitRequest)
 
 
 def _assigned(files: Sequence[Path], absent: Sequence[Table]) -> list[tuple[str, ...]]:
-    """Assign files to missing tables by name ("FILE" if unclear); all orders if there are as many files."""
+    """Return one file per missing table, by name, else "FILE"; every order if unclear and counts are equal."""
     candidates = [[path for path in files if _WORDS[table].search(path.stem)] for table in absent]
     likely = tuple(str(paths[0]) if len(paths) == 1 else "FILE" for paths in candidates)
     if "FILE" in likely and len(files) == len(absent):

@@ -39,8 +39,8 @@ def sentences(source: Source) -> dict[str, list[str]]:
 def by_cells(columns: Mapping[str, Sequence[str]]) -> dict[Table, str]:
     """Return the columns of questions (`queries`) and answers (`corpus`); empty if ambiguous.
 
-    There must be one column of questions and one of answers; of several, only those at least as long on average as the
-    questions count.
+    Exactly one column of questions and one of answers must be found. If several columns look like answers, only those
+    with a mean length of at least that of the questions count.
     """
     asking = {name: sum(map(_asks, texts)) / len(texts) for name, texts in columns.items()}
     length = {name: sum(map(len, texts)) / len(texts) for name, texts in columns.items()}

@@ -1,4 +1,4 @@
-"""`curate ledger`: look at the ledger, copy it, bring copies together, and look for mistakes in it."""
+"""`curate ledger`: show figures of the ledger, export it, merge exports, and check it for contradictions."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -201,7 +201,7 @@ class MaskedRow(NamedTuple):
         return {**self.raw, **{name: masked.text for name, masked in self.masked.items()}}
 
     def shown(self, *, decided: bool) -> str:
-        """Return title and text of the masked row; without `decided`, as before people's decisions."""
+        """Return title and text of the masked row; without `decided`, as they were before users' decisions."""
         texts = {
             name: masked.text if decided else masked.restored(self.raw[name], residual_decisions.PERSON)
             for name, masked in self.masked.items()
@@ -258,7 +258,7 @@ class MaskedTable:
                 self.merged[name] = first
 
     def first(self, row: MaskedRow) -> str:
-        """Return the id of the first row of a masked text; one that people had masked stands for what it had merged."""
+        """Return the id of the first row with a masked text; rows that were equal before decisions stay merged."""
         name = row.id
         number = self.firsts.number(name, row.shown(decided=False))
         if self.firsts.names[number] == name:
@@ -267,14 +267,14 @@ class MaskedTable:
         return self.firsts.names[number]
 
     def altered(self) -> pl.DataFrame:
-        """Return the rows of the table `altered`: texts made equal to another one, and those that lost too much."""
+        """Return the rows of the table `altered`: texts that masking made equal to another, or masked beyond `MOST`."""
         equal = made_equal(self.classes.with_columns(masked=pl.Series(np.array(self.masked), dtype=pl.Int64)))
         lost = pl.DataFrame(list(self.lost.items()), {"id": pl.String, "lost": pl.Float64}, orient="row")
         every = lost.join(equal, on="id", how="full", coalesce=True).with_columns(table=pl.lit(self.table))
         return every.filter((pl.col("lost") > MOST) | pl.col("equal_to").is_not_null()).sort("id")
 
     def look_over(self, rows: Sequence[MaskedRow], closed: re.Pattern[str]) -> None:
-        """Note what still looks like personal data in masked rows and their ids."""
+        """List residual PII in masked rows and their ids."""
         for name in FIELDS[self.table]:
             for number, residue in residual.scan([row.masked[name].text for row in rows], closed):
                 row = rows[number]

@@ -98,7 +98,7 @@ def _panel(config: Config, context: Context) -> list[AskedModel]:
 
 
 def _models(config: Config, context: Context) -> list[AskedModel]:
-    """Return the models that may be asked, the generator first if it is one."""
+    """Return the models that may be asked; the generator comes first if it is a model."""
     if config.generator == TEMPLATES:
         return _panel(config, context)
     return [AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE), *_panel(config, context)]
@@ -172,7 +172,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(config: Config, context: Context) -> None:
-    """Check the keys of the models."""
+    """Check that every model's API key is available, unless offline."""
     for model in () if context.consent.offline else _models(config, context):
         provider(model.settings)
 

@@ -145,7 +145,7 @@ _LEAKS = Path("checks", "leaks", "leaks.json")
 
 
 def beside(context: Context) -> dict[str, ShownCheck]:
-    """Return name -> figures and whether they are of the current tables: judge, pool, mask, audit, ..."""
+    """Return name (judge, pool, mask, audit, ...) -> figures, and whether they are from the current tables."""
     labels = "consensus" if context.report("resolve") is None else "resolve"
     seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
     checks = {}
@@ -158,7 +158,7 @@ def beside(context: Context) -> dict[str, ShownCheck]:
 
 
 def identity(context: Context) -> Json:
-    """Return file -> digest of all these figures; the page is out of date once one differs."""
+    """Return file -> digest of all figures in `beside`; the page is out of date once one differs."""
     files = [*(Path("checks", file) for file in _CHECKS.values()), _EVALUATION, _LEAKS, Path("audit", "audit.json")]
     return {file.as_posix(): sha256(context.run / file) for file in files if (context.run / file).is_file()}
 
@@ -168,7 +168,7 @@ def _shown_check(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
 
 
 def _leaks(context: Context) -> ShownCheck:
-    """Return the last comparison with a training set; NEEDLESS for a run that is a training set."""
+    """Return the last test for leakage from a training set; NEEDLESS for a run that is a training set."""
     if context.report("train_set") is not None:
         return NEEDLESS
     path = context.run / _LEAKS
@@ -199,7 +199,7 @@ def _outputs(context: Context, stage: str) -> Mapping[str, Any]:
 
 
 def _evaluation(context: Context) -> ShownCheck:
-    """Return the last evaluation; current if the cards of all scored tasks are exported ones."""
+    """Return the last evaluation; it is current if every scored task is in the export with an unchanged card."""
     path = context.run / _EVALUATION
     if not path.is_file():
         return ABSENT

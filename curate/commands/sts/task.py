@@ -97,7 +97,7 @@ def bare(text: str) -> str:
 
 
 class RewritingPrompt(PromptTemplate):
-    """Prompt that asks for sentences."""
+    """Prompt that asks a model to write the sentences of a query."""
 
     subject = "kinds"
     texts = frozenset({"query", "term", "synonym", "wanted", "broken"})
@@ -151,7 +151,7 @@ def prompt(mapping: Mapping[str, Json], where: str) -> RewritingPrompt:
 
 @dataclass(frozen=True)
 class RewritingReply:
-    """Parsed reply."""
+    """A model's reply, parsed into sentences."""
 
     status: Status
     sentences: Mapping[Kind, str] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Sentence:
 
     @property
     def outcome(self) -> str:
-        """Return kept, rejected, incomplete (an answer is missing), or unconfirmed (without votes)."""
+        """Return the outcome: kept, rejected, incomplete (a vote is missing), or unconfirmed (no votes)."""
         if not self.votes:
             return "unconfirmed"
         if None in self.votes.values():

@@ -1,4 +1,4 @@
-"""Retries of one request, up to a number of tries; a vendor that asks to wait for hours is not waited for."""
+"""Retries of one request, and the dispatcher of a judge's requests."""
 
 import asyncio
 import time
@@ -41,9 +41,10 @@ async def insist(
     first_s: float,
     sleep: Callable[[float], Awaitable[None]],
 ) -> Reply:
-    """Return the reply to a request that is sent at most `attempts` times, as `retries.insist` does it.
+    """Return the reply to a request that is sent at most `attempts` times, with pauses as in `http.insist`.
 
-    A named pause above `LONGEST_S` makes the error useless; that of a host whose name leads to no address is fatal.
+    If the provider asks for a pause above `LONGEST_S`, the error is marked `useless`; if the host's name cannot be
+    resolved, it is marked `fatal`.
     """
 
     async def answer() -> Reply:
@@ -109,7 +110,7 @@ class JudgeDispatcher(Haltable):
         self.running: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Run every task; `stop` holds the reason if not all could be."""
+        """Run every task; if some could not be run, `stop` holds the reason."""
         try:
             self.tally.check()
             self._progress()
@@ -226,7 +227,7 @@ class JudgeDispatcher(Haltable):
             refuse_cut(self.job.name)
 
     def _is_text(self, error: ProviderError) -> bool:
-        """Return whether a refusal is for the text of the request; raise it as fatal if every request was refused."""
+        """Return whether a refusal is due to the request's text; raise it as fatal if every request was refused."""
         if not error.refused:
             return False
         self.refused += 1
@@ -235,9 +236,9 @@ class JudgeDispatcher(Haltable):
         return self.refused <= MOST_REFUSED_IN_A_ROW
 
     def _stays_garbled(self, error: ProviderError) -> bool:
-        """Return whether an unreadable reply is for the text of the request: others were answered.
+        """Return whether an unreadable reply is due to the request's text, since others were answered.
 
-        False for a second one without an answer in between, which would be an outage.
+        False for two in a row without an answer in between, which indicates an outage.
         """
         error.refused = error.garbled and bool(self.bill.calls) and not self.failed
         self.failed += error.refused
@@ -246,8 +247,8 @@ class JudgeDispatcher(Haltable):
     async def _refused(self, task: Task, error: ProviderError, started: float) -> ReplyResult:
         """Write a refusal to the ledger and return the parts to ask for; a single passage is refused for good.
 
-        Before the first answer of this call it may not be the text: a single passage is then asked again if the judge
-        never answered before, else it counts as failed.
+        Before the first answer of this call, the refusal may have another cause: a single passage is then sent again if
+        the judge has never answered before, else it counts as failed.
         """
         reading = task.failed(error)
         if not (self.bill.calls or reading.again):
@@ -303,7 +304,7 @@ class JudgeDispatcher(Haltable):
     def _need_whole(self, task: Task, reply: Reply) -> None:
         """Raise ProviderError for a reply without an answer that ended for an unknown reason: a retry may succeed.
 
-        A reply with some answers is a complete object and counts: many servers name no reason at all.
+        A reply with at least some answers counts as complete, since many servers give no reason at all.
         """
         if reply.finish != "other":
             return
@@ -347,7 +348,7 @@ class JudgeDispatcher(Haltable):
     async def _forfeit(
         self, task: Task, guess: EstimatedUsage, error: BaseException, started: float, hold: Hold
     ) -> None:
-        """Bill a request at its bound, and write it to the ledger: it was sent, and may be billed."""
+        """Count a request at its cost bound, and write it to the ledger: it was sent, so the provider may bill it."""
         most = self.meter.bound(guess)
         self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price

@@ -44,7 +44,7 @@ class _File(Section):
 
 @dataclass(frozen=True)
 class Marks:
-    """Patterns of all flags but orders."""
+    """Patterns of all flags except `instruction`."""
 
     names: tuple[str, ...]
     words: tuple[tuple[str, str, re.Pattern[str]], ...]
@@ -74,7 +74,7 @@ def _flagged(reading: Reading, patterns: Marks) -> set[str]:
 
 
 def _narrow(text: str) -> str:
-    """Return a text in NFKC, but for ordinary Chinese characters, which NFKC keeps."""
+    """Return the NFKC form of a text; skips common Chinese characters, which NFKC does not change."""
     if text.isascii():
         return text
     for wide, narrow in _COMMON:

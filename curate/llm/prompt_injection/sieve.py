@@ -1,7 +1,7 @@
-"""Flags of many texts: polars scans in Rust select the few that can have any, and Python reads only those.
+"""Prompt-injection flags of many texts: scans in Rust (polars) select the suspects, and Python checks only those.
 
-A text is selected if it contains a word of each group that a form of order needs, a word of a mark, the mark of a
-disguise, or an invisible character.
+A text is selected if it contains a word from every group that some form of injected order needs, a word that a pattern
+of `marks` needs, a sign of disguised text, or an invisible character.
 """
 
 import unicodedata
@@ -26,7 +26,7 @@ _CHUNK = 8192
 
 @dataclass(frozen=True)
 class _Group:
-    """Words, or patterns, of which a text must contain one."""
+    """Words and patterns; a text must contain at least one of them."""
 
     words: tuple[str, ...]
     patterns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Names of other peoples in Chinese characters: with a dot, 买买提·吐尔逊, or alone where a name is asked for."""
+"""Foreign and minority names in Chinese characters: with a dot, 买买提·吐尔逊, or alone where a form asks for one."""
 
 import re
 
@@ -42,14 +42,14 @@ def _person(match: re.Match[str], text: str) -> bool:
 
 
 def foreign_at(text: str, start: int) -> int | None:
-    """Return the end of a name with a dot, or of a minority of China, at `start`; None if there is none."""
+    """Return the end of a dotted or a Chinese minority name that begins at `start`; None if there is none."""
     dotted = _DOTTED.match(text, start) if any(dot in text for dot in _DOTS) else None
     match = dotted or (_ALONE.match(text, start) if text[start : start + 1] in _FIRST else None)
     return match.end() if match else None
 
 
 def any_name_at(text: str, start: int, trust: Trust) -> int | None:
-    """Return the end of a name of any of these kinds, or a Chinese one, at `start`; None if there is none."""
+    """Return the end of a dotted, minority or Han Chinese name that begins at `start`; None if there is none."""
     if not is_chinese(text, start):
         return foreign_at(text, start)
     match = _ANY_DOTTED.match(text, start)
@@ -58,6 +58,6 @@ def any_name_at(text: str, start: int, trust: Trust) -> int | None:
 
 
 def sounds_at(text: str, start: int) -> int | None:
-    """Return the end of three to six characters of transcribed names; None if a character follows."""
+    """Return the end of three to six characters typical of transcribed names; None if more Chinese follows."""
     match = _SOUNDS.match(text, start)
     return match.end() if match else None

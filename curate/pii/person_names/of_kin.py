@@ -1,4 +1,4 @@
-"""Names behind an English family word with an owner: my husband John Smith, his mother Maria."""
+"""Names after an English family word with a possessive: my husband John Smith, his mother Maria."""
 
 import re
 from collections.abc import Iterator
@@ -38,9 +38,9 @@ _SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{
 def of_kin(text: str) -> list[Span]:
     """Return the name of a person's relative, friend or colleague behind the word for that, with the surname.
 
-    A given name of the list is enough, in small letters too, unless it is also a word; another one needs `named` before
-    it or a verb of a person, a comma or a bracket behind it. Headings in which every word has a capital, weekdays,
-    eponyms and diseases stay.
+    A listed given name is found without further context, in lower case too unless it is also a common word. Any other
+    capitalised word needs `named` before it, or after it a verb with a personal subject, a comma or a bracket. Headings
+    in title case, weekdays, eponyms and diseases are not masked.
     """
     text = narrow(text)
     return in_order([*_name_extents(text), *kin_abroad.places(text)], "name", "name_of_kin")

@@ -1,6 +1,6 @@
-"""Postal addresses, and the way from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
+"""Postal addresses, and directions from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
 
-A crossing is one or more roads and a word for a crossing; a way is a sequence of directions, distances and sides of the
+A crossing is one or more roads and a word for a crossing. A way consists of directions, distances and sides of the
 road. Both are parts of an address in any context.
 """
 
@@ -121,7 +121,7 @@ _joined_road = compiled(lambda: rf"{_road()}[与和同跟及]\Z")
 
 
 def behind_leads(text: str, start: int, end: int) -> int:
-    """Return the start of the first road's name, after words that are in no name (`诊所新址`)."""
+    """Return the start of the first road's name, after words that occur in no name (`诊所新址`)."""
     while other_road := _other_road().search(text, max(0, start - 12), start):
         start = other_road.start()
     if number := re.search("[A-Za-z]?[0-9]{2,4}\\Z", text[max(0, start - 5) : start]):
@@ -147,13 +147,13 @@ def crossing(text: str, start: int) -> int | None:
 
 
 def way(text: str, start: int) -> int | None:
-    """Return the end of a way that begins at `start`; None if there is none."""
+    """Return the end of the directions (a way) that begin at `start`; None if there are none."""
     match = _way().match(text, start)
     return match.end() if match else None
 
 
 def beside(text: str, start: int) -> int | None:
-    """Return the end of words for being beside something (`对面`); None if there are none."""
+    """Return the end of words such as "opposite" and "next to" (`对面`); None if there are none."""
     match = _BESIDE.match(text, start)
     return match.end() if match else None
 
@@ -212,7 +212,7 @@ _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
 def _hints(many: str, district: str) -> dict[str, str | tuple[str, ...]]:
-    """Return trigger -> its own triggers; every address has one. `many` is the repetition of characters in between."""
+    """Return trigger -> triggers it needs; every address has one. `many` is the quantifier of characters in between."""
     inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
     number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
     upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
@@ -291,7 +291,7 @@ _known = compiled(lambda: one_of(*(words("places")[name] for name in ("provinces
 
 
 def _name_start(text: str, end: int) -> int:
-    """Return the start of a name that ends at `end`: after words that are in no name, or at a known place."""
+    """Return the start of a name that ends at `end`: after words that occur in no name, or at a known place."""
     run = _RUN.search(text, max(0, end - 24), end)
     start = run.start() if run else end
     for match in _before_names().finditer(text, start, end):

@@ -1,4 +1,4 @@
-"""National identity, tax and insurance numbers, and their check digits (of numbers in capitals without separators)."""
+"""National identity, tax and insurance numbers; checks of their check digits expect capitals without separators."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -31,25 +31,25 @@ def nhs(number: str) -> bool:
 
 
 def iban(number: str) -> bool:
-    """ISO 13616: with the first four signs moved to the end and letters as 10 to 35, it is 1 modulo 97."""
+    """ISO 13616: with the first four characters moved to the end and letters as 10 to 35, the number is 1 modulo 97."""
     return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
 
 
 def nir(number: str) -> bool:
-    """French social security: the key is 97 less the number modulo 97; 2A and 2B of Corsica count as 19 and 18."""
+    """French social security: the last two digits are 97 - number mod 97; 2A and 2B of Corsica count as 19 and 18."""
     body, key = number[:13].replace("2A", "19").replace("2B", "18"), number[13:]
     return 97 - int(body) % 97 == int(key)
 
 
 def dni(number: str) -> bool:
-    """Spanish DNI and NIE: the letter at the number modulo 23; X, Y, Z in front count as 0, 1, 2."""
+    """Spanish DNI and NIE: the number modulo 23 is the index of the check letter; initial X, Y, Z count as 0, 1, 2."""
     return (
         _DNI[int(str("XYZ".find(number[0])) + number[1:-1] if number[0] in "XYZ" else number[:-1]) % 23] == number[-1]
     )
 
 
 def codice_fiscale(number: str) -> bool:
-    """Italian codice fiscale: the last letter is the sum of all others modulo 26, those at odd positions by a table."""
+    """Italian codice fiscale: the last letter is the sum of all others modulo 26; odd positions use table values."""
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in number[1:15:2])
     return chr(ord("A") + (even + sum(_CF_ODD[sign] for sign in number[0:15:2])) % 26) == number[15]
 
@@ -62,12 +62,12 @@ def pension_de(number: str) -> bool:
 
 
 def national_be(number: str) -> bool:
-    """Belgian national number: 97 less the first nine digits modulo 97, with a 2 in front for births from 2000 on."""
+    """Belgian national number: ends in 97 - first nine digits mod 97, with 2 before the nine for births from 2000."""
     return int(number[9:]) in (97 - int(number[:9]) % 97, 97 - int(f"2{number[:9]}") % 97)
 
 
 def hetu(number: str) -> bool:
-    """Finnish henkilötunnus: the sign at date and serial number together modulo 31."""
+    """Finnish henkilötunnus: date and serial number, as one number modulo 31, are the index of the check character."""
     return _HETU[int(number[:6] + number[-4:-1]) % 31] == number[-1]
 
 
@@ -105,7 +105,7 @@ _PERSON, _INSURED = "id_card", "social_security"
 
 @dataclass(frozen=True)
 class NumberShape:
-    """A national number: its pattern next to its word, and the pattern in which it is recognised without."""
+    """A national number: its pattern next to its name (such as BSN), and the pattern that needs no name."""
 
     kind: str
     beside: str
@@ -188,7 +188,7 @@ _BESIDE = {name: re.compile(f"(?P<value>{form.beside}){ENDED}", re.IGNORECASE) f
 
 
 def _shapes(first: str, *, small: bool) -> re.Pattern[str]:
-    """Return the pattern of all numbers that are recognised without a word; each begins with `first`."""
+    """Return the pattern of all numbers that are recognised without their names; each begins with `first`."""
     forms = (f"(?P<{name}>{form.alone})" for name, form in FORMS.items() if form.alone and form.small == small)
     return re.compile(f"{FREE}(?={first})(?:{'|'.join(forms)}){ENDED}", re.IGNORECASE if small else 0)
 
@@ -214,7 +214,8 @@ def national_number(text: str) -> list[Span]:
     """Return identity, tax, social security, insurance and account numbers of the USA, the UK and Europe.
 
     Anywhere: SSN and ITIN with hyphens, Medicare MBI, National Insurance numbers, IBAN, codice fiscale, DNI, NIE, NIR,
-    NHS numbers in groups, and others whose check digit is right. Beside its word (PESEL, BSN ...): all of its shape.
+    NHS numbers in groups, and others if their check digit is right. Next to its name (PESEL, BSN ...): every number of
+    the right shape.
     """
     narrowed = narrow(text)
     hits = [*_without_word(narrowed), *_beside_word(narrowed)]

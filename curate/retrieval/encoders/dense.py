@@ -93,11 +93,11 @@ class Config(Section):
 
 
 class DenseEncoder:
-    """Encode texts by a sentence-transformers model; queries and documents may have prompts of their own.
+    """Encode texts with a sentence-transformers model; queries and documents may have different prompts.
 
-    The revision holds prompts, length, precision, and the model: its name and commit on the hub, or what its folder
-    holds, wherever that lies. Device and batch size are left out: they change a vector in its last bits only, and must
-    not empty the cache.
+    The revision is made from prompts, length, precision, and the model: its name and commit on the hub, or the content
+    of its local folder, whatever its path. Device and batch size are left out: they only change the last bits of a
+    vector, so changing them keeps the cache valid.
     """
 
     egress: ClassVar[Egress] = "local"
@@ -125,7 +125,7 @@ class DenseEncoder:
 
     @property
     def step(self) -> int | None:
-        """Return the batch size on a CPU, slow enough to report every batch; None on a GPU."""
+        """Return the batch size on a CPU, where progress is reported after every batch; None on a GPU."""
         return self.config.batch_size if self._devices() in ([None], ["cpu"]) else None
 
     @cached_property
@@ -243,8 +243,8 @@ class DenseEncoder:
 def limit_length(model: "SentenceTransformer", length: int) -> int:
     """Limit the input of a model in tokens, and return how many of its sides could be limited.
 
-    A Router has a side per kind of text, any other model one. The length of a static table of token vectors cannot be
-    set, and setting that of the whole Router fails then.
+    A Router has one side per kind of text; any other model has one side. A static table of token vectors has no length
+    to set, and a Router with such a side fails if its own length is set.
     """
     first = model[0]
     routes = getattr(first, "sub_modules", None)
@@ -288,7 +288,7 @@ def _files(folder: Path) -> Json:
 
 
 def _digest(path: Path) -> str:
-    """Return a digest of a file's size and bytes; of a large one, weights, 64 pieces are read.
+    """Return a digest of a file's size and bytes; for large files (weights), of 64 pieces.
 
     Pieces are enough: training changes weights everywhere. Reading several gigabytes would cost a minute per run.
     """

@@ -40,7 +40,7 @@ ITERATIONS = 10
 
 @dataclass(frozen=True)
 class IndexRecipe:
-    """All that an index is made from, besides the vectors."""
+    """Parameters that determine an index, besides the vectors."""
 
     kind: Kind
     storage: Storage
@@ -56,12 +56,12 @@ class IndexRecipe:
     """Of hnsw: threads race for neighbours, so that only one thread gives the same graph every time."""
 
     def key(self, vectors: Json) -> str:
-        """Return what names the index of these vectors; another version of FAISS is another index."""
+        """Return the cache key of the index of these vectors; it includes the version of FAISS."""
         return digest([LAYOUT, SEED, library().__version__, asdict(self), vectors])[:32]
 
     @property
     def shown(self) -> dict[str, Json]:
-        """Return the numbers that say how it was built; a graph without `threads` may be another the next time."""
+        """Return the build parameters to show; without `threads`, rebuilding a graph may give a different one."""
         if self.kind == "ivf":
             return {"lists": self.lists}
         threads = {"threads": 1} if self.one_thread else {}
@@ -69,7 +69,7 @@ class IndexRecipe:
 
     @property
     def to_learn_from(self) -> int:
-        """Return how many vectors the index learns from before any is added; 0 if it learns nothing."""
+        """Return the number of training vectors; 0 if the index needs no training."""
         if self.kind == "ivf":
             return min(self.documents, self.lists * PER_LIST)
         return min(self.documents, TRAINED) if self.storage == "int8" else 0
@@ -97,20 +97,21 @@ def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
 
 
 def default_lists(documents: int) -> int:
-    """Return twice the root of the number of documents, and no more than can be learnt.
+    """Return the number of lists: twice the root of the number of documents, at most what can be trained.
 
-    FAISS advises four times or more: that takes 2.7 times as long to build, and a tenth less to search a million.
+    FAISS advises four times the root or more: with a million documents, building takes 2.7 times as long and searching
+    a tenth less.
     """
     return max(1, min(round(2 * math.sqrt(documents)), documents // FEWEST_PER_LIST))
 
 
 def default_probes(lists: int, documents: int, depth: int) -> int:
-    """Return how many lists are looked through: a share of all, and as many as hold `REACH` times the depth."""
+    """Return how many lists a query searches: a share of all, at least as many as hold `REACH` times the depth."""
     return min(lists, max(math.ceil(lists / SHARE), math.ceil(REACH * depth * lists / max(documents, 1))))
 
 
 def default_ef_search(depth: int) -> int:
-    """Return how many candidates a graph is asked to keep: twice the depth, at least 128."""
+    """Return how many candidates a graph search keeps: twice the depth, at least 128."""
     return max(128, 2 * depth)
 
 
@@ -172,7 +173,7 @@ def newest(folder: Path, fewest: int = 0) -> tuple[Path, int] | None:
 
 
 def sweep(folder: Path) -> None:
-    """Delete what killed processes left half-written; the caller holds the lock."""
+    """Delete files that killed processes left half-written; the caller holds the lock."""
     for path in folder.glob(f".*{NEW}"):
         path.unlink()
 
@@ -193,7 +194,8 @@ LONGEST = 6e4
 def opened(folder: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
     """Return the index of these vectors, mapped from a file in `folder`; built if there is none.
 
-    Several processes may ask: one builds, the others wait for it. DataError for vectors that hold NaN or infinity.
+    If several processes call it, one builds the index and the others wait. DataError for vectors that hold NaN or
+    infinity.
     """
     faiss = library()
     folder.mkdir(parents=True, exist_ok=True)
@@ -253,7 +255,7 @@ def _loaded(vectors: Vectors, rows: Rows, recipe: IndexRecipe) -> Vectors:
 
 @contextmanager
 def threads_of_faiss(number: int | None) -> Iterator[None]:
-    """Let FAISS use so many threads meanwhile, or one per core."""
+    """Set the number of FAISS threads within the context; None means one per core."""
     faiss = library()
     earlier = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(number or cores())
@@ -309,7 +311,7 @@ class Config(Section):
 
 
 class Faiss:
-    """Look documents up in an index that is kept on disk; all else is done here, one task after the other."""
+    """Search an index that is kept on disk; other tasks run in this process, one after the other."""
 
     shards = 1
 
@@ -329,13 +331,13 @@ class Faiss:
         return map(function, tasks)
 
     def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> "FaissLookup":
-        """Return the index of these vectors, which `key` identifies, from the folder; it is built if need be."""
+        """Return the index of these vectors, which `key` identifies, from the folder; build it if missing."""
         recipe = self.recipe(*vectors.shape)
         index = opened(folder / "faiss" / recipe.key(key), recipe, vectors, self.config.threads, progress)
         return FaissLookup(index, recipe, self.config, depth)
 
     def recipe(self, documents: int, dim: int) -> IndexRecipe:
-        """Return what the index of so many documents is made from; ConfigError for more lists than can be learnt."""
+        """Return the recipe for an index of so many documents; ConfigError for more lists than can be trained."""
         config = self.config
         if config.index == "hnsw":
             return IndexRecipe(

@@ -44,14 +44,14 @@ class Ray:
         self.config, self.shards = config, config.shards
 
     def workers(self) -> "Ray":
-        """Return this engine, without GPUs."""
+        """Return the engine with no GPUs assigned to workers."""
         return Ray(self.config.model_copy(update={"gpus": 0.0}))
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """Yield the function's result for every task, in order; its errors as they are.
+        """Yield the function's result for every task, in order; its errors are raised unchanged.
 
         RunFailed if workers keep dying, MissingExtra without Ray, ConfigError if no cluster answers at the address, or
-        if a part is to be given more than this machine has, where the cluster is its own.
+        if a cluster on this machine has too few resources for a part.
         """
         ray = connected(self.config.address)
         resources = ray.cluster_resources()
@@ -80,7 +80,7 @@ def _need(resources: Mapping[str, float], **required: float) -> None:
 
 
 def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the function returned
-    """Return a result; raises errors of the function unchanged, those of Ray as RunFailed."""
+    """Return a result; raise the function's errors unchanged, and Ray's errors as RunFailed."""
     lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
     try:
         return ray.get(reference)
@@ -95,10 +95,10 @@ def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the fun
 
 
 def connected(address: str | None) -> ModuleType:
-    """Return Ray, connected to the cluster at an address, or to one of this process's own.
+    """Return Ray, connected to the cluster at an address, or to a local one started by this process.
 
-    It sends no usage statistics and opens no page; a cluster that is started here listens on loopback only. When a
-    cluster starts, Ray 2.60 all the same asks a cloud's metadata address (169.254.169.254) which cloud it is in.
+    Usage statistics and dashboard are off; a cluster that is started here listens on loopback only. However, when a
+    cluster starts, Ray 2.60 asks the cloud metadata address (169.254.169.254) in which cloud it runs.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address is None or address.startswith(("127.", "localhost")):
@@ -127,7 +127,7 @@ def _join(ray: ModuleType, address: str) -> None:
 
 
 def _start(ray: ModuleType) -> None:
-    """Start a cluster of this process's own, also where $RAY_ADDRESS names another."""
+    """Start a local cluster, even if $RAY_ADDRESS names another one."""
     try:
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # Ray raises no class of its own, as on a machine that is too busy
@@ -184,7 +184,7 @@ class Node:
 def nodes(address: str, folders: Sequence[Path]) -> list[Node]:
     """Return the machines of a cluster, by address; ConfigError if none answers there, MissingExtra without Ray.
 
-    Writes a temporary file into each folder, for the machines to look for.
+    Writes a temporary file into each folder, to test whether the machines see it.
     """
     ray = connected(address)
     alive = sorted((node for node in ray.nodes() if node["Alive"]), key=lambda node: (node["NodeName"], node["NodeID"]))

@@ -79,7 +79,7 @@ class About:
 
 
 class Collection:
-    """An open collection; ProviderError where its server fails, ConfigError and DataError where it is another one."""
+    """An open collection; ProviderError if its server fails, ConfigError or DataError if it is the wrong collection."""
 
     def __init__(self, section: str, config: Config, client: "QdrantClient") -> None:
         self._place, self._config, self._client = section, config, client
@@ -258,11 +258,11 @@ class Qdrant:
 
     @property
     def egress(self) -> Egress:
-        """Return `local` for a folder; of a server see `beyond`."""
+        """Return `local` for a folder; for a server see `beyond`."""
         return "remote" if self.config.url else "local"
 
     def beyond(self, who: str) -> str | None:
-        """Return why vectors of texts may leave; None if the user says that they stay."""
+        """Return why vectors of texts may leave this machine; None if the settings say that they stay."""
         return forwarded(who, self.config.url, local=self.config.local)
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
@@ -335,7 +335,7 @@ class _Reading:
         """Queries with further points to read."""
 
     def read(self, vectors: Vectors) -> list[Points]:
-        """Return the points read for each query."""
+        """Return the nearest points of each query, as many as the ranking needs."""
         points_by_row: list[Points] = [[] for _ in vectors]
         waiting, limit = list(range(len(vectors))), self._first
         while waiting:
@@ -351,7 +351,7 @@ class _Reading:
         return points_by_row
 
     def _enough(self, points: Points, limit: int) -> bool:
-        """Return whether no point beyond these can change the best, not even one tied with the last of them."""
+        """Return whether further points cannot change the best documents, even if tied with the last point read."""
         if len(points) < limit:
             return True
         last = min(score for _, score in points)

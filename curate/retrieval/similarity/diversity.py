@@ -76,14 +76,14 @@ def diversify(
 ) -> Diversity:
     """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
 
-    With n < k this is the paper's rule "discard x if more than n of its top-k neighbours in the growing index
-    have a similarity above t". `seeds`, the first so many items or those named, come before all others and are kept
-    untested. `vectors` has one L2-normalised row per item, and may be mapped from disk; similarity is the float64 inner
-    product, and it and t are rounded to 5 digits. A rough product screens: what lies within its error of the
-    threshold is rescored, so no block or machine can change a decision. Blocks that the journal knows are not decided
-    again. `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see
-    `Graph`). Neighbours that `contradict` an item are not counted. `looked` is told how many items are decided, first
-    of those that the journal knows. DataError if a vector holds NaN or infinity.
+    With n < k this is the paper's rule "discard x if more than n of its top-k neighbours in the growing index have a
+    similarity above t". `seeds` (a number of first items, or row numbers) come before all others and are kept untested.
+    `vectors` has one L2-normalised row per item, and may be mapped from disk; similarity is the float64 inner product,
+    and it and t are rounded to 5 digits. A less precise product screens pairs: those within its error of the threshold
+    are rescored, so decisions do not depend on block size or machine. Blocks in the journal are not decided again.
+    `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see `Graph`).
+    Neighbours that `contradict` an item are not counted. `looked` is called with the number of decided items, first
+    with those in the journal. DataError if a vector holds NaN or infinity.
     """
     order, seed_size = _order(len(vectors), seeds)
     rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
@@ -192,8 +192,8 @@ MOST = 100
 def sweep(vectors: Vectors, ts: Sequence[float], n: int = 1) -> list[int]:
     """Return the number of items kept by the diversity rule at each threshold (see `diversify`), without seeds.
 
-    Every pair is compared once, in float64. Time and the memory of a block grow with the number of items, so `vectors`
-    is a sample; of a longer list a larger share has a near neighbour. DataError as for `diversify`.
+    Every pair is compared once, in float64. Time and memory grow with the number of items, so pass a sample; in the
+    full list a larger share would be dropped, since more items have a near neighbour. DataError as for `diversify`.
     """
     lengths(vectors, "item")  # no similarity with NaN is above anything
     wide = vectors.astype(np.float64)

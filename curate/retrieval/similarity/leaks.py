@@ -152,9 +152,9 @@ def overlapping(left: Sequence[str], right: Sequence[str], least: float, run: in
 
 
 def _ngrams(forms: Sequence[str], run: int, numbers: dict[str, int], *, learn: bool) -> tuple["csr_matrix", Rows]:
-    """Return the numbered n-grams of each form as a sparse 0/1 matrix, a row per form, and the count of all of them.
+    """Return a sparse 0/1 matrix, forms x numbered n-grams, and the number of distinct n-grams of each form.
 
-    With `learn` every n-gram gets a number; without it those that have none are in no column.
+    With `learn`, new n-grams get a number; without it, they are left out.
     """
     from scipy.sparse import csr_matrix
 

@@ -1,4 +1,4 @@
-"""Screens: fast products with an error bound, to leave out pairs that cannot be in the result of exact products."""
+"""Screens: fast products with an error bound, to exclude pairs that cannot be in the result of exact products."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class Error:
         return self.absolute + self.relative * np.abs(products)
 
     def finer(self, share: float) -> "Error":
-        """Return the error of a precision whose rounding error is this share of the present one."""
+        """Return the error bound of a precision whose rounding error is `share` times that of this one."""
         return Error(self.absolute * share, self.relative * share)
 
     def least(self, floors: Scores | float) -> Scores:
-        """Return the lowest product whose exact one may reach each floor: the inverse of product + `of`(product)."""
+        """Return, per floor, the lowest product whose exact value may reach it: inverse of product + `of`(product)."""
         reach = floors - self.absolute
         least: Scores = reach / (1 + np.copysign(self.relative, reach))
         return least
@@ -105,7 +105,7 @@ class Float32:
             yield edges, columns, values.astype(np.float64)
 
     def above(self, scores: Vectors, floor: float) -> tuple[Rows, Rows, Scores]:
-        """Return them from one pass over the matrix."""
+        """Find the products in one pass over the matrix."""
         indices = np.flatnonzero(scores >= rounded_down(np.array(floor)))
         rows, columns = np.divmod(indices, scores.shape[1])
         return rows, columns, scores.ravel()[indices].astype(np.float64)
@@ -125,12 +125,12 @@ def single(dim: int, left: float, right: float) -> float:
 
 
 def rounded_down(floors: Scores) -> Vectors:
-    """Return the next lower float32 of each number, so that rounding raises none."""
+    """Return a float32 below each number, so that rounding never raises it."""
     return np.nextafter(floors.astype(np.float32), np.float32(-np.inf))
 
 
 def kth_highest(matrix: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
-    """Return the k-th highest number of each row, one row at a time, for a row fits in the CPU's cache."""
+    """Return the k-th highest number of each row, one row at a time, since a row fits in the CPU's cache."""
     position = matrix.shape[1] - k
     return np.array([np.partition(row, position)[position] for row in matrix], dtype=matrix.dtype)
 

@@ -42,7 +42,7 @@ _VALUE_LENGTH = 40
 
 
 def plain(text: str) -> str:
-    """Return a text without characters that no cell can hold, with line feeds as line ends."""
+    """Return a text without characters that are invalid in a cell, with line feeds as line ends."""
     return _UNFIT.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -83,8 +83,8 @@ def escaped(text: str) -> str:
 def difference(found: str, expected: str) -> int | None:
     """Return the position, from 1, at which a cell differs from a text; None if they are equivalent.
 
-    Ignored are line ends, the kind and number of blanks, zero-width characters, `MARK`, and characters no cell can
-    hold.
+    Line ends, the kind and number of blanks, zero-width characters, `MARK`, and characters that are invalid in a cell
+    are ignored.
     """
     cell, text = canonical(found), canonical(expected)
     unmarked = canonical(cell.removeprefix(MARK))
@@ -119,7 +119,7 @@ _SAVE = "save the sheet as `CSV UTF-8` or as .xlsx"
 def to_csv(
     form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return a sheet for a person as CSV: UTF-8 with a byte order mark, CRLF, answers and notes empty.
+    """Return an assessor's sheet as CSV: UTF-8 with a byte order mark, CRLF, answers and notes empty.
 
     `said` is row_id -> others' answers, for an adjudicator; without it the sheet is blind.
     """
@@ -141,7 +141,7 @@ def table(
 def decoded(content: bytes, name: str) -> str:
     """Return the text of a file in UTF-8, UTF-16 with a byte order mark, or GB18030; DataError if it is in none.
 
-    Bytes that are valid in both UTF-8 and GB18030 are the latter if only that makes Chinese of them.
+    Bytes that are valid in both UTF-8 and GB18030 are read as GB18030 if only that yields Chinese.
     """
     for mark, encoding in _BOMS.items():
         if content.startswith(mark):
@@ -175,7 +175,7 @@ def _decode(content: bytes, encoding: str) -> str | None:
 
 
 def records(text: str, separator: str, name: str) -> Iterator[Record]:
-    """Yield the rows of a file; DataError where its quotes do not fit, for a row could hide others.
+    """Yield the rows of a file; DataError for unbalanced quotes, which could merge several rows into one.
 
     A line `sep=;` before the header, as Excel writes it, is not a row: spreadsheets do not show it.
     """
@@ -212,7 +212,7 @@ _TIMES = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
 
 
 def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> bytes:
-    """Return a sheet for a person as xlsx: every cell a text, the header frozen, the answers in a drop-down list."""
+    """Return an assessor's sheet as xlsx: text cells, frozen header, answers as a drop-down list."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Alignment, Font
@@ -256,7 +256,7 @@ def _furnish(page: "WriteOnlyWorksheet", form: Form, lines: Sequence[Sequence[st
 
 
 def _explain(page: "WriteOnlyWorksheet", form: Form) -> None:
-    """Fill a page with the permitted answers and their meanings."""
+    """Fill a worksheet with the permitted answers and their meanings."""
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Alignment, Font
 
@@ -272,7 +272,7 @@ def _explain(page: "WriteOnlyWorksheet", form: Form) -> None:
 
 
 def _title(text: str) -> str:
-    """Return the name of a page, without characters that are not permitted in one."""
+    """Return a worksheet's name without the characters that Excel forbids, at most 31 long."""
     return re.sub(r"[\[\]:*?/\\]", " ", text)[:31]
 
 
@@ -288,7 +288,7 @@ def _timeless(stored: io.BytesIO) -> bytes:
 
 
 def pages(content: bytes, name: str) -> list[list[Record]]:
-    """Return the rows of every page of an xlsx file; DataError if it is damaged or of another kind."""
+    """Return the rows of every worksheet of an xlsx file; DataError if it is damaged or of another kind."""
     from openpyxl import load_workbook
 
     with warnings.catch_warnings():

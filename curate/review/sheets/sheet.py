@@ -34,10 +34,10 @@ class Sheet:
 
 
 def read(content: bytes, name: str, form: Form) -> Sheet:
-    """Return the sheet in a file of a spreadsheet: xlsx, or text in any usual encoding and with any usual separator.
+    """Parse a returned sheet: xlsx, or delimited text in any usual encoding and with any usual separator.
 
-    Columns may stand in any order among others; their headers may be in any language of the form. DataError, which
-    begins with `name`, if the file is no sheet of this form.
+    Columns may be in any order, with others between them, and headers in any language of the form. DataError, with a
+    message that begins with `name`, if the file is not a sheet of this form.
     """
     if content.startswith(files.OLD):
         raise DataError(f"{name}: found an .xls or a file with a password, expected .xlsx or CSV; save it as .xlsx")
@@ -58,7 +58,7 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
 
 
 def _head(table: Iterator[Record]) -> Record:
-    """Return the first row that is not blank; one without cells if there is none, or if its quotes do not fit."""
+    """Return the first row that is not blank; a row without cells if there is none, or if its quotes are unbalanced."""
     try:
         return next((record for record in table if not _blank(record[1])), (0, []))
     except DataError:

@@ -1,8 +1,9 @@
 """Request guard of the review page: host check, secret in the address, and CSRF protection.
 
-Listening on loopback is not enough: any site that a visitor has open can send requests to it, and any name can be made
-to resolve to it. So the Host header must be one of ours, a cookie must hold the secret from the address, and a change
-must come from this page, by the headers Origin and Sec-Fetch-Site and a hidden field.
+Listening on loopback is not enough: any site open in the visitor's browser can send requests to it, and an attacker can
+make any host name resolve to it. So the Host header must be one of ours, a cookie must hold the secret from the
+address, and a request that changes something must come from our page, according to the headers Origin and
+Sec-Fetch-Site and a hidden field.
 """
 
 import hashlib
@@ -101,9 +102,9 @@ def proven(request: Request, field: str) -> bool:
 
 
 def _from_here(request: Request) -> bool:
-    """Return whether a browser sent this from one of our pages.
+    """Return whether the request comes from one of our pages, by its headers Origin and Sec-Fetch-Site.
 
-    Without scripts a form's Origin is `null`, because of the page's referrer policy; then the other header decides.
+    Without scripts, a form's Origin is `null`, because of the page's referrer policy; then Sec-Fetch-Site decides.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None and site != "same-origin":

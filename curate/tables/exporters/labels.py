@@ -32,7 +32,7 @@ class Rerank(Section):
 
     @property
     def apart(self) -> bool:
-        """Return whether reranking has queries of its own."""
+        """Return whether reranking uses separate queries."""
         return self.enabled and self.queries is not None
 
 
@@ -95,9 +95,9 @@ def parts(
     panel: Mapping[str, Mapping[str, Json]],
     definitions: Mapping[str, Mapping[str, Settings]],
 ) -> dict[str, list[str]]:
-    """Return role -> sorted names: the pipeline's own, their kinds, their encoders, and the models of these encoders.
+    """Return role -> contributors, sorted: names in the pipeline, retrievers' kinds, encoders, and encoders' models.
 
-    `panel` is judge -> identity, `definitions` the pipeline's own encoders and retrievers.
+    `panel` is judge -> identity, `definitions` the encoders and retrievers that the pipeline defines.
     """
     names_of: dict[str, set[str]] = {"retriever": set(), "judge": set(panel)}
     for name in retrievers:
@@ -137,7 +137,7 @@ LABELLED = ("relevant", "not relevant", "contested")
 
 
 class Gain(Section):
-    """How a pair's grade is chosen from the panel's, and the gain of grades below the cut."""
+    """How a pair's grade is chosen from the panel's, and the gain of grades below the relevance threshold."""
 
     grade: Literal["lower-median", "minimum"] = Field(
         default="lower-median", description="of the judges' grades; of an even number the worse of the middle two"
@@ -148,7 +148,8 @@ class Gain(Section):
 def gains(verdicts: pl.DataFrame, scale: Scale, gain: Gain, settled: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return query_id, doc_id, score (the gain) and contested of every labelled pair of a `verdicts` table, sorted.
 
-    `settled` (query_id, doc_id, grade) are pairs that people decided otherwise than the panel: their grade counts.
+    `settled` (query_id, doc_id, grade) has the pairs that assessors graded differently from the panel; it overrides the
+    panel.
     """
     ranks = {label: rank for rank, label in enumerate(scale.labels)}
     rank_of_vote = pl.element().struct.field("grade").replace_strict(ranks, default=None, return_dtype=pl.Int64)

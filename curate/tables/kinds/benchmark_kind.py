@@ -1,4 +1,4 @@
-"""Interface of a kind of benchmark, and the sentences on rows that must not be exported: ids, never a text."""
+"""Interface of a kind of benchmark, and messages about rows that must not be exported, with ids but no text."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -177,19 +177,19 @@ class BenchmarkKind(Protocol):
 
     @property
     def columns(self) -> Columns:
-        """Return the columns of its table."""
+        """Return the columns of the kind's table."""
         return TABLES[self.table]
 
     def present(self, benchmark: Benchmark, /) -> bool:
-        """Return whether a benchmark has something of this kind: rows in its table."""
+        """Return whether a benchmark has rows in the table of this kind."""
         return self.table in benchmark.tables and bool(benchmark.tables[self.table].height)
 
     def content(self, benchmark: Benchmark) -> TaskContent:
-        """Return the contents of its folder."""
+        """Return the contents of the kind's task folder."""
         ...
 
     def words(self, language: str, facts: Mapping[str, Json], /) -> tuple[str, Json]:
-        """Return the description of its task and the prompt of its texts, in a language where there are words of it."""
+        """Return the task's description and the prompt for its texts, in the language or else in English."""
         ...
 
     def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
@@ -201,15 +201,15 @@ class BenchmarkKind(Protocol):
         return ()
 
     def renamed(self, table: pl.DataFrame, _new: Mapping[str, pl.Expr], /) -> pl.DataFrame:
-        """Return its table with ids of queries and documents renamed: column -> expression."""
+        """Return the kind's table with renamed ids of queries and documents; `_new` is column -> expression."""
         return table
 
     def without(self, table: pl.DataFrame, _ids: Collection[str], /) -> pl.DataFrame:
-        """Return its table without the texts of some ids, if the kind can do without them."""
+        """Return the kind's table without the texts of some ids, if the kind can do without them."""
         return table
 
     def of_card(self, _benchmark: Benchmark, /) -> Mapping[str, Any]:
-        """Return its own variables for the card template."""
+        """Return the kind's variables for the card template."""
         return {}
 
     def front(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
@@ -222,15 +222,15 @@ class BenchmarkKind(Protocol):
 
     @property
     def checkable(self) -> bool:
-        """Return whether people can check its items one by one."""
+        """Return whether assessors can check the items one by one."""
         return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return its table from the exported ones, keyed by names such as `pairs-train`; inverse of `content`."""
+        """Rebuild the kind's table from its exported tables by name, such as `pairs-train`; inverse of `content`."""
         ...
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
-        """Compare its table with the labels derived from the ledger; `facts` is its entry in the manifest."""
+        """Compare the kind's table with labels recomputed from the ledger; `facts` is its entry in the manifest."""
         ...
 
 
@@ -279,7 +279,7 @@ class Lengths:
 
     @property
     def mean(self) -> float | None:
-        """Return the mean length of the documents that were counted; None if none was."""
+        """Return the mean length of the counted documents; None if there are none."""
         return fmean(self.counts) if self.counts else None
 
 

@@ -71,7 +71,7 @@ class Sts(BenchmarkKind):
         )
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield what is wrong: ids, empty sentences, labels against their kind, queries in two splits."""
+        """Yield problems: invalid ids, empty sentences, labels that contradict the kind, queries in two splits."""
         pairs = benchmark.tables[self.table]
         yield from repeated("pairs", pairs, "pair_id")
         yield from empty("pairs", pairs, "pair_id", "sentence1", "sentence2")
@@ -83,7 +83,7 @@ class Sts(BenchmarkKind):
         yield from sentence("pairs", sorted(train & test), "queries are in both splits", "split by query")
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the pairs with other ids of their queries."""
+        """Return the pairs with renamed query ids."""
         return table.with_columns(query_id=new["query_id"])
 
     def words(self, language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
@@ -92,7 +92,7 @@ class Sts(BenchmarkKind):
         return texts["description"][self.name], texts["similar"]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
-        """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
+        """Return the pairs for review (do both sentences mean the same?), with a stratum per split and kind."""
         return of_pairs(table)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

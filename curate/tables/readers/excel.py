@@ -150,7 +150,7 @@ def _has_formula(archive: zipfile.ZipFile, name: str) -> bool:
 
 
 def _read(book: "Workbook", formulas: "Workbook | None", name: str) -> Iterator[tuple[int, Cells, int | None]]:
-    """Yield number and cells of every row that is not blank, and which of them is a formula without a stored value.
+    """Yield (row number, cells, index of the first formula without a stored value or None) of non-blank rows.
 
     Empty cells at the end of a row are left out.
     """

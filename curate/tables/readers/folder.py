@@ -111,7 +111,7 @@ def _listed(patterns: object) -> list[str]:
 def files_of_readme(
     folder: Path, configs: Configs, split: str | None
 ) -> tuple[list[Path], list[Path], list[Path], list[Path], list[str]]:
-    """Return the files of queries, corpus and qrels, those of the qrels of other splits, and notes on what is left."""
+    """Return the files of queries, corpus and qrels, of qrels of other splits, and notes on unused files."""
     readme = str(folder / "README.md")
     qrels = configs.get("qrels") or configs.get("default") or {}
     if {"queries", "corpus"} & set(qrels):  # the older layout: texts and qrels in two repositories
@@ -169,14 +169,14 @@ _BESIDE = {SAVED, SAVED_SPLITS, "dataset_info.json", "dataset_infos.json"}
 
 
 def holds_data(folder: Path) -> bool:
-    """Return whether a folder, or one below it, holds a file that can be one of a table."""
+    """Return whether a folder or a subfolder contains a file that can hold a table."""
     return any(is_data(path) and path.is_file() for path in folder.rglob("*"))
 
 
 def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path], list[str]]:
     """Return the files of a table's folder that are to be read, and notes on those that are not.
 
-    DataError if there is none, ConfigError if there are several splits and nobody has said which.
+    DataError if there is none, ConfigError if there are several splits and none was chosen.
     """
     by_split = splits_of(folder, None if table == "qrels" else {*USUAL, *([split] if split else [])})
     if not by_split:
@@ -190,7 +190,7 @@ def shards_of(folder: Path, table: Table, split: str | None) -> tuple[list[Path]
 
 
 def splits_of(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
-    """Return split -> files of a folder, `test` for those that name none; of any name, or only those in `names`."""
+    """Return split -> files of a folder, all or only those in `names`; files that name no split are `test`."""
     if (folder / SAVED_SPLITS).is_file():
         return {path.name: _saved(path) for path in sorted(folder.iterdir()) if (path / SAVED).is_file()}
     if (folder / SAVED).is_file():
@@ -204,7 +204,7 @@ def splits_of(folder: Path, names: Collection[str] | None) -> dict[str, list[Pat
 
 
 def _nested(folder: Path, names: Collection[str] | None) -> dict[str, list[Path]]:
-    """Return split -> files where the files lie in subfolders: of splits, or of one subset, such as `default`."""
+    """Return split -> files for files in subfolders: one per split, or one subset, such as `default`."""
     below = [path for path in sorted(folder.iterdir()) if path.is_dir() and holds_data(path)]
     subset = next((path for path in below if path.name == "default"), None)
     if subset or (len(below) == 1 and below[0].name not in (names or USUAL)):
@@ -257,13 +257,13 @@ class Parts:
 
 
 def find(folder: Path, split: str | None) -> Parts:
-    """Return the files of a folder; without a split it is `test`, or the only one there is."""
+    """Return the files of a folder; the split defaults to `test`, else to the only one there is."""
     configs = readme_configs(folder / "README.md")
     return Parts(*files_of_readme(folder, configs, split)) if configs else _parts_by_name(folder, split)
 
 
 def readable(folder: Path) -> list[Path]:
-    """Return what could be a table in a folder, for the command that names it: files, and folders with files."""
+    """Return the files and folders that could be a table, for a message with commands."""
     below = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     return [path for path in below if (holds_data(path) if path.is_dir() else is_data(path))]
 
@@ -282,7 +282,7 @@ def _parts_by_name(folder: Path, split: str | None) -> Parts:
 
 
 def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
-    """Return split -> files of the qrels: those of a folder, else one file, which has no split."""
+    """Return split -> files of the qrels: those of the qrels folder, else a single file without a split."""
     qrels_folder = _folder(folder, "qrels") or _label_folder(folder)
     by_split = splits_of(qrels_folder, None) if qrels_folder else _of_older_repository(folder)
     single = _file(folder, "qrels")
@@ -290,14 +290,14 @@ def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
 
 
 def _label_folder(folder: Path) -> Path | None:
-    """Return the qrels folder beside those of queries and corpus if it is named otherwise; None if there is none."""
+    """Return the qrels folder next to those of queries and corpus if it has another name; None if there is none."""
     if not (_folder(folder, "queries") and _folder(folder, "corpus")):
         return None
     return next((path for name in _LABELS if (path := folder / name).is_dir()), None)
 
 
 def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
-    """Return split -> files of the qrels beside `data/corpus-*.parquet`: of that folder, else of `NAME-qrels/data`."""
+    """Return split -> qrels files for `data/corpus-*.parquet`: in the same folder, else in `NAME-qrels/data`."""
     if not _table_shards(folder, "corpus"):
         return {}
     inside = _table_shards(folder, "qrels")
@@ -307,7 +307,7 @@ def _of_older_repository(folder: Path) -> dict[str, list[Path]]:
 
 
 def _table_shards(folder: Path, table: Table) -> list[Path]:
-    """Return the files `data/NAME-*` of a table, as C-MTEB's repositories had them."""
+    """Return the files `data/NAME-*` of a table, the layout of C-MTEB's older repositories."""
     data_folder = folder / "data"
     files = sorted(data_folder.iterdir()) if data_folder.is_dir() else []
     prefixes = {path: path.name.lower().split("-")[0] for path in files if is_data(path) and "-" in path.name}
@@ -321,7 +321,7 @@ def _texts(folder: Path, table: Table, splits: set[str]) -> dict[str, list[Path]
 
 
 def _file(folder: Path, table: Table) -> list[Path]:
-    """Return the file of a table: by the first of its names, in the first of the formats; empty if there is none."""
+    """Return the file of a table: the first existing combination of name and format; empty if there is none."""
     endings = dict.fromkeys((*_FIRST.get(table, ()), *ENDINGS))
     files = {path.name.lower(): path for path in _sorted(folder) if path.is_file() and is_data(path)}
     names = (

@@ -1,4 +1,4 @@
-"""Guess from a file's first rows which columns hold ids, titles and texts; people check it in the pipeline file."""
+"""Guess from a file's first rows which columns hold ids, titles and texts; users can check it in the pipeline file."""
 
 import re
 import unicodedata
@@ -51,11 +51,11 @@ class Guess:
 
 
 def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, other: Collection[str] = ()) -> Guess:
-    """Return the columns of a table by their names, and by what stands in them where no name is known.
+    """Return the columns of a table by their names, or by their content if no name is known.
 
-    Dotted names reach into JSON objects. What a user has `named`, field -> column, is taken as it is; `other` columns
-    hold texts of another table. DataError, which names the columns that are there, if a named one is not, or if no
-    column can hold a field that the table needs.
+    Dotted names reach into JSON objects. `named` (field -> column) are the user's choices, which are not changed;
+    `other` columns hold texts of another table. DataError, which lists the existing columns, if a named column is
+    missing, or if no column can hold a required field.
     """
     columns, count = first_columns(source)
     if not count:
@@ -97,7 +97,7 @@ def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
 
 
 def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = ()) -> bool:
-    """Return whether a column is named like one of some fields of a table, of any field if none is given."""
+    """Return whether one of the column names is a known name of the table's `fields`, by default of any field."""
     spellings = {plain_name(spelling) for name in names for spelling in (name, name.rsplit(".", 1)[-1])}
     return any(spellings & set(_spellings(table, field)) for field in fields or NAMES[table])
 
@@ -124,7 +124,7 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str,
 
 
 def _unread(source: Source, table: Table) -> str:
-    """Return the message for a source without a readable row: the first row's problem, if there is a row."""
+    """Return the message for a source without readable rows: the problem of the first row, if any."""
     problem = next((row for row in source.rows() if isinstance(row, Problem)), None)
     if problem is None:
         return f"{source.place}: found no row, expected {table}; check the file"
@@ -149,7 +149,7 @@ def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapp
 
 
 def _column_by_name(field: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
-    """Return the column with a usual name, else one with a name that people give such a column, in any spelling.
+    """Return the column with a standard name, else one with a known alternative name, in any spelling.
 
     If no complete name fits, the last part of a dotted name is compared.
     """
@@ -167,7 +167,7 @@ def _spellings(table: Table, field: str) -> tuple[str, ...]:
 
 
 def _column_by_values(field: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:
-    """Return the column whose values fit: ids are short, different and of ASCII signs; a text is the longest."""
+    """Return the column whose values fit: ids are short, distinct and ASCII; the text column is the longest."""
     if field == "id":
         return next((name for name, values in columns.items() if _ids(values, rows)), None)
     if field == "text":

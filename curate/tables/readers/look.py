@@ -137,7 +137,7 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
 
 
 def _is_data(names: Sequence[str], table: Table) -> bool:
-    """Return whether the names of columns look like a row of data: none is known, and one is a number or a sentence."""
+    """Return whether column names look like a row of data: none is a known name, one is a number or a sentence."""
     return not has_known_name(names, table) and any(
         name.isdigit() or len(name) > SHORT or name.endswith(_ASKS) for name in names
     )
@@ -195,7 +195,7 @@ class _Counts:
         self.example = self.example or f"{shown(name)} in rows {self.lines[name]:,} and {row.line:,}"
 
     def id(self, named: Mapping[str, str]) -> IdColumn | None:
-        """Return the column of ids with its faults; None where the number of the row stands for it unasked."""
+        """Return the id column with its defects; None if row numbers serve as ids without asking."""
         if self.column is None or (self.column == LINE and "id" not in named):
             return None
         if "id" in named:
