@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 import yaml
-from curate.ask.edits.changes import swaps
-from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
 
+from curate.ask.edits.rewriting import swaps
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import read
 from curate.commands.gradient.editing import counterpart, grade_level
 from curate.core.records import Role
 from curate.core.scale import FIVE
+from curate.stats.rank_correlation import ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import overlap
 from curate.stats.tally import Floats, Ints
 from curate.system import resources
@@ -229,7 +229,7 @@ def with_encoders(data: Path) -> None:
 
 def differences(items: Series) -> None:
     """Print the rows of the first 400 Chinese pairs, and by how much encoders beat overlap."""
-    from curate.stats.replicated import figures, grouped, spearman
+    from curate.stats.significance import figures, grouped, spearman
 
     base = spearman(by(overlap)(items.sources, items.destinations), items.levels)
     for name, published, difference in (
@@ -304,7 +304,7 @@ def _rewritten(kind: str, pieces: Sequence[str], word: str, rules: Mapping[str, 
 
 def grades(name: str, data: Path, similar: Similar, published: str) -> None:
     """Print pooled and within of the panel's median grades, and by how much the pooled rho beats that of overlap."""
-    from curate.stats.replicated import figures, grouped, spearman
+    from curate.stats.significance import figures, grouped, spearman
 
     shown, answers, levels, group = panel(data)
     scores, base = similar(answers, shown), by(overlap)(answers, shown)
