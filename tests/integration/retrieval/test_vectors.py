@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +133,8 @@ def test_of_a_large_file_only_the_damaged_group_is_encoded_again(tmp_path: Path)
 
 
 def test_damage_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("curate.retrieval.vectors.store.checksum", lambda data: b"never")
+    checksums = (f"never the same {number}".encode() for number in count())
+    monkeypatch.setattr("curate.retrieval.vectors.store.checksum", lambda _content: next(checksums)[-16:])
     with pytest.raises(RunFailed, match="rows were damaged or gone 3 times; check the disk"):
         cached(tmp_path)[0].encode(["a"], "query")
 
