@@ -1,4 +1,4 @@
-"""Provenance of labels that follow from a panel's grades, in a manifest, so that they can be recomputed."""
+"""Tie-breaker judge, validation of panel settings before anything is paid, and provenance of panel labels."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`curate --version`: the versions of the program, of Python and of the libraries that it depends on."""
+"""The program: all commands together, and `curate --version`."""
 
 from collections.abc import Callable
 from typing import Annotated

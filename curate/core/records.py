@@ -1,4 +1,4 @@
-"""The schemas of the tables of kinds of benchmark that stages of their own make: a further kind adds its own."""
+"""Vocabulary: grades, verdicts, the records that stages pass on, and the schema of every table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

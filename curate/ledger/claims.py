@@ -1,4 +1,4 @@
-"""Claims on work in progress, so that several processes and machines judge one pool without asking twice."""
+"""Claims, open batches and shared budgets of processes that write one ledger, so that nothing is paid twice."""
 
 import datetime as dt
 import json

@@ -1,4 +1,4 @@
-"""Group commit: all pending items are written in one transaction, by one thread."""
+"""One SQLite file or PostgreSQL database: opening, migration, group commits, and errors with remedies."""
 
 import asyncio
 import logging

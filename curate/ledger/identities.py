@@ -1,4 +1,4 @@
-"""Judge identities from earlier versions with plain values of `extra_body`, which are replaced by digests."""
+"""Judge identities from earlier versions, and the scales of the grades that the ledger holds."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Time-ordered unique ids made by the writer, so that no writer waits for a database."""
+"""The ledger: append and read calls and ratings; every method is one transaction."""
 
 import json
 import secrets

@@ -1,4 +1,4 @@
-"""Rows of the ledger as records."""
+"""Tables of the ledger, their migrations for SQLite and PostgreSQL, and their rows as records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -1,4 +1,4 @@
-"""Rules of a budget: the prices it covers, its currency, and its error messages."""
+"""Budget: rules of a cap, cost estimates before requests are sent, and money spent and reserved while they are."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

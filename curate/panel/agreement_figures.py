@@ -1,4 +1,4 @@
-"""Agreement of a panel, or of any raters, with intervals.
+"""Agreement of a panel or of any raters with intervals, and confusion matrices of pairs of judges.
 
 Figures have the names used in `agreement`: measures over all raters, and Cohen's kappa of every two raters. Each has a
 95 % percentile interval from 1,000 resamples of the clusters; a panel's clusters are its queries.

@@ -1,4 +1,4 @@
-"""Adversarial controls: passages that a judge calls relevant if it counts words or obeys orders in them.
+"""Control pairs with known answers and adversarial controls, to qualify a judge before a pool is paid for.
 
 A judge can agree well with people on ordinary pairs and still grade query words pasted into a random passage as
 relevant (Alaofi et al. 2024, LLMs can be fooled into labelling a document as relevant). Six families are made: random

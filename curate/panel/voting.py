@@ -1,4 +1,4 @@
-"""Votes of a panel, and verdicts under a consensus policy."""
+"""Votes of a panel, verdicts under a consensus rule, and sums of grades to which a threshold applies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args

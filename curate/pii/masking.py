@@ -1,4 +1,4 @@
-"""Mask personal data: kinds, placeholders, pseudonyms, and the masker."""
+"""Masking of texts: kinds, placeholders, made-up values, and the masker."""
 
 import hashlib
 import hmac

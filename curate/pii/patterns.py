@@ -1,4 +1,4 @@
-"""Common patterns and helpers of all recognisers."""
+"""Patterns that recognisers share: characters, digits, separators, and triggers."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The key of pseudonyms and links, stored beside the ledger and never in a run; and the pseudonyms of ids."""
+"""Key of pseudonyms and links, stored beside the ledger and never in a run; pseudonyms of ids."""
 
 import hashlib
 import hmac

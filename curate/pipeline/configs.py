@@ -1,4 +1,4 @@
-"""Settings of the stages that consist of one module; other stages have their own `config`.
+"""Settings of the stages `pool`, `judge` and `consensus`, which services read too; other stages have their own.
 
 Separate from the stages' code, so that a pipeline file can be checked without importing their dependencies.
 """

@@ -1,4 +1,4 @@
-"""Foreign files in a run folder: never replaced; errors name them."""
+"""Paths of a run folder: its tables, the newest run, and foreign files, which are never replaced."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The done-mark of a stage, `stage.json`: the last file that is written into its folder."""
+"""The done-mark of a stage, `stage.json`, and deletion of raw texts once they are masked."""
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

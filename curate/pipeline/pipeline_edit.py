@@ -1,4 +1,4 @@
-"""Edit settings in the text of a commented pipeline file; all other lines stay."""
+"""Edits of settings in the text of a commented pipeline file; every other character stays."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Rank fusion: the lists of several retrievers become one order per query, from which a pool is chosen.
+"""Rank fusion of several retrievers into a pool, and its growth by later systems and known positives.
 
 Queries, retrievers and documents are numbers, their indexes among the sorted names, so that order by number is order by
 name. A million hits take half a second and 400 MB; of more, callers fuse some queries at a time.

@@ -1,4 +1,4 @@
-"""Threshold that an answered acceptance review proves, if any.
+"""Threshold on the sum of grades that an acceptance review proves, for `consensus.accept`, in sentences too.
 
 Refused are inputs that would invalidate the guarantee: another sample, another guarantee than the sample was drawn for,
 pairs that were not in the pool at drawing, answers missing by complete queries, a sum without answers.

@@ -1,4 +1,4 @@
-"""Agreement of people and panel on the drawn rows of a sample, without planted controls."""
+"""Agreement of assessors, judges and panel on the rows of a sample, and correlated errors of judges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

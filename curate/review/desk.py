@@ -1,4 +1,4 @@
-"""A sample with its answers: one file per person, one line per answer, append-only; page and spreadsheets write here.
+"""A sample with its answers: one append-only file per assessor, written by the review app and by spreadsheets.
 
 The last line about a row counts; an empty answer withdraws an earlier one. A line is on the disk before `append`
 returns, so no acknowledged answer is lost in a crash. A crash may leave an incomplete line, which was not acknowledged.

@@ -1,4 +1,4 @@
-"""Differences between a table of labels and the expected one, in sentences with counts and ids."""
+"""Labels recomputed from the ledger (votes, verdicts, tables of an export), and their differences in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Settings of the pipeline file or run folder that a command names; imports no stage."""
+"""Opening of the run that a command names: settings, folder, budget; runs and writes nothing."""
 
 import json
 import re

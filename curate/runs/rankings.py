@@ -1,4 +1,4 @@
-"""Leave-one-retriever-out: unique contributions of a retriever, and the benchmark without them.
+"""Rankings against a pool: external systems, leave-one-retriever-out, relevant documents by depth, unjudged documents.
 
 Relevant documents found by one retriever only are removed from the qrels; no unjudged document is added. Every system's
 nDCG@10 and the system ranking are then compared on the queries that keep a relevant document (Zobel, SIGIR 1998: how

@@ -1,4 +1,4 @@
-"""States of a run's stages, from their done-marks and the fingerprints of their inputs."""
+"""Running of stages: completed ones are skipped, changed ones repeated, interrupted ones restarted."""
 
 import json
 import shlex

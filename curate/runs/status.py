@@ -1,4 +1,4 @@
-"""Status of a run's stages: rows, seconds, cost, and the progress of judging; read-only."""
+"""Status of a run and summary of a finished one; read-only."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

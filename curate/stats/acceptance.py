@@ -1,4 +1,4 @@
-"""Acceptance threshold with a guarantee: sums of grades whose error rate, by a review, is at most a given share.
+"""Acceptance threshold with a guarantee, and the plan of a review that finds it.
 
 Fixed-sequence testing (Learn then Test: Angelopoulos et al. 2021). Sums of the panel's grades are strata. From the
 strictest sum down, all pairs at or above it are accepted while the upper bound of their wrong share, one-sided at

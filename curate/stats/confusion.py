@@ -1,4 +1,4 @@
-"""Macro-F1 of several classifiers as a statistic of sums over texts, so that texts can be resampled or exchanged."""
+"""Statistics of classifiers on resampled texts: macro-F1, and the area under the ROC curve."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Recall of the next text of a chain, and of any text of the same group, from vectors, in blocks of bounded memory.
+"""Structure of embeddings: recall of neighbours and silhouettes, in blocks of bounded memory.
 
 Texts are sorted by group and by order within the group: a pair is a text and the next one of its group. A rank is 1 +
 the number of candidates that are strictly more similar; similarities closer than `NEAR` are equal, because the last

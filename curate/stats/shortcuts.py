@@ -1,4 +1,4 @@
-"""Lexical shortcut baselines: the commonest class, a keyword per class, length, shared characters.
+"""Lexical shortcut baselines, and scores on labelled texts and pairs without scikit-learn.
 
 A model that does not beat them shows no understanding (Gururangan et al., NAACL 2018, for sentence pairs). They need no
 model, so an export can try them as well as an evaluation.

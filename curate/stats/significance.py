@@ -1,4 +1,4 @@
-"""Scores that are not sums over items, on resampled items: average precision, Spearman's rho, V-measure.
+"""Significance of differences between models: paired randomisation, bootstrap, and statistics that are not sums.
 
 Every score is a function of weights of shape (replicates, items), which count the items in each resample; it returns
 one score per replicate. Weights of 1 give the plain measure. Ranks and thresholds are those of the resample.

@@ -1,4 +1,4 @@
-"""Retry-After of HTTP replies: whether to try again, and after how many seconds."""
+"""HTTP servers of the user's choice: keys, errors, retries after the pause that a reply names."""
 
 import datetime as dt
 import math

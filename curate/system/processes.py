@@ -1,4 +1,4 @@
-"""Work on batches in processes of this machine, in order."""
+"""Work on batches in processes of this machine, and names of processes that share a ledger."""
 
 import os
 import signal

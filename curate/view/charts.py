@@ -1,4 +1,4 @@
-"""Marks of charts as strings of SVG: bars, dots, rules and texts, all of them escaped.
+"""Charts as strings of inline SVG: no script, no file, and text that stays readable at any width.
 
 Widths are shares of the page and heights pixels, so a chart fills its column and letters never shrink. Colours are
 classes, which a page's style sheet fills for light, dark and print.

@@ -1,4 +1,4 @@
-"""Rules that change one detail of a text: patterns, amounts within bounds, drugs with the same use.
+"""Edits that change what a question asks while nearly every character stays: rules by language, and their use.
 
 Rules are in `rules.yaml`, by language. They ignore meaning, so a panel confirms the edits.
 """

@@ -1,4 +1,4 @@
-"""Ask a language model for grades: builds the request and reads the reply, and sends nothing itself."""
+"""Judge by a language model: request and reply of a prompt, and models by their names in a pipeline; sends nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Judge that replays recorded grades from a table of grades, or from a file of complete replies."""
+"""Judge that replays recorded grades, and recording of a run's ratings for it."""
 
 import csv
 import json

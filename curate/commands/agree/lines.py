@@ -35,8 +35,6 @@ def of_comparison(figures: Figures, scale: Scale) -> MeasuredLevels:
     return MeasuredLevels(levels, {"grades": scale.labels, "cut": cut})
 
 
-# Printed lines.
-
 if TYPE_CHECKING:
     from curate.tables.readers.ratings import Layout
 

@@ -1,4 +1,4 @@
-"""Audit counts corrected by people's answers: false negatives and false positives of all that was retrieved.
+"""Audit counts corrected by assessors' answers to a sample.
 
 A panel errs, so its own counts are biased in both directions. People grade a sample of pairs, stratified by original
 label (+, -) and verdict. With N pairs in a stratum, n answers and x relevant among them, the false negatives are the

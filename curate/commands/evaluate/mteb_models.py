@@ -206,8 +206,6 @@ class _Listed:
             yield self._documents[start : start + 2_000]
 
 
-# Models by name.
-
 BM25 = "bm25"
 BASELINES = (BM25, "use", "e5")
 """Models that need no network."""

@@ -55,8 +55,6 @@ def gains_of_median_grades(
     return gains_by_query
 
 
-# Tasks.
-
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
 

@@ -124,8 +124,6 @@ def _rounded(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 6)
 
 
-# The stage.
-
 PURPOSE = "gradient"
 
 

@@ -112,8 +112,6 @@ def row_source(table: Table, row: Row | Problem, file: str) -> str:
     return file
 
 
-# The stage.
-
 _EVERY = 2_000
 
 

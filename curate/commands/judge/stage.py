@@ -64,9 +64,6 @@ def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale)
         context.tell(f"judge: after {len(verdicts):,} pairs: {line}")
 
 
-# The stage.
-
-
 def run(config: JudgeConfig, context: Context) -> Report:
     """Load the panel, ask for permission to spend, collect missing ratings, and write the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:

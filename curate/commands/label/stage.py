@@ -1,4 +1,4 @@
-"""Figures of a set of labelled texts: classes, verdicts of the panel, and excluded texts."""
+"""The stage `label`: texts with one class each, confirmed by a panel that does not see it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Figures of a pilot: kappa of every rule with people, people's kappa with each other, and the proposal."""
+"""Figures of a pilot, as records and as printed lines: kappa of every rule with assessors, and the proposal."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

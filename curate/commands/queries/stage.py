@@ -260,8 +260,6 @@ def _text_figures(texts: Sequence[str]) -> dict[str, Json]:
     }
 
 
-# The stage.
-
 FILE = "queries.jsonl"
 APART = 0.2
 """Distance of lengths from real queries (`apart`) above which a note is written."""

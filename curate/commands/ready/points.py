@@ -1,4 +1,4 @@
-"""Points on exported texts: none empty or duplicated, none in two splits, and their lengths."""
+"""Checklist of a benchmark before publication: points on labels and texts; nothing is sent or scored."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Tally of one judge's replies, online or in batches: cost, models, and unreadable replies that stop the judge."""
+"""Accounting of requests: tally per judge, rows of `calls`, and money reserved under a cap shared by processes."""
 
 import asyncio
 import datetime as dt

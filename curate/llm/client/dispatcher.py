@@ -1,4 +1,4 @@
-"""Retries of one request, and the dispatcher of a judge's requests."""
+"""Dispatcher of one judge's requests: slots, rate limit, circuit breaker, retries, billing, and handling of replies."""
 
 import asyncio
 import time

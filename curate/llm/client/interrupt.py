@@ -1,4 +1,4 @@
-"""Ctrl-C while an event loop runs: a callback instead of an exception at any point."""
+"""Ctrl-C, early stop and heartbeat of requests under way."""
 
 import asyncio
 import signal

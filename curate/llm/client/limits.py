@@ -1,4 +1,4 @@
-"""Rate limits of requests and tokens per minute, kept so that the vendor counts no more in any minute."""
+"""Limits of one judge: requests and tokens per minute, a circuit breaker, and the number of open calls."""
 
 import asyncio
 from collections import deque

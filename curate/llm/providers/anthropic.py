@@ -1,4 +1,4 @@
-"""Provider that uses the Anthropic SDK; the system text is marked for prompt caching."""
+"""Anthropic by its SDK, online (the system text marked for prompt caching) and in batches."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

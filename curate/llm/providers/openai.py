@@ -1,4 +1,4 @@
-"""Chat completions by the OpenAI SDK: OpenAI itself and every vendor or server that speaks the same API."""
+"""Chat completions by the OpenAI SDK, online and in batches: OpenAI itself, and every server with the same API."""
 
 import asyncio
 import datetime as dt

@@ -1,4 +1,4 @@
-"""Whether a request was sent: an unsent one costs nothing, any other may be billed."""
+"""HTTP transport of the vendors' SDKs (aiohttp connections, httpx2 types), and whether a request was sent."""
 
 import zlib
 from collections.abc import AsyncIterator

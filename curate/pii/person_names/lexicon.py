@@ -1,4 +1,4 @@
-"""The words of names.yaml: surnames, given names, titles, labels, and the words that look like names."""
+"""Lexicon of names.yaml, and what a Chinese name looks like at a position in a text."""
 
 import re
 from collections.abc import Iterator, Sequence

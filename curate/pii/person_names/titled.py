@@ -1,4 +1,4 @@
-"""Names in Latin letters, English or pinyin, that a word calls names: Dr. Smith, 我叫Linda, Wang Xiaoming医生."""
+"""Names marked by a title or an introduction: Dr. Smith, 我叫Linda, 王医生, 张三主任医师, 老王."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Models of the hub: the commit of a name, and whether it can be loaded here."""
+"""Any sentence-transformers model by name or folder: commit, files, and encoding."""
 
 import hashlib
 import os

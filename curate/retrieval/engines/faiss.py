@@ -1,4 +1,4 @@
-"""Parameters of building and searching an index of FAISS: kind, storage, and defaults that depend on the corpus."""
+"""Approximate search by an index of FAISS: parameters, files, resumable building, and search."""
 
 import hashlib
 import math

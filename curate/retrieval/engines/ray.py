@@ -1,4 +1,4 @@
-"""Map a function over the parts of a task on a Ray cluster: a running one, or one started on this machine."""
+"""Ray cluster as an engine: its machines, and a function mapped over the parts of a task."""
 
 import logging
 import os

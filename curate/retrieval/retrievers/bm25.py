@@ -1,4 +1,4 @@
-"""Tokenisation: jieba's words or character bigrams, in several processes."""
+"""BM25 over jieba words or character bigrams: tokenisation, index on disk, search."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Exact search of a corpus in parts, by an engine: the same hits as in one piece, however many parts there are."""
+"""Dense retrieval: inner product between an encoder's vectors, exact, approximate, or in parts by an engine."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

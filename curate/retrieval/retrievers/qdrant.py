@@ -1,4 +1,4 @@
-"""A Qdrant collection by the official client: opening, inspection, search, and mapping of the client's errors."""
+"""Dense retrieval from an existing Qdrant collection, which gets vectors and never texts."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

@@ -1,4 +1,4 @@
-"""Check of vectors in half precision against float32: a model that loses its meaning is refused."""
+"""An encoder with a cache on disk: groups of missing texts are encoded; half precision is checked against float32."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Candidates for a reranker: some positives and some negatives per query, drawn by seed."""
+"""Labels of an export: graded relevance, candidates for a reranker, and contributors of the benchmark."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Files of each format, and the manifest; a file that is not part of the format is reported even if listed."""
+"""MANIFEST.json of an export: SHA-256 of every file, sources of the labels; files that do not belong to the format."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Load what the exporter `mteb` wrote, as tasks for `mteb.evaluate`."""
+"""Benchmark as folders that stock mteb and `datasets` load offline, and as tasks for `mteb.evaluate`."""
 
 from collections import deque
 from collections.abc import Callable, Mapping

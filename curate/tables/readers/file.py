@@ -1,4 +1,4 @@
-"""Marks of queries that a model wrote, kept in a separate table of an export because no format has a field for them."""
+"""One file as a source of rows: JSON, CSV, TSV, Excel, Parquet, Arrow, TREC qrels, or a text per line."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace

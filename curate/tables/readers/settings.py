@@ -1,4 +1,4 @@
-"""Input settings of a pipeline file, and the sources that they name."""
+"""Input settings of a pipeline file, the sources that they name, and the language of their texts by script."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rate of a step over the last seconds, and the remaining time at this rate."""
+"""Running steps with rates and remaining times, and progress as plain lines or JSON."""
 
 import threading
 import time

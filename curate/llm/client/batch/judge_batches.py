@@ -1,4 +1,4 @@
-"""Division of refused work: batches refused as a whole are halved, refused requests are split."""
+"""Batches of judges: open ones are collected, missing requests submitted, refused ones divided; one shared budget."""
 
 import asyncio
 import datetime as dt

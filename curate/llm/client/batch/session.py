@@ -1,4 +1,4 @@
-"""Records of batch requests, shared by callers, the ledger and the judges' batches."""
+"""Records of batch requests, and the state that judges in batches share: money, pace, first reason to stop."""
 
 import asyncio
 import datetime as dt
