@@ -1,8 +1,8 @@
 """A folder of embeddings: files of rows in checksummed groups, an index of keys in memory, small files merged.
 
-In a file float32 rows come first; then, for every group, the number of its rows and a checksum of their bytes, then all keys,
-then `TRAILER`. The file is named by a digest of all that follows the rows: equal files have one name, and any damage is
-detected.
+In a file float32 rows come first; then, for every group, the number of its rows and a checksum of their bytes, then all
+keys, then `TRAILER`. The file is named by a digest of all that follows the rows: equal files have one name, and any
+damage is detected.
 """
 
 import hashlib
