@@ -47,7 +47,7 @@ def _refuse(state: LlmState, batches: Sequence[Batch]) -> None:
 
 
 def in_batches(run: PanelRun) -> None:
-    """Ask language models by batches where their vendors have them: cheaper, slower.
+    """Ask language models by their providers' batch APIs, where there are any: cheaper, slower.
 
     If another process is asking a judge by batches, wait for it, then collect the batches that it left open.
     """

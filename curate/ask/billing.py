@@ -75,7 +75,7 @@ def facts(total: Total) -> dict[str, Json]:
 
 
 def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: int, tokens: int) -> float:
-    """Return the estimated minutes of calls: calls x mean latency / concurrency, or longer by the vendor's rate limits.
+    """Return the estimated minutes of calls: calls x mean latency / concurrency, or longer by its rate limits.
 
     The latency is that of the judge's last calls in the ledger, LATENCY_S without any.
     """
@@ -90,8 +90,8 @@ def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: 
 def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]:
     """Return the rows of a plan, followed by a row of totals if there are several; `minutes` is the longest.
 
-    `money` are the columns with amounts in the `currency` of the row. A missing amount counts as the first of them: a
-    judge without batches is asked online.
+    `money` are the columns with amounts in the `currency` of the row. A missing amount counts as the row's amount in
+    the first of these columns: a judge without batches is asked online.
     """
     if len(rows) < 2:
         return rows

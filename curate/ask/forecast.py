@@ -1,4 +1,4 @@
-"""Cost forecast of judging before a pool exists: prompts of sample texts x pool sizes, with controls and cascade.
+"""Cost forecast of judging before a pool exists: prompts of sample texts x pool sizes, with control pairs and cascade.
 
 `quote` counts the same exactly once the pool exists.
 """
@@ -69,7 +69,7 @@ class JudgeForecast:
 
 
 def forecast(config: JudgeConfig, context: Context, texts: SampleTexts, pools: PoolSize) -> list[JudgeForecast]:
-    """Return upper bounds for each language model of the panel: first the controls of all, then the pool.
+    """Return upper bounds for each language model of the panel: first the control pairs of all, then the pool.
 
     Calls are bounds; prompts are means over the sample, each of a full batch, and none where the sample is empty.
     """
@@ -114,9 +114,9 @@ def _requests(judge: LlmJudge, config: JudgeConfig, texts: SampleTexts, document
 
 
 def _controls(config: JudgeConfig, scale: Scale, prompts: int) -> int:
-    """Return the maximum number of prompts with controls: controls fill half a prompt, and prompts have one query.
+    """Return the maximum number of prompts with control pairs: they fill half a prompt, which has one query.
 
-    Without a gate they are the controls that need no people, for a pool of `prompts` prompts.
+    Without a qualification test they are the controls that need no assessors, for a pool of `prompts` prompts.
     """
     gate = config.gate
     if gate.positives is None:

@@ -1,7 +1,7 @@
-"""Qualification of judges: each answers controls, mixed blindly into ordinary prompts, before a pool is paid for.
+"""Qualification of judges: each answers control pairs, mixed blindly into ordinary prompts, before a pool is paid for.
 
-Prompts of controls are built as all others are, filled up with passages of the pool, and stored under a replicate of
-their own. Those already in the ledger are not asked again.
+Prompts of control pairs are built as all others are, filled up with passages of the pool, and stored under a replicate
+of their own. Those already in the ledger are not asked again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ SAID = {"likely": "likely positives", "swapped": "positives of another query", "
 
 @dataclass(frozen=True)
 class ControlTrial:
-    """A panel with the controls that it answers before the pool."""
+    """A panel with the control pairs that it answers before the pool."""
 
     controls: pl.DataFrame
     """query_id, doc_id, kind: positive, rejected, random, an adversarial family; or a kind of SAID."""
@@ -68,14 +68,14 @@ class ControlTrial:
             )
 
     def measured(self, gate: Gate) -> dict[str, Accuracy]:
-        """Return judge -> accuracy on the controls, from the ratings in the ledger."""
+        """Return judge -> accuracy on the control pairs, from the ratings in the ledger."""
         return {
             state.name: controls.measure(self.said(state), self.scale, gate.floor, gate.least)
             for state in self.panel.seats
         }
 
     def said(self, state: JudgeState) -> pl.DataFrame:
-        """Return the controls with a judge's grades: query_id, doc_id, kind, grade."""
+        """Return the control pairs with a judge's grades: query_id, doc_id, kind, grade."""
         rows = self.panel.table.snapshot(state).select(*PAIR, "grade")
         return self.controls.join(rows, on=PAIR, how="left", maintain_order="left")
 
@@ -107,7 +107,7 @@ def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
 
 
 def undiscerning(tried: ControlTrial) -> list[str]:
-    """Return a sentence per judge that gives one grade to all controls."""
+    """Return a sentence per judge that gives one grade to all control pairs."""
     grades = {state.name: sanity.undiscerning(tried.said(state)) for state in tried.panel.seats}
     return [
         f"{name} gives {grade} to every control, planted positive or negative: it does not tell them apart"
@@ -156,7 +156,7 @@ def untested(accuracies: Mapping[str, Accuracy], config: JudgeConfig) -> list[st
 
 
 def facts(accuracies: Mapping[str, Accuracy] | None, config: JudgeConfig) -> Json:
-    """Return the gate's entry in the report of the run; None without controls."""
+    """Return the qualification test's entry in the report of the run; None without control pairs."""
     if accuracies is None:
         return {"allow_weak_judges": True} if config.allow_weak_judges else None
     return {
@@ -175,7 +175,7 @@ def notes(accuracies: Mapping[str, Accuracy] | None, config: JudgeConfig) -> Seq
 
 
 def without_people(tried: ControlTrial | None) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return judge -> kind of control that needs no people -> number of relevant grades, number of grades."""
+    """Return judge -> kind of control without grades by assessors -> number of relevant grades, number of grades."""
     if tried is None or tried.gated:
         return {}
     relevant = pl.col("grade").is_in(list(tried.scale.relevant))
@@ -188,7 +188,7 @@ def without_people(tried: ControlTrial | None) -> dict[str, dict[str, tuple[int,
 
 
 def reads(name: str, counts: Mapping[str, tuple[int, int]]) -> str:
-    """Return a sentence on a judge's grades for controls that need no people; these do not qualify a judge."""
+    """Return a sentence on a judge's grades for control pairs that need no assessors; these do not qualify a judge."""
     shares = ", ".join(f"{hits} of {rated} {SAID[kind]}" for kind, (hits, rated) in counts.items())
     return (
         f"{name} gives a relevant grade to {shares}: not qualified, for no person graded these (judge.gate.positives)"
@@ -196,7 +196,7 @@ def reads(name: str, counts: Mapping[str, tuple[int, int]]) -> str:
 
 
 def trial(run: PanelRun) -> ControlTrial | None:
-    """Return the panel with its controls; None without any, DataError if the gate's pairs are not of this run."""
+    """Return the panel with its control pairs; None without any, DataError if its known pairs are not of this run."""
     path = run.config.gate.positives
     if path is None:
         return _unqualified(run)
@@ -207,7 +207,7 @@ def trial(run: PanelRun) -> ControlTrial | None:
 
 
 def before(graded: pl.DataFrame, run: PanelRun) -> ControlTrial:
-    """Return the panel with controls drawn from pairs that people graded: query_id, doc_id, grade.
+    """Return the panel with control pairs drawn from pairs that assessors graded: query_id, doc_id, grade.
 
     `run` is the one on the pool. Replay judges are left out: they have no grades for other pairs.
     """
@@ -228,7 +228,7 @@ def before(graded: pl.DataFrame, run: PanelRun) -> ControlTrial:
 
 
 def _unqualified(run: PanelRun) -> ControlTrial | None:
-    """Return the language models with controls that need no people; None where there are none.
+    """Return the language models with control pairs that need no assessors; None where there are none.
 
     Only judges without ratings of the pool are asked, so that a run that grows does not pay again.
     """

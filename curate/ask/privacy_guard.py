@@ -43,13 +43,13 @@ def residual(context: Context) -> pl.DataFrame:
 
 
 def allowed(context: Context) -> Json:
-    """Return all exceptions that people allowed: the setting `residual`, ids of texts, spans."""
+    """Return all exceptions that users allowed: the setting `residual`, ids of texts, spans."""
     may, accepted = settings(context), residual_decisions.accepted(context.run)
     return [may.residual, *sorted(may.accept), *map(list, accepted.iter_rows())]
 
 
 def decided(context: Context) -> dict[str, int]:
-    """Return the numbers of residual spans that people accepted and masked."""
+    """Return how many residual spans users accepted, and how many they masked."""
     report = context.report("mask")
     if report is None:
         return {"accepted": 0, "masked": 0}

@@ -17,11 +17,11 @@ MONEY = ("online", "batches", "cascade_least")
 
 
 def quote(config: JudgeConfig, context: Context) -> list[Row]:
-    """Return one row per language model with missing ratings, in the order of a cascade, after those of the controls.
+    """Return one row per language model with missing ratings, in the order of a cascade; control pairs come first.
 
     `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
-    vendor's cache), `answer_tokens` (at most), and the maximum cost in `currency`, None without a price: `online`, in
-    `batches` where the vendor has them; `cascade_least` is the minimum in a cascade, whose maximum is `online`.
+    provider's cache), `answer_tokens` (at most), and the maximum cost in `currency`, None without a price: `online`, in
+    `batches` where the provider has them; `cascade_least` is the minimum in a cascade, whose maximum is `online`.
     `minutes`: about how long it takes online (see `billing.minutes`). The last of several rows is their total.
     """
     seating.check_language(config, context)

@@ -144,7 +144,7 @@ def noted(pool: Pool) -> Iterator[Noted]:
 
 
 def prefix_tokens(judge: LlmJudge) -> int:
-    """Return the estimated tokens of the common prefix of all prompts, which a vendor may cache."""
+    """Return the estimated tokens of the common prefix of all prompts, which a provider may cache."""
     return tokens(judge.rubric.prefix)
 
 

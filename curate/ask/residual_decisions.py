@@ -100,7 +100,7 @@ def append(run: Path, decisions: Sequence[Decision]) -> None:
 
 
 def masked(run: Path) -> list[Decision]:
-    """Return the decisions to mask, in the order of their places."""
+    """Return the decisions to mask, in the order of their positions."""
     return sorted(
         (decision for decision in read(run).values() if decision.decision == "mask"),
         key=lambda decision: decision.place,
@@ -108,7 +108,7 @@ def masked(run: Path) -> list[Decision]:
 
 
 def accepted(run: Path) -> pl.DataFrame:
-    """Return places and links of the decisions to accept."""
+    """Return positions and keyed text digests of the decisions to accept."""
     rows = [(*decision.place, decision.link) for decision in read(run).values() if decision.decision == "accept"]
     schema = {"table": pl.String, "id": pl.String, "field": pl.String, "raw_start": pl.Int32, "raw_end": pl.Int32}
     return pl.DataFrame(rows, {**schema, "link": pl.String}, orient="row").sort(PLACE)

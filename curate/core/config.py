@@ -1,4 +1,4 @@
-"""Pipeline files: YAML in, checked settings out, and a digest that says when something changed."""
+"""Pipeline files: YAML in, checked settings out, and a digest that changes with them."""
 
 import hashlib
 import json

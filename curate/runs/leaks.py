@@ -34,7 +34,7 @@ Thing = TypeVar("Thing", Item, LabelledPair)
 
 @dataclass(frozen=True)
 class Split:
-    """Queries (query_id, text), positives (query_id, doc_id), and the documents (doc_id, text) of these alone."""
+    """Queries (query_id, text), positives (query_id, doc_id), and the documents (doc_id, text) of the positives."""
 
     queries: pl.DataFrame
     positives: pl.DataFrame

@@ -44,7 +44,7 @@ def confirm_edits(
 
 
 def passed(votes: Mapping[str, str] | None) -> bool:
-    """Return whether all judges called an edit plausible; True for one that nobody was asked about yet."""
+    """Return whether all judges called an edit plausible; True for one that no judge was asked about yet."""
     return votes is None or set(votes.values()) <= {"yes"}
 
 

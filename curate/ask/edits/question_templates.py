@@ -1,7 +1,7 @@
 """Question templates: reworded questions and questions of another intent, written without a model.
 
 Words and patterns are in `question_templates.yaml`, by language. Patterns do not understand a question: good enough to
-show a pipeline, no replacement for people or a panel. `changes` edits details.
+show a pipeline, no replacement for assessors or a panel. `rewriting` changes details.
 """
 
 import re

@@ -1,8 +1,8 @@
 """A dictionary of synonyms: its rows, and their faults.
 
-A row says that two words mean the same: `term`, `synonym`, `kind`, `source`, and if need be `meaning` (of a word that
-stands in several rows), `not_in` (longer words, separated by |, inside which neither word is meant) and
-`unseen` (`term`, `synonym` or `both`: a person vouches for a word that no lexicon knows). A row is read both ways.
+A row says that two words mean the same: `term`, `synonym`, `kind`, `source`, and if need be `meaning` (of a word in
+several rows), `not_in` (longer words, separated by |, inside which neither word is meant) and `unseen` (`term`,
+`synonym` or `both`: a person has confirmed a word that no lexicon contains). A row is read both ways.
 """
 
 import csv

@@ -71,8 +71,8 @@ def named_model(definitions: Mapping[str, Settings], name: str) -> LanguageModel
     """Return the settings of the language model of that name; None if the name means another kind of judge.
 
     The pipeline's own definitions come before the presets, and may change one: `gpt-4o: {concurrency: 64}`, or under
-    another name `wide: {preset: gpt-4o, concurrency: 64}`. A `kind` that is a provider's (openai, anthropic) makes a
-    language model of a definition.
+    another name `wide: {preset: gpt-4o, concurrency: 64}`. A definition whose `kind` is a provider's (openai,
+    anthropic) is a language model.
     """
     setting, known_presets, definition = f"judges.{name}", presets(), definitions.get(name)
     settings = complete(name, known_presets.get(name, {}) if definition is None else definition, known_presets, setting)

@@ -37,7 +37,7 @@ def published_identifiers(config: Config, context: Context) -> PublishedIds:
 
 
 def id_notes(ids: PublishedIds, context: Context) -> list[str]:
-    """Return a sentence with the path of the key; empty if ids are unchanged."""
+    """Return a sentence with the path of the key to the new ids; empty if ids are unchanged."""
     message = f"ids are new, as those of the source may name people; their key, for you alone: {context.run / KEY}"
     return [] if ids.key is None else [message]
 

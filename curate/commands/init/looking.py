@@ -205,7 +205,7 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
 
 
 def _text_columns(config: Config, located: Sources) -> tuple[Mapping[Table, str], Mapping[Table, str]]:
-    """Return text columns of queries and corpus in one file: those recognised by cells, and all known ones."""
+    """Return text columns of queries and corpus in one file: those detected from cells, and those detected or given."""
     if not located.one_table:
         return {}, {}
     given_columns = {table: column for table in TABLES if (column := named(config, table).get("text"))}

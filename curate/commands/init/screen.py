@@ -193,7 +193,7 @@ def _price(draft: PipelineDraft) -> Iterator[str]:
 
 
 def _cost(estimate: CostEstimate, least: float | None) -> tuple[str, str]:
-    """Return calls and cost; for a cascade the range from its least cost."""
+    """Return calls and cost; for a cascade the cost is a range from its minimum."""
     if estimate.cost is None or least is None:
         return f"{estimate.calls:,} calls", "price unknown"
     fewest = f"{shown(least, estimate.currency)} to " if least < estimate.cost else ""

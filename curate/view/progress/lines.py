@@ -24,7 +24,7 @@ class RateMeter:
         self._looks = deque([(now, done)])
 
     def look(self, done: int, now: float) -> None:
-        """Record the number of units at a time."""
+        """Record how many units are done at the time `now`."""
         if done == self._looks[-1][1]:
             return
         self._looks.append((now, done))
