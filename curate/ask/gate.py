@@ -52,7 +52,7 @@ class ControlTrial:
         return self.panel.table.rubric.scale
 
     def asked(self) -> PanelRun:
-        """Return the run; its language models are labelled as answering controls, for plans, bills and progress."""
+        """Return the run; plans, bills and progress label its language models as answering control pairs."""
 
         def labelled(state: JudgeState) -> JudgeState:
             return replace(state, purpose=CONTROLS) if isinstance(state, LlmState) else state
@@ -88,7 +88,7 @@ def known_pairs(path: Path, context: Context, scale: Scale) -> pl.DataFrame:
 
 
 def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
-    """Have the panel answer the controls; return its accuracies, None without a gate. UserError for a weak judge."""
+    """Have the panel answer the control pairs; return accuracies, None without a test. UserError for a weak judge."""
     if tried is None:
         return None
     run = tried.asked()

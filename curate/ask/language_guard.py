@@ -20,7 +20,7 @@ def rubric_name(language: str) -> str:
 
 
 def newest_rubric(language: str) -> str:
-    """Return the name of the rubric that a new pipeline names for a language: one whose form is no example to copy."""
+    """Return the rubric's name for a new pipeline in a language: `relevance-...` if there is one, else `rubric-...`."""
     name = rubric_name(language)
     improved = name.replace("rubric-", "relevance-", 1)
     return improved if improved in resources.names("prompts") else name

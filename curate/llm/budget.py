@@ -66,7 +66,7 @@ class CapPolicy:
         return rate
 
     def shown(self, amount: float | None = None) -> str:
-        """Return an amount, by default the cap, with its currency."""
+        """Return an amount, by default the budget's, with its currency."""
         return shown((self.amount or 0.0) if amount is None else amount, self.currency)
 
     def clause(self, prices: Prices) -> str:

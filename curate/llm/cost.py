@@ -133,7 +133,7 @@ class EstimatedUsage(Usage):
 
 
 def estimate(request: Request) -> EstimatedUsage:
-    """Return the estimated usage of a request, without the schema of the reply, which only some vendors bill."""
+    """Return the estimated usage of a request, without the schema of the reply, which only some providers bill."""
     counts = [_counted(message.content) for message in request.messages]
     texts, han, wide = (sum(count[index] for count in counts) for index in range(3))
     fewest = _LEAST_OF_WIDE * wide + _LEAST_OF_REST * (texts - wide) if texts >= _FEWEST_TOKENS else 0.0
@@ -168,7 +168,7 @@ def cost(usage: Usage | None, price: Price | None) -> float | None:
 
 
 def batch_price(price: Price | None) -> Price | None:
-    """Return the price by the vendor's batch API; None stays None."""
+    """Return the price by the provider's batch API; None stays None."""
     if price is None:
         return None
     prices = {"input": price.input, "output": price.output, "cached": price.cached, "written": price.written}

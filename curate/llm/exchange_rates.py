@@ -91,7 +91,7 @@ class Rates:
     def common(self, currencies: Iterable[str]) -> str | None:
         """Return the only currency, or the one into which all can be converted; None if it is ambiguous.
 
-        Of several targets of conversion the only one that is among the currencies counts.
+        If all can be converted into several, the only one of these among `currencies` counts.
         """
         used = sorted(set(currencies))
         if len(used) == 1:
@@ -117,7 +117,7 @@ class Rates:
 
 
 def shown(amount: float, currency: str | None) -> str:
-    """Return money for people: two decimals, of less than one unit two digits."""
+    """Return an amount to be read: with two decimals, or two significant digits below one unit."""
     number = f"{amount:,.2f}" if amount >= 1 or amount == 0 else f"{amount:.2g}"
     return f"{number} {currency or ''}".strip()
 

@@ -157,7 +157,7 @@ def rubric(content: Mapping[str, Json], where: str) -> Rubric:
 
 
 def labels(number: int) -> tuple[str, ...]:
-    """Return the labels of `number` passages, P1 to Pn: they say nothing of id, rank or grade."""
+    """Return the labels of `number` passages, P1 to Pn: they do not reveal id, rank or grade."""
     return tuple(f"P{index}" for index in range(1, number + 1))
 
 

@@ -103,8 +103,8 @@ def _answers_of(question: Question, judge: Mapping[str, Any], texts: Texts, ledg
 def verdict(answers: Answers, expected: str) -> Verdict:
     """Return the panel's verdict on an item that should get the answer `expected`.
 
-    confirmed: all gave it; rejected: none did; contested: some did; incomplete: an answer is missing; unconfirmed:
-    nobody was asked.
+    confirmed: all gave it; rejected: none did; contested: some did; incomplete: an answer is missing; unconfirmed: no
+    judge was asked.
     """
     labels = set(answers.values())
     if not labels:

@@ -68,7 +68,7 @@ class JudgeTally:
         """Replies written to the ledger and read."""
 
     def pay(self, usage: Usage | None, guess: EstimatedUsage | None, most: Callable[[], float], hold: Hold) -> None:
-        """Bill a reply at its cost, or at the bound `most` if the vendor reported no usage."""
+        """Bill a reply at its cost, or at the bound `most` if the provider reported no usage."""
         paid = cost(usage, self.meter.price)
         if usage and guess:
             self.meter.learn(guess, usage)

@@ -12,7 +12,7 @@ TRAVEL = 1 / 8
 
 @dataclass
 class Sent:
-    """A sent request: its weight, and the latest time at which it reached the vendor."""
+    """A sent request: its weight, and the latest time at which it reached the provider."""
 
     weight: float
     arrived: float
@@ -22,8 +22,8 @@ class Sent:
 class Window:
     """Sliding-window limit on the weight of requests that arrive within any `seconds`.
 
-    A vendor counts arrivals, which are between sending and reply. So a request counts from its sending until `seconds`
-    after its reply, or after the assumed maximum travel time.
+    A provider counts arrivals, which are between sending and reply. So a request counts from its sending until
+    `seconds` after its reply, or after the assumed maximum travel time.
     """
 
     limit: float
@@ -36,7 +36,7 @@ class Window:
     def pause(self, weight: float, now: float) -> float:
         """Return the seconds until the next check, 0 if a request of this weight may be sent now.
 
-        A request above the limit is sent alone: the vendor decides.
+        A request above the limit is sent alone: the provider decides.
         """
         while self._counted and self._counted[0].arrived + self.seconds <= now:
             self.weight -= self._counted.popleft().weight
@@ -54,7 +54,7 @@ class Window:
         return request
 
     def replied(self, request: Sent, weight: float, now: float) -> None:
-        """Note that a request has arrived, and its final weight."""
+        """Record that a request has arrived, and its final weight."""
         if request.arrived + self.seconds > now:
             self.weight += weight - request.weight
             request.weight = weight
@@ -63,7 +63,7 @@ class Window:
 
 @dataclass
 class RateLimit:
-    """Both limits of a vendor; None is no limit."""
+    """Both limits of a provider; None is no limit."""
 
     requests_per_minute: int | None
     tokens_per_minute: int | None
@@ -74,7 +74,7 @@ class RateLimit:
         self._windows += [(window, True) for window in _windows(self.tokens_per_minute, self.minute_s)]
 
     def pause(self, tokens: float, now: float) -> float:
-        """Return the seconds to wait before a request of so many tokens; 0 for now."""
+        """Return the seconds to wait before a request of so many tokens; 0 if it may be sent now."""
         return max((window.pause(tokens if by_token else 1.0, now) for window, by_token in self._windows), default=0.0)
 
     def sent(self, tokens: float, now: float) -> list[Sent]:
@@ -87,7 +87,7 @@ class RateLimit:
         return bool(self._windows)
 
     def count(self, arrived: float, tokens: int | None) -> None:
-        """Count a request of an earlier process that arrived by then; unknown tokens count as the whole limit."""
+        """Count a request of an earlier process that arrived by `arrived`; unknown tokens count as the whole limit."""
         for window, by_token in self._windows:
             weight = 1.0 if not by_token else window.limit if tokens is None else tokens
             window.replied(window.sent(weight, arrived), weight, arrived)
@@ -114,7 +114,7 @@ LONGEST_PAUSE_S = 60.0
 
 @dataclass
 class Breaker:
-    """Whether a vendor may be asked now. Times are seconds of one clock."""
+    """Circuit breaker: whether a provider may be asked now. Times are seconds of one clock."""
 
     cool_s: float
     """First pause; it doubles up to a minute."""
@@ -137,16 +137,16 @@ class Breaker:
         return 0.0
 
     def hold(self, seconds: float, now: float) -> None:
-        """Send nothing for so long, because the vendor asks for it."""
+        """Send nothing for so long, because the provider asks for it."""
         self.until = max(self.until, now + seconds)
 
     def good(self) -> None:
-        """Note an answer: the vendor is there."""
+        """Record an answer: the provider can be reached."""
         self.failed = self.opened = 0
         self.probing = False
 
     def bad(self, now: float, slots: int) -> None:
-        """Note a try without an answer; `slots` is how many calls may be open at once."""
+        """Record an attempt without an answer; `slots` is how many calls may be open at once."""
         self.failed += 1
         if self.probing or (not self.opened and self.failed >= max(FEWEST, 2 * slots)):
             self.probing = False
@@ -154,7 +154,7 @@ class Breaker:
             self.hold(min(self.cool_s * 2 ** (self.opened - 1), LONGEST_PAUSE_S), now)
 
     def spared(self) -> None:
-        """Note that a probe was given up before it was answered: another one may go."""
+        """Record that a probe was given up before it was answered: another one may be sent."""
         self.probing = False
 
     @property

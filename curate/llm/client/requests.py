@@ -51,7 +51,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Return `named`, or else the digest of the request, which equal prompts share."""
+        """Return `named` if it is set, else the digest of the request, which is equal for equal prompts."""
         return self.named or self.request.digest
 
 

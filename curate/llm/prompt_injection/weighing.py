@@ -102,7 +102,7 @@ class Orders:
         return any(self.weighed(words, text_concepts) for words in near if words or text_concepts)
 
     def weighed(self, hits: Sequence[WordHit], more: frozenset[str] = frozenset()) -> str | None:
-        """Return the form of order that words close together form; None for none."""
+        """Return the first form of order whose weight and needs the words of a window reach; None without one."""
         concepts = more.union(*(hit.concepts for hit in hits))
         covered = {less for concept in concepts for less in self.file.covers.get(concept, ())}
         below_many, many, calm = self.file.calm

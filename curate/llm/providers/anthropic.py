@@ -113,7 +113,7 @@ _STATUS: Mapping[object, int] = {
 
 
 class AnthropicBatch(Batching, AnthropicProvider):
-    """One model behind a messages address with the API of batches."""
+    """A model on a server that offers the Messages API and its batch API."""
 
     most_items: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 240_000_000  # the vendor says 256 MB
@@ -141,11 +141,11 @@ class AnthropicBatch(Batching, AnthropicProvider):
             ) from None
 
     async def orphans(self, mark: str, is_known: Callable[[str], bool]) -> Mapping[str, set[str]]:  # noqa: ARG002
-        """Return nothing: batches bear no mark here."""
+        """Return no batches: this API stores no mark with a batch."""
         return {}
 
     async def poll(self, batch_id: str) -> BatchState:
-        """Return how far a batch is; BatchGone if there is none of this id."""
+        """Return the state of a batch; BatchGone if there is none of this id."""
         async with self._bounded(batch_id):
             batch = await self._open().messages.batches.retrieve(batch_id)
         word, counts = batch.processing_status, batch.request_counts
@@ -154,7 +154,7 @@ class AnthropicBatch(Batching, AnthropicProvider):
         return BatchState(word == "ended", word, completed, seconds)
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
+        """Ask the provider to stop; what was answered before can still be collected, and is paid."""
         async with self._bounded(batch_id):
             await self._open().messages.batches.cancel(batch_id)
 

@@ -26,7 +26,7 @@ _FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
 
 
 class OpenAIProvider(SdkProvider):
-    """One model behind a chat completions address."""
+    """A model on a server that offers the chat completions API."""
 
     sdk: ClassVar[str] = "openai"
     address: ClassVar[str] = "https://api.openai.com/v1"
@@ -54,7 +54,7 @@ class OpenAIProvider(SdkProvider):
 
     @staticmethod
     def read(answer: Mapping[str, object], raw: str) -> Reply | None:
-        """Return the reply in a vendor's JSON, None if there is none in it.
+        """Return the reply in a provider's JSON, None if there is none in it.
 
         A null content stays None even if `reasoning_content` holds text: thoughts are no answer. They remain in `raw`.
         """
@@ -87,10 +87,10 @@ class OpenAIProvider(SdkProvider):
 
 
 def _cached_prefix(request: Request) -> dict[str, Json]:
-    """Return the fields by which OpenAI caches what prompts begin with, and nothing behind it; empty without that.
+    """Return the fields that make OpenAI cache the system text alone; empty for a prompt without one.
 
-    Left to itself it writes each prompt to the cache as a whole, which models that bill writing apart do for 1.25 x the
-    price, and no other prompt has the same passages. Older models refuse the option, and bill no writing.
+    By default it caches each prompt as a whole, although no other prompt has the same passages; models that bill cache
+    writes charge 1.25 x the price for them. Older models refuse the option, and bill no writes.
     """
     turns: list[Json] = [{"role": turn.role, "content": turn.content} for turn in request.messages]
     first = request.messages[0] if request.messages else None
@@ -140,7 +140,7 @@ _REGISTERED_S = 1.0
 
 
 class OpenAIBatch(Batching, OpenAIProvider):
-    """One model behind a chat completions address with the APIs of files and batches."""
+    """A model on a server that offers the APIs of chat completions, files and batches."""
 
     most_items: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 190_000_000  # the vendor says 200 MB
@@ -172,7 +172,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
     async def orphans(self, mark: str, is_known: Callable[[str], bool]) -> Mapping[str, set[str]]:
         """Return the batches with a mark that are not known -> keys of their items.
 
-        Empty if the vendor cannot list batches, or on a fatal error, which the next step raises.
+        Empty if the provider cannot list batches, or on a fatal error, which the next step raises.
         """
         try:
             listed = await self._listed()
@@ -192,7 +192,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
         return keys_by_batch
 
     async def poll(self, batch_id: str) -> BatchState:
-        """Return how far a batch is; BatchGone if there is none of this id."""
+        """Return the state of a batch; BatchGone if there is none of this id."""
         async with self._bounded(batch_id):
             batch = await self._open().batches.retrieve(batch_id)
         counts, errors = batch.request_counts, (batch.errors.data if batch.errors else None) or []
@@ -209,7 +209,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
         )
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
+        """Ask the provider to stop; what was answered before can still be collected, and is paid."""
         async with self._bounded(batch_id):
             await self._open().batches.cancel(batch_id)
 

@@ -134,7 +134,7 @@ def _body(config: ProviderConfig) -> str:
 
 
 def written(config: ProviderConfig) -> dict[str, JsonValue]:
-    """Return `extra_body` before its ${NAME} were read."""
+    """Return `extra_body` as configured, with its ${NAME} in place."""
     return config.extra_body if config._written is None else config._written  # noqa: SLF001
 
 

@@ -16,7 +16,7 @@ from curate.system.egress import proxy
 
 @dataclass
 class Way:
-    """One request on its way to a vendor."""
+    """One request on its way to a provider."""
 
     sent: bool = True
     """Whether any of it may have arrived; only the transport can rule that out."""
@@ -44,8 +44,8 @@ _address = lru_cache(maxsize=64)(httpx2.URL)
 class Client(httpx2.AsyncClient):
     """HTTP client for an SDK: at most `slots` connections to one address, for one event loop.
 
-    No redirects, cookies, netrc or timeouts: no vendor's API needs the first three, and `answer` bounds a call. A reply
-    is read completely before it is returned, and aborted once it is longer than `most` bytes.
+    No redirects, cookies, netrc or timeouts: no provider's API needs the first three, and `answer` bounds a call. A
+    reply is read completely before it is returned, and aborted once it is longer than `most` bytes.
     """
 
     def __init__(self, address: str, slots: int, most: int) -> None:

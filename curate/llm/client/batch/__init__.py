@@ -1,4 +1,4 @@
-"""Vendors' batch APIs: cheaper requests, answered within a day, and paid once even if this process dies.
+"""Providers' batch APIs: cheaper requests, answered within a day, and paid once even if this process dies.
 
 A batch is in the ledger before it is first polled, so the next process collects it if this one dies. Each reply is
 written with its ratings in one transaction. Unanswered requests go into another batch, a few times; the caller asks

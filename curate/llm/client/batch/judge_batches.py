@@ -79,7 +79,7 @@ class Division:
         return True
 
     def why(self, flight: Flight, state: BatchState) -> str:
-        """Return why a batch was refused as a whole; the vendor's message only if it quotes no request."""
+        """Return why a batch was refused as a whole; the provider's message only if it quotes no request."""
         queries = {batch_item.query_digest for batch_item in flight.items.values()}
         requests = [task.request for task in self.order.tasks() if task.query_digest in queries]
         return state.fault if not state.said or quotes(state.said, requests) else f"{state.fault}: {state.said}"
@@ -108,7 +108,7 @@ class Division:
                 }
 
     def _worded(self, flight: Flight, refused: Mapping[str, ProviderError]) -> dict[str, ProviderError]:
-        """Return the refusals with the vendor's message, unless that quotes their query's texts."""
+        """Return the refusals with the provider's message, unless that quotes their query's texts."""
         requests: dict[str, list[Request]] = {}
         for task in self.order.tasks():
             requests.setdefault(task.query_digest, []).append(task.request)
@@ -187,7 +187,7 @@ class JudgeBatches:
                 self._add(batch_id, items)
 
     async def _submit_all(self) -> bool:
-        """Submit missing requests in batches as large as vendor and budget allow; return whether there were any."""
+        """Submit missing requests in batches as large as provider and budget allow; return whether there were any."""
         seen, most_bytes = set[str](), self.session.pace.most_bytes or self.provider.most_bytes
         with closing(BatchDraft(self.smaller.most_items, most_bytes)) as group:
             try:
@@ -338,7 +338,7 @@ class JudgeBatches:
         self.tally.read(reply, reading)
 
     def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
-        """Bill items that the vendor may have answered at their bound, and write them; they are sent again."""
+        """Bill items that the provider may have answered at their bound, and write them; they are sent again."""
         account = replace(self.order.account, run=flight.run)
         for key, error in sorted(lost.items()):
             batch_item = flight.items.get(key)
@@ -393,8 +393,8 @@ def ask_batches(
 
     Open batches of the judges are collected first, including those of other processes. The `budget` holds for all
     orders together. `tell` gets one line per event, `beat` is as in `ask`. Errors: ProviderError on a fatal answer or a
-    batch that its vendor refuses as a whole, BudgetError at the budget, Interrupted on Ctrl-C, RunFailed if replies
-    name another model than before, Unreadable if a round gave nothing readable. Batches then continue at the vendors,
+    batch that its provider refuses as a whole, BudgetError at the budget, Interrupted on Ctrl-C, RunFailed if replies
+    name another model than before, Unreadable if a round gave nothing readable. Batches then continue at the providers,
     and the next call collects them. A second Ctrl-C drops the step in flight.
     """
     budget = budget or Budget()

@@ -86,7 +86,7 @@ class BatchItem:
 
 @dataclass
 class Flight:
-    """A batch that a vendor works on."""
+    """A batch that a provider works on."""
 
     batch_id: str
     run: str
@@ -105,7 +105,7 @@ def age(flight: Flight) -> dt.timedelta:
 
 
 def seconds(flight: Flight, state: BatchState) -> float:
-    """Return how long a batch took, by the vendor's clock where it tells."""
+    """Return how long a batch took, by the provider's clock if it reports both times."""
     return age(flight).total_seconds() if state.seconds is None else state.seconds
 
 
@@ -118,7 +118,7 @@ class BatchDraft:
         self.items: dict[str, BatchItem] = {}
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file, which deletes it."""
         self.file.close()
 
     def clear(self) -> None:
