@@ -1,1 +1,1 @@
-"""Panels of judges: verdicts, agreement, bias and controls, as pure functions of ratings."""
+"""Panels of judges: verdicts, agreement, bias and control pairs, as pure functions of ratings."""

@@ -31,7 +31,7 @@ def sample(pairs: pl.DataFrame, share: float, least: int, seed: int) -> pl.DataF
 
 
 def refuse(mode: Mode | None, policy: Policy | ConsensusRule) -> None:
-    """Raise ConfigError for a policy whose verdicts a cascade cannot keep."""
+    """Raise ConfigError for a consensus rule whose verdicts a cascade cannot keep."""
     if mode is None:
         return
     if policy == "dawid-skene":

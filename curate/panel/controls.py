@@ -1,6 +1,6 @@
 """Control pairs with known answers and adversarial controls, to qualify a judge before a pool is paid for.
 
-A judge can agree well with people on ordinary pairs and still grade query words pasted into a random passage as
+A judge can agree well with assessors on ordinary pairs and still grade query words pasted into a random passage as
 relevant (Alaofi et al. 2024, LLMs can be fooled into labelling a document as relevant). Six families are made: random
 passages with the query's words, three times as long, with a claim of relevance, or with an order to the grader; and
 positives turned into their negation, or without the sentences that answer. All of them should be graded not relevant.
@@ -94,9 +94,9 @@ class Recipe:
     seed: int
 
     def make(self, random: Sequence[Pair], positives: Sequence[Pair], size: int) -> list[AdversarialControl]:
-        """Return at most `size` controls of each family; fewer where passages are too few or no rule applies.
+        """Return at most `size` control pairs of each family; fewer where passages are too few or no rule applies.
 
-        `random` are passages outside of all pools, paired with queries; `positives` are passages that people graded
+        `random` are passages outside of all pools, paired with queries; `positives` are passages that assessors graded
         relevant to their query. Deterministic.
         """
         controls = []
@@ -166,7 +166,7 @@ def _padded(text: str, others: Sequence[str]) -> str | None:
 def _answerless(query_text: str, text: str) -> str | None:
     """Return the sentence that repeats most of the question; None for fewer than three sentences.
 
-    The answer is in the other sentences, so the echo of the question alone answers nothing.
+    The answer is in the other sentences, so the repeated question alone does not answer it.
     """
     pieces = sentences(text)
     if len(pieces) < 3:
@@ -187,14 +187,14 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def frame(controls: Sequence[AdversarialControl]) -> pl.DataFrame:
-    """Return query_id, doc_id and kind (the family), in the order of ordinary controls."""
+    """Return query_id, doc_id and kind (the family), in the order of ordinary control pairs."""
     rows = [(control.query_id, control.doc_id, control.family) for control in controls]
     columns = dict.fromkeys(("query_id", "doc_id", "kind"), pl.String)
     return pl.DataFrame(rows, columns, orient="row").sort("query_id", "doc_id")
 
 
 def left_out(families: Collection[str]) -> list[str]:
-    """Return a sentence per family without controls; `families` are those with controls."""
+    """Return a sentence per family without control pairs; `families` are those with control pairs."""
     return [
         f"no controls of the family {name!r}, so no judge is tested on it: found none of what it is made of, "
         f"{NEEDED[name]}"
@@ -232,7 +232,7 @@ State = Literal["passed", "weak", "not enough"]
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Accuracy of a judge on controls; shares of right answers, 0 to 1, are None without answers."""
+    """Accuracy of a judge on control pairs; shares of right answers, 0 to 1, are None without answers."""
 
     state: State
     value: float | None
@@ -257,11 +257,11 @@ class Accuracy:
 def draw(
     known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int, scale: Scale
 ) -> pl.DataFrame:
-    """Return controls, at most `size` of each class: query_id, doc_id, kind (positive, rejected, random), sorted.
+    """Return control pairs, at most `size` of each class: query_id, doc_id, kind (positive, rejected, random), sorted.
 
-    `known` has query_id, doc_id, grade by people, a row per pair; `pool` query_id, doc_id, position from 1; `documents`
-    all ids of the corpus. Random negatives use the queries with positives in turn, so that a query does not reveal the
-    class.
+    `known` has query_id, doc_id, grade by assessors, a row per pair; `pool` query_id, doc_id, position from 1;
+    `documents` all ids of the corpus. Random negatives use the queries with positives in turn, so that a query does not
+    reveal the class.
     """
     known_of_pool = known.filter(pl.col("query_id").is_in(pool["query_id"].unique().implode()))
     relevant = pl.col("grade").is_in(list(scale.relevant))
@@ -277,10 +277,10 @@ def draw(
 def without_people(
     likely: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int
 ) -> pl.DataFrame:
-    """Return controls at `size` queries that nobody graded: query_id, doc_id, kind (likely, swapped, random), sorted.
+    """Return ungraded control pairs of `size` queries: query_id, doc_id, kind (likely, swapped, random), sorted.
 
-    `likely` are probably relevant pairs: every query gets one of its own, one of another query unless that is in its
-    pool, and a random document outside of its pool.
+    `likely` are probably relevant pairs. Every query gets the document of one of its own, that of one of another query
+    unless its pool holds it, and a random document outside of its pool.
     """
     by_query = {str(name): sorted(group["doc_id"]) for (name,), group in likely.group_by("query_id")}
     chosen = shuffled(sorted(by_query), seed, "controls", "likely")[:size]
@@ -295,7 +295,7 @@ def without_people(
 
 
 def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> pl.DataFrame:
-    """Return the pairs of the prompts with controls, sorted: at most half of a prompt are controls.
+    """Return the pairs of the prompts with control pairs, sorted: at most half of a prompt are control pairs.
 
     The others are drawn at random from the query's pool, so that the prompts are as large as ordinary ones; fewer if
     the pool is too small.
@@ -314,14 +314,15 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
 
 
 def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
-    """Return the accuracy from rows of `kind` and `grade` (None without one), and whether it passes the gate.
+    """Return the accuracy from rows of `kind` and `grade` (None without one), and whether the judge passes.
 
     Adversarial controls have kinds of their own and are in no other share. A judge passes if the lower end of the 95 %
     interval is at least `floor` and no adversarial family is failed. With fewer than `least` answers in a class it is
     `not enough`, or `weak` if even the upper end is below `floor`.
 
-    The shares have Wilson's intervals, their mean the one that Newcombe (1998) gives the difference of two proportions,
-    here for a mean: value -+ sqrt(d1^2 + d2^2) / 2, d the distances to Wilson's ends.
+    The shares have Wilson's intervals. Their mean has the interval of Newcombe (1998) for a difference of two
+    proportions, halved: value -+ sqrt(d1^2 + d2^2) / 2, where d1 and d2 are the distances of the shares to Wilson's
+    ends.
     """
     rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(scale.relevant)))
     kinds = {

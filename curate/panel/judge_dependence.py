@@ -192,7 +192,7 @@ def warnings(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "jud
 
 
 def worth(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> str:
-    """Return the effective number of a panel as a sentence, or why it was not measured."""
+    """Return a sentence with the effective number of a panel, or with the reason why it was not measured."""
     number, who = found["effective"], words["who"][who]
     if number is None:
         return str(words["unmeasured"].format(who=who, reason=words["reasons"][found["not_measured"]]))

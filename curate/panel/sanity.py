@@ -1,6 +1,6 @@
 """Sanity checks of a panel's ratings: signs that judges do not distinguish relevant documents from others.
 
-Each check returns a sentence per sign in a table of ratings. Signs are no proof; control pairs are.
+Each check returns a sentence per sign in a table of ratings. A sign is not conclusive; control pairs are.
 """
 
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ Codes = npt.NDArray[np.int64]
 
 
 def name_of(policy: Policy | ConsensusRule) -> str:
-    """Return a policy in a few words, as tables and reports name it."""
+    """Return a consensus rule in a few words, as tables and reports name it."""
     return policy.name if isinstance(policy, ConsensusRule) else policy
 
 
@@ -46,12 +46,12 @@ def by_policy() -> pl.Expr:
 
 
 def dumped(policy: Policy | ConsensusRule) -> Json:
-    """Return a policy as settings hold it; `loaded` reads it."""
+    """Return a consensus rule in the form of settings; `loaded` reads it."""
     return policy.model_dump(mode="json") if isinstance(policy, ConsensusRule) else policy
 
 
 def loaded(dumped_policy: Json) -> Policy | ConsensusRule:
-    """Return the policy that `dumped` wrote; ConfigError if it is none."""
+    """Return the consensus rule that `dumped` wrote; ConfigError if it is not one."""
     if isinstance(dumped_policy, Mapping):
         return check(ConsensusRule, dumped_policy, rules.PLACE)
     by_name: dict[str, Policy] = {policy: policy for policy in POLICIES}
@@ -65,9 +65,9 @@ def loaded(dumped_policy: Json) -> Policy | ConsensusRule:
 def votes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
     """Return one row per pair, sorted: query_id, doc_id, and for each judge of the panel its grade, or None.
 
-    `ratings` has the columns query_id, doc_id, judge, grade, and one row for a pair and a judge. Ratings by others
-    than the panel are left out; a judge without any rating has a column of None. A grade that is not on the scale is
-    none.
+    `ratings` has the columns query_id, doc_id, judge, grade, and one row for a pair and a judge. Ratings by others than
+    the panel are left out; a judge without any rating has a column of None. A grade that is not on the scale counts as
+    None.
     """
     on_scale = pl.when(pl.col("grade").is_in(list(scale.labels))).then(pl.col("grade"))
     return _by_judge(ratings.with_columns(grade=on_scale), panel, "grade").sort(PAIR)
@@ -87,11 +87,12 @@ def unanimous(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.D
 
 
 def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale) -> pl.DataFrame:
-    """Return the `verdicts` table of ratings under a policy; a vote is for relevant from the cut of the scale on.
+    """Return the `verdicts` table of ratings under a policy; a vote is for relevant from the threshold of the scale on.
 
     `unanimous`: the whole panel is on one side. `unanimous-grade`: it gives one grade. `majority`: more than half of
-    the panel is on one side. `dawid-skene`: the likelier side by `dawid_skene`, fitted to the grades of all pairs;
-    it assumes that judges err independently, so that two which err alike outvote a third. A ConsensusRule: as it says.
+    the panel is on one side. `dawid-skene`: the likelier side by `dawid_skene`, fitted to the grades of all pairs; it
+    assumes that judges err independently, so two judges with the same errors outvote a third. A ConsensusRule: by its
+    thresholds.
 
     Other pairs are contested if no missing vote could decide them, or if judges already disagree (on the side for
     `unanimous` and `majority`, on the grade for `unanimous-grade`), even if a third is missing. A pair that can no
@@ -143,7 +144,7 @@ def silence(judge: str) -> str:
 
 
 def outcomes(table: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale) -> Sides:
-    """Return the outcome of a policy for every pair of a `votes` table with the columns of `silence`."""
+    """Return the outcome of a consensus rule for every pair of a `votes` table with the columns of `silence`."""
     if policy == "dawid-skene":
         return _fitted(table, panel, scale)
     if policy == "unanimous-grade":
@@ -194,7 +195,7 @@ def coded(table: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Codes:
 
 
 def sides(grades: Codes, scale: Scale) -> Codes:
-    """Return codes of grades as sides of the cut: 0 relevant, 1 not relevant, -1 for none."""
+    """Return codes of grades as sides of the relevance threshold: 0 relevant, 1 not relevant, -1 for none."""
     side = np.array([label not in scale.relevant for label in scale.labels] + [-1])
     return side[grades]
 
@@ -218,7 +219,7 @@ def with_sums(verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
 
 
 def lowest(verdicts: pl.DataFrame) -> int:
-    """Return the lowest sum of the frame: a mean gain of 1 per judge of the panel; DataError without votes."""
+    """Return the lowest sum of gains that a review samples: `MEAN` per judge of the panel; DataError without votes."""
     judges = verdicts["votes"].list.len().max() if len(verdicts) else None
     if not isinstance(judges, int) or not judges:
         raise DataError("verdicts: found no votes, expected those of a panel; run `curate consensus` again")
@@ -226,16 +227,16 @@ def lowest(verdicts: pl.DataFrame) -> int:
 
 
 def frame(verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return query_id, doc_id and sum of all pairs of the frame, sorted by key."""
+    """Return query_id, doc_id and sum of the frame: the pairs whose sum of gains is `lowest` or more, sorted by key."""
     return with_sums(verdicts, scale).filter(pl.col("sum") >= lowest(verdicts)).select(*FRAME).sort(PAIR)
 
 
 def publish(verdicts: pl.DataFrame, scale: Scale, least: int) -> pl.DataFrame:
     """Return the verdicts by a threshold: relevant are exactly the pairs whose grades add up to `least` or more.
 
-    A pair below it that the policy finds relevant becomes contested, or incomplete if a grade is missing: the tested
-    error rate is that of the pairs above. All other verdicts stay. DataError for a threshold below the frame, where no
-    pair was reviewed.
+    A pair below it that the consensus rule finds relevant becomes contested, or incomplete if a grade is missing: the
+    tested error rate is that of the pairs above. All other verdicts stay. DataError for a threshold below the frame,
+    where no pair was reviewed.
     """
     if least < lowest(verdicts):
         raise DataError(
@@ -274,7 +275,7 @@ def settle(verdicts: pl.DataFrame, grades: pl.DataFrame, scale: Scale, policy: s
 
 
 def spared(verdicts: pl.DataFrame) -> int:
-    """Return the number of pairs skipped by a `positives` cascade, whose sums are unknown."""
+    """Return the number of pairs that a `positives` cascade skipped, so that the sums of their gains are unknown."""
     return int((verdicts["verdict"] == "not positive").sum())
 
 
