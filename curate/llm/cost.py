@@ -79,7 +79,7 @@ class Price(Section):
 
 @cache
 def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
-    """Return a function that counts UTF-16 units by class, and bytes.translate tables to keep letters or digits."""
+    """Return a function that counts the UTF-16 units of every class, and tables that keep only letters, or digits."""
     import numpy as np  # imported here: a list of models and prices needs no numpy
 
     kinds = np.full(0x10000, _OTHER, np.uint8)

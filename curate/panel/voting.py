@@ -87,7 +87,7 @@ def unanimous(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.D
 
 
 def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale) -> pl.DataFrame:
-    """Return the `verdicts` table of ratings under a policy; a vote is for relevant from the threshold of the scale on.
+    """Return the `verdicts` table of ratings by a consensus rule; votes for relevant are grades from the threshold on.
 
     `unanimous`: the whole panel is on one side. `unanimous-grade`: it gives one grade. `majority`: more than half of
     the panel is on one side. `dawid-skene`: the likelier side by `dawid_skene`, fitted to the grades of all pairs; it

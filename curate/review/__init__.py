@@ -1,9 +1,9 @@
-"""Expert review: a frozen sample, handed out on paper or as a page, taken back, and what it proves.
+"""Expert review: a frozen sample, the sheets or web page on which assessors answer it, and the estimates from it.
 
 A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
 
     design.json          how it was drawn: strata, seed, assessors, form
-    survey.parquet       its rows, with the texts and the verdicts that it saw
+    survey.parquet       its rows, with texts and verdicts as they were when it was drawn
     answers/PERSON.jsonl what a person said, a line per answer; lines are only appended
 """
 

@@ -58,8 +58,8 @@ def judged(
 ) -> ProvedThreshold:
     """Return the threshold that the answers prove for `frame`, the current pairs and sums of the pool.
 
-    `outdated` are pairs whose texts changed since people read them: they count as unanswered. ConfigError or DataError
-    if no guarantee is possible.
+    `outdated` are pairs whose texts changed since assessors read them: they count as unanswered. ConfigError or
+    DataError if no guarantee is possible.
     """
     planned = _planned(review, wrong, confidence, scale)
     _refuse_others(review, frame)
@@ -228,7 +228,7 @@ def sentences(facts: Facts) -> list[str]:
 
 
 def headline(facts: Facts) -> str:
-    """Return the threshold and its guarantee in a clause; that there is none, if there is none."""
+    """Return the threshold and its guarantee in a clause, or that there is none."""
     held = facts["threshold"]
     if held is None:
         return "no threshold on the sum of grades"

@@ -117,7 +117,7 @@ def allocate(sizes: Mapping[int, int], size: int) -> dict[int, int]:
 
 
 def anticipated(run: Path, framed: pl.DataFrame) -> dict[int, float]:
-    """Return sum -> anticipated share of its pairs that people judge not relevant."""
+    """Return sum -> anticipated share of its pairs that assessors judge not relevant."""
     verdicts, pool = read_table(run / "consensus", "verdicts"), read_table(run / "pool", "pool")
     stratified = sampling_design.strata(verdicts, pool, read_scale(run / "judge"))
     guesses = planning.guesses(sampling_design.counts(stratified), relevance_desks(run))

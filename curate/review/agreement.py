@@ -46,7 +46,7 @@ class CheckedRow:
 
     @property
     def relevant(self) -> bool | None:
-        """Return whether the final grade makes the passage relevant; None on a scale without a cut."""
+        """Return whether the final grade makes the passage relevant; None on a scale without a relevance threshold."""
         return self.settled in self.scale.relevant if self.scale.relevant else None
 
     @property
@@ -56,9 +56,9 @@ class CheckedRow:
 
     @property
     def confirmed(self) -> bool | None:
-        """Return whether people confirm the panel's decision; None on a scale without a cut.
+        """Return whether assessors confirm the panel's decision; None on a scale without a relevance threshold.
 
-        Of an item: whether people give it the published label.
+        Of an item: whether assessors give it the published label.
         """
         if self.of_items:
             return self.settled == self.verdict
@@ -109,8 +109,8 @@ def dependence(
 ) -> dict[str, Json]:
     """Return the dependence of the judges of a finished `judge` stage, as `in_common` does, with `warnings`.
 
-    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
-    samples of the run were answered; `judged` the folder of the stage, if it is not in its place yet.
+    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default from the
+    answers to all samples of the run; `judged` the folder of the stage while it is not in its final place.
     """
     judged = judged or run / "judge"
     panel, scale = read_json(judged / "panel.json"), read_scale(judged)
@@ -129,10 +129,10 @@ def in_common(
     seed: int,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return what `judge_dependence.dependence` does, with errors on the cut against people.
+    """Return `judge_dependence.dependence`, with errors at the relevance threshold against assessors.
 
-    `people` has query_id, doc_id, relevant, weight. After a cascade two judges are compared on what both were asked.
-    Without a cut there are no errors.
+    `people` has query_id, doc_id, relevant, weight. After a cascade two judges are compared on the pairs that both were
+    asked about. Without a relevance threshold there are no errors.
     """
     votes = voting.votes(ratings, panel, scale)
     codes = voting.coded(votes, panel, scale)
@@ -158,11 +158,12 @@ _Pairs = Sequence[tuple[str, str | None, str | None]]
 
 
 def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
-    """Return Cohen's kappa, over the pool, of people with the panel and with every judge, and between people.
+    """Return Cohen's kappa, over the pool, of assessors with the panel and with every judge, and between assessors.
 
-    `grades` has quadratic weights by the gains of the scale, none on a nominal one; `cut` and the panel's kappa are
-    None on a nominal scale. Between two people only rows that both read count, unweighted, since small strata seldom
-    have any. Judges are sorted by their kappa with people at the cut, highest first.
+    The kappa `grades` has quadratic weights by the gains of the scale, none on a nominal one; `cut`, at the relevance
+    threshold, and the panel's kappa are None on a nominal scale. Between two assessors only rows that both read count,
+    unweighted, since small strata seldom have any. Judges are sorted by their kappa with assessors at the relevance
+    threshold, highest first.
     """
     scale = review.sample.scale
     decided = [row for row in read if row.verdict in DECIDED and row.relevant is not None]
@@ -177,7 +178,7 @@ def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, in
 
 
 def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Json]:
-    """Return two people -> their Cohen's kappas on the rows that both read, of `size` in all; not weighted."""
+    """Return two assessors -> their Cohen's kappas on the rows that both read, of `size` in all; not weighted."""
     kappas: dict[str, Json] = {}
     for first, second in combinations(review.assessors, 2):
         both = [("all", row.said[first], row.said[second]) for row in read if first in row.said and second in row.said]
@@ -189,8 +190,8 @@ def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Js
 def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
     """Return Krippendorff's alpha of all people's grades, on the rows that two or more read; not weighted.
 
-    Ordinal, or nominal on a nominal scale. Its 95 % interval resamples queries. None if no row was read by two people,
-    or all grades are equal.
+    Ordinal, or nominal on a nominal scale. Its 95 % interval resamples queries. None if no row was read by two
+    assessors, or all grades are equal.
     """
     twice = [row for row in read if len(row.said.keys() - {ADJUDICATED}) > 1]
     if not twice:

@@ -275,7 +275,7 @@ def graded_desks(run: Path) -> list[Desk]:
 
 
 def settled(run: Path) -> pl.DataFrame:
-    """Return the pairs that people graded: query_id, doc_id, grade, and weight (pairs of the pool per drawn row).
+    """Return the pairs that assessors graded: query_id, doc_id, grade, and weight (pairs of the pool per drawn row).
 
     Only drawn rows of random samples of all judged pairs, without controls. If a pair is in several samples, the first
     sample by name counts.

@@ -1,4 +1,4 @@
-"""Draw a sample of a run and freeze it with the texts that judges and people see."""
+"""Draw a sample of a run and freeze it with the texts that judges and assessors see."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ def of_items(text: str, question: Mapping[str, str], scale: Scale, meanings: Map
 def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]], head: str = "grade") -> str:
     """Return the guide for a scale: its grades in a table, with what they mean per language, and the relevant ones.
 
-    Without a cut the paragraph on relevant grades is left out.
+    Without a relevance threshold the paragraph on relevant grades is left out.
     """
     heads = [_head(language) for language in meanings]
     rows = [[head, *heads], ["---"] * (1 + len(heads))]
@@ -116,7 +116,7 @@ class Form:
 
     @property
     def header(self) -> list[str]:
-        """Return the first row of a sheet; where a sheet explains the answers they stand behind the name of theirs."""
+        """Return the first row of a sheet; where the sheet explains the answers, it names or asks for them."""
         answer = self.question or self.headers["answer"]
         if len(self.answers) <= _LISTED or not self.question:
             answer = f"{answer} ({' / '.join(self.answers)})"
@@ -125,9 +125,9 @@ class Form:
 
 @cache
 def form(name: str, language: str, scale: Scale = FIVE) -> Form:
-    """Return a form in a language, in English where it has no words for it; ConfigError for an unknown name.
+    """Return a form in a language, in English if it is not translated into that; ConfigError for an unknown name.
 
-    Where the form names no answers they are the grades of `scale`.
+    A form without answers of its own has the grades of `scale`.
     """
     forms = parse_yaml(template("review/forms.yaml"))
     assert isinstance(forms, dict)

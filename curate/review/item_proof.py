@@ -1,4 +1,4 @@
-"""Estimates for the published labels of a kind's items from a sample that people read: precision and kappa.
+"""Estimates for the published labels of a kind's items from a sample that assessors read: precision and kappa.
 
 An item's label is right if it equals the final answer: the adjudicated one, else that of the row's first reader. Shares
 are weighted by stratum to all published items.
@@ -30,7 +30,7 @@ def of_kind(run: Path, kind: BenchmarkKind, items: ReviewItems) -> list[dict[str
 def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
     """Return the figures of a sample over the rows read so far; undefined ones are None.
 
-    With `outdated`, the published items or labels changed since people read them, and there are no figures.
+    With `outdated`, the published items or labels changed since assessors read them, and there are no figures.
     """
     rows = checked(review)
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
@@ -96,7 +96,7 @@ def lines(proof: Proof) -> Iterator[dict[str, Json]]:
 
 
 def on_card(proofs: Sequence[Proof]) -> list[Json]:
-    """Return a row per figure for the card of a kind; people are not named."""
+    """Return a row per figure for the card of a kind; assessors are not named."""
     rows: list[Json] = []
     for proof in proofs:
         sample = f"sample {proof['sample']}"

@@ -1,7 +1,7 @@
-"""Draw a sample of the items of a kind of benchmark, such as pairs of sentences, for people to check.
+"""Draw a sample of the items of a kind of benchmark, such as pairs of sentences, for assessors to check.
 
 A row shows an item's texts and the kind's question, but neither its published label nor its stratum. The sample is
-frozen with texts and labels, so that figures are about what people read.
+frozen with texts and labels, so that figures are about what assessors read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ PRECISION = "published labels that people confirm (precision)"
 
 
 def checkable() -> dict[str, BenchmarkKind]:
-    """Return the kinds whose items people can review, by name."""
+    """Return the kinds whose items assessors can review, by name."""
     return {kind.name: kind for kind in kinds() if kind.checkable}
 
 
 def chosen(name: str) -> BenchmarkKind:
-    """Return the kind that is named, by its name or that of its table; ConfigError if its items cannot be checked."""
+    """Return the kind with this name, or with a table of this name; ConfigError if its items cannot be checked."""
     by_name = checkable()
     by_any_name = by_name | {member.table: member for member in reversed(by_name.values())}
     if name not in by_any_name:

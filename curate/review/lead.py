@@ -1,7 +1,7 @@
 """Key facts on a run's labels, shown first on page and card.
 
-The effective number of judges, the agreement of people with the panel, the errors of its policy by a review of all
-judged pairs, the score to read, and the self-preference of judges. None is shown as not measured.
+The effective number of judges, the agreement of assessors with the panel, the errors of its consensus rule by a review
+of all judged pairs, the score to read, and the self-preference of judges. None is shown as not measured.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def lead(
     circular: Mapping[str, Any] | None,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return the figures; those from people are of the sample of all judged pairs with the most answers.
+    """Return the figures; those from assessors are of the sample of all judged pairs with the most answers.
 
     `agreed` is the content of agreement.json, `dependence` the dependence of the judges, `circular` the result of
     `curate check circular`. Rankings use the gain of the median grade, or condensed scores if the scale has no gains or

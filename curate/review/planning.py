@@ -56,7 +56,7 @@ def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None
 
 
 def of_scores(margins: Sequence[str]) -> dict[str, float]:
-    """Return figure of `SCORES` -> half width of `--margin 0.1` (of a level), `level=0.1` and `difference=0.1`."""
+    """Return figure of `SCORES` -> half width, from `--margin level=0.1`, `difference=0.1`, or `0.1` for the level."""
     margin_of: dict[str, float] = {}
     for text in margins:
         name, equals, number = text.rpartition("=")

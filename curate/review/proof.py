@@ -1,7 +1,7 @@
 """Estimates for a panel from a reviewed sample: shares, recall and kappa of the whole pool, with intervals.
 
 The final answer of a row is the adjudicated one, else that of its first reader, else that of another reader. Planted
-controls measure the reliability of each person and are in no other figure. Figures that need a cut at relevant are
+controls measure the reliability of each person and are in no other figure. Figures that need a relevance threshold are
 None on a scale without one.
 """
 
@@ -21,8 +21,8 @@ from curate.stats.sample_estimates import Estimate, StratumCounts
 def prove(review: Desk) -> dict[str, Json]:
     """Return the figures of a sample over the rows read so far; undefined ones are None.
 
-    `agreement`: share of decided pairs that people confirm. `confirmed`: the same per verdict. `relevant`: share of
-    relevant pairs, by people, among those of an undecided verdict. `recall`: share of all relevant pairs of the pool
+    `agreement`: share of decided pairs that assessors confirm. `confirmed`: the same per verdict. `relevant`: share of
+    relevant pairs, by assessors, among those of an undecided verdict. `recall`: share of all relevant pairs of the pool
     that the panel found; `negative_recall`: the same for pairs that are not relevant; `held`: share of all relevant
     pairs that are contested; the last two are None without such a verdict. `plain`: unweighted agreement on the read
     rows without contested ones.
@@ -80,7 +80,7 @@ def _among(counts_of: Callable[[Sequence[str], str], list[StratumCounts]], verdi
 
 
 def disagreements(review: Desk) -> list[CheckedRow]:
-    """Return the rows without a final answer in which people differ from the panel or from each other."""
+    """Return the rows without a final answer in which assessors differ from the panel or from each other."""
     open_rows = [row for row in checked(review) if row.settled and ADJUDICATED not in row.said]
     return [row for row in open_rows if with_panel(row) or between_people(row)]
 
@@ -91,7 +91,7 @@ def with_panel(row: CheckedRow) -> bool:
 
 
 def between_people(row: CheckedRow) -> bool:
-    """Return whether people are on different sides of the cut, or gave different grades on a scale without one."""
+    """Return whether assessors are on different sides of the cut, or gave different grades on a scale without one."""
     sides = {grade in row.scale.relevant if row.scale.relevant else grade for grade in row.said.values()}
     return len(sides) > 1
 

@@ -1,10 +1,10 @@
 """Estimates for the published labels, where experts' answers replace the panel's.
 
-The label of a pair that people read is their answer, taken as correct. All others have the panel's verdict, with the
+The label of a pair that assessors read is their answer, taken as correct. All others have the panel's verdict, with the
 panel's error rate in their stratum. If n of a stratum's N pairs were read and x of these were hits, the N - n unread
 pairs add (N - n) x / n expected hits to a figure, and the read ones their labels. Only the unread part is uncertain;
-`estimates.share_after` has formula and interval. A read pair on which people disagree keeps the panel's label, which is
-checked against the first reader's answer.
+`estimates.share_after` has formula and interval. A read pair on which assessors disagree keeps the panel's label, which
+is checked against the first reader's answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ OTHERS = tuple(name for name in VERDICTS if name not in DECIDED)
 def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     """Return the figures of a run's published labels by the names of `proof.prove`.
 
-    None if the labels are the panel's, and on a scale without a cut. `kappa` is that of labels and people on the
-    decided pairs, `counts` the pairs by verdict, of the panel and published, `samples` those whose answers became
-    labels. With `outdated` the labels come from other answers than the current ones, or the samples were not drawn of
-    one panel's verdicts; then no figure is defined. Nor is one if sources `beyond` the policy and random samples made
-    labels, since no sample's strata contain their errors. `resolved` is the folder of the stage `resolve` if it is not
-    in place yet.
+    None if the labels are the panel's, and on a scale without a relevance threshold. `kappa` is that of labels and
+    assessors on the decided pairs, `counts` the pairs by verdict, of the panel and published, `samples` those whose
+    answers became labels. With `outdated` the labels come from other answers than the current ones, or the samples were
+    not drawn of one panel's verdicts; then no figure is defined. Nor is any if labels also come from sources `beyond`
+    the consensus rule and random samples, since no sample's strata contain their errors. `resolved` is the folder of
+    the stage `resolve` while it is not in its final place.
     """
     resolved = resolved or run / "resolve"
     facts = _facts(resolved)
@@ -110,7 +110,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
 
 
 def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> Estimate | None:
-    """Return Cohen's kappa of published labels and people on the decided pairs; read ones have their new label."""
+    """Return Cohen's kappa of published labels and assessors on the decided pairs; read ones have their new label."""
     read_counts = np.zeros((2, 2))
     for row, label in read:
         if label in DECIDED:

@@ -1,4 +1,4 @@
-"""A sample for review by people, drawn once and frozen with its texts and verdicts."""
+"""A sample for review by assessors, drawn once and frozen with its texts and verdicts."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -33,7 +33,7 @@ class Column:
 def columns(run: Path, resolved: Path | None = None) -> list[Column]:
     """Return the panel's figures by every sample with answers, and last those of the published labels.
 
-    `resolved` is the folder of the stage `resolve`, if it is not in its place yet.
+    `resolved` is the folder of the stage `resolve` while it is not in its final place.
     """
     proofs: list[Proof] = [proof for review in relevance_desks(run) if (proof := prove(review))["read"]]
     listed = [
@@ -61,7 +61,7 @@ def shares(proof: Proof, kappa: Json) -> dict[str, Json]:
 
 
 def people(proof: Proof) -> dict[str, Json]:
-    """Return the agreement between people: `pairs`, two names -> Cohen's kappas, and `alpha` of all."""
+    """Return the agreement between assessors: `pairs`, two names -> Cohen's kappas, and `alpha` of all."""
     return {"pairs": proof["kappa"]["people"], "alpha": proof["alpha"]}
 
 

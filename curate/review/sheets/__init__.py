@@ -1,4 +1,4 @@
-"""Sheets that people fill in with a spreadsheet: writing and reading, from bytes to bytes.
+"""Sheets that assessors fill in with a spreadsheet: writing and reading, from bytes to bytes.
 
 to_csv, to_xlsx    a form and the rows of a person -> a file
 read               a file, as any spreadsheet saved it -> a sheet

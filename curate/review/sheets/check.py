@@ -63,11 +63,11 @@ class Returned:
 def check(
     sheet: Sheet, form: Form, rows: Mapping[str, Sequence[str]], assessor: str, others: Collection[str] = ()
 ) -> Returned:
-    """Return the answers of a person's sheet, and what is wrong with the rows that have none because of it.
+    """Return the answers of a person's sheet, and the problems of the rows whose answers cannot be read.
 
     `rows` are the person's, row_id -> texts in the order of the form, with ids that differ by more than their case;
-    `others` are the ids of rows of other people.
-    A row without answer and note is ignored; a row repeated with the same answer counts once.
+    `others` are the ids of rows of other assessors. A row without answer and note is ignored; a row repeated with the
+    same answer counts once.
     """
     checker = _Checker(sheet, form, rows, assessor, others)
     for line in sheet.lines:

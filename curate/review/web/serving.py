@@ -76,7 +76,7 @@ def answers_to(host: str, name: str) -> bool:
 
 
 def address(host: str, port: int, token: str) -> str:
-    """Return the address to open; the page takes the token out of it."""
+    """Return the address to open; the page removes the token from it."""
     number = _number(host)
     name = socket.gethostname() if number and number.is_unspecified else host
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={token}"
