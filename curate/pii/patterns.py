@@ -31,9 +31,9 @@ def trigger(*patterns: str, needs: str | Sequence[str] = ()) -> Callable[[Found]
     Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the patterns: no
     look-around, no back reference; `\d` means digits of every script in both. They see the text as it was written,
     full-width letters and digits included. Each is a scan of its own, and a scan that several recognisers share is done
-    once. What a pattern `needs` are others that occur wherever it does, cheap ones: the pattern is only looked for
-    where those were found, one after the other. A recogniser without a trigger is asked about every text; several
-    triggers add up.
+    once. `needs` are cheaper patterns that occur wherever the main ones do: these are only searched where all of
+    `needs`, one after the other, were found. A recogniser without a trigger gets every text; one with several triggers
+    gets the texts of any of them.
 
     What makes a scan fast, in this order: a dozen words or less, which are found by their bytes (1-4 GB/s); one
     automaton of few states (400 MB/s). Many words at the front or counted gaps in one pattern make it slow.

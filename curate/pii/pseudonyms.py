@@ -21,8 +21,8 @@ _FEWEST = 16
 def secret(home: Path) -> bytes:
     """Return the key in $CURATE_PII_KEY, else that in the file `pii.key` of `home`, which is created when first needed.
 
-    Whoever has the key can test which telephone number a pseudonym or a link stands for: so it is in no table, log or
-    manifest, and the file is readable only by its owner.
+    With the key, one can test whether a pseudonym or a link is that of a given telephone number: so it is in no table,
+    log or manifest, and the file is readable only by its owner.
     """
     configured = os.environ.get(VARIABLE)
     if configured is not None:

@@ -35,7 +35,7 @@ class CustomWords(Section):
 
 
 def from_pattern(name: str, config: Pattern) -> Recogniser:
-    """Return a recogniser for a regular expression; ConfigError if it is none, or matches the empty text."""
+    """Return a recogniser for a regular expression; ConfigError if it is invalid, or matches the empty text."""
     setting = f"mask.patterns.{name}.pattern"
     try:
         pattern = re.compile(config.pattern)
@@ -154,12 +154,12 @@ class Masking(Section):
 
 
 def recognisers(config: Masking) -> Sequence[Recogniser]:
-    """Return what is on, the user's own last; ConfigError for a pattern or a list that is none."""
+    """Return the recognisers that are on, the user's own last; ConfigError for an invalid pattern or word list."""
     return [*map(RECOGNISERS.load, config.names), *_custom_recognisers(config)]
 
 
 def checked(config: Masking) -> None:
-    """Raise what `recognisers` raises; packaged ones, which always load and take a second, are not imported."""
+    """Raise the errors of `recognisers`, without importing the packaged ones, which takes a second and never fails."""
     for name in config.names:
         if name not in RECOGNISERS.builtin:
             RECOGNISERS.load(name)

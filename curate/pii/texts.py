@@ -17,7 +17,7 @@ MANY = 20_000_000
 
 
 class MaskedText(NamedTuple):
-    """A masked text, and the places in it that still look like personal data."""
+    """A masked text, and the spans in it that still look like personal data."""
 
     masked: Masked
     left: Sequence[Residue]

@@ -51,7 +51,7 @@ class CheckedRow:
 
     @property
     def irrelevant(self) -> bool | None:
-        """Return whether the final grade makes the passage not relevant; None on a scale without a cut."""
+        """Return whether the final grade makes the passage not relevant; None on a scale without a threshold."""
         return None if self.relevant is None else not self.relevant
 
     @property
@@ -209,7 +209,7 @@ def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
 
 
 def _kappas(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
-    """Return the kappa of two raters on the grades and, if the scale has a cut, at the cut."""
+    """Return the kappa of two raters on the grades and, if the scale has one, at the relevance threshold."""
     cut = (
         [(stratum, _side(first, scale), _side(second, scale)) for stratum, first, second in pairs]
         if scale.relevant

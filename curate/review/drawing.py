@@ -36,7 +36,7 @@ def _texts(diversified: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], d
 
 
 def outdated(sample: Sample, diversified: Path) -> set[tuple[str, str]]:
-    """Return the pairs of a sample whose texts changed since people read them; `diversified` is the stage's folder."""
+    """Return the pairs of a sample whose texts changed since they were read; `diversified` is the stage's folder."""
     rows = [(*ids, *read) for ids, read in sample.survey.select("ids", "texts").iter_rows()]
     queries, passages = _texts(diversified, (row[1] for row in rows))
     return {(query, doc) for query, doc, *read in rows if [queries.get(query), passages.get(doc)] != read}

@@ -81,7 +81,7 @@ def guide(sample: Sample) -> str:
 
 
 def dispute(review: Desk, path: Path) -> tuple[Path, int]:
-    """Write a sheet of the rows that need a final answer, with the answers of people and panel; return path and rows.
+    """Write a sheet of the rows that need a final answer, with assessors' and panel's answers; return path and rows.
 
     UserError if the file is there with other content, since the adjudicator may have filled it in.
     """

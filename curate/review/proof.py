@@ -91,7 +91,7 @@ def with_panel(row: CheckedRow) -> bool:
 
 
 def between_people(row: CheckedRow) -> bool:
-    """Return whether assessors are on different sides of the cut, or gave different grades on a scale without one."""
+    """Return whether assessors differ on relevance, or on the grade if the scale has no relevance threshold."""
     sides = {grade in row.scale.relevant if row.scale.relevant else grade for grade in row.said.values()}
     return len(sides) > 1
 

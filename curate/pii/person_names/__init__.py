@@ -1,1 +1,1 @@
-"""Recognisers of the names of persons, by their words and by what stands around them."""
+"""Recognisers of the names of persons, by their words and by the words around them."""

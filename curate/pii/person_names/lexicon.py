@@ -15,7 +15,7 @@ def lists() -> dict[str, list[str]]:
 
 
 def titles(*kinds: str) -> list[str]:
-    """Return the titles of some kinds: doctors, people, kin, one."""
+    """Return the titles of these kinds (of names.yaml), such as doctors and kin."""
     return [word for kind in kinds for word in lists()[f"titles.{kind}"]]
 
 
@@ -195,7 +195,7 @@ def common(given_name: str) -> bool:
 
 
 def is_word(text: str, start: int, end: int, trust: Trust = LOOSE) -> bool:
-    """Return whether a candidate is an ordinary word, or begins with one that no name does in this context."""
+    """Return whether a candidate is an ordinary word, or begins with one that begins no name in this context."""
     if text[start:end] in known().words:
         return not (trust.field or trust.called or trust.aged)
     stem = known().stems.after(text, start)
@@ -236,7 +236,7 @@ _CAPITAL = re.compile("[A-Z][a-z]+")
 
 
 def is_name(rater: Sequence[str]) -> bool:
-    """Return whether a rater's name consists only of personal names; `rater` are its words without accents.
+    """Return whether a rater's name, given as its words without accents, consists only of personal names.
 
     The second word of a full name may be unknown if both are capitalised.
     """

@@ -37,7 +37,7 @@ def _name_extents(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _weighed(text: str, position: int, last_end: int) -> Iterator[tuple[float, int, int]]:
-    """Yield (weight, start, end) of the names around a scarce character that reach the bar."""
+    """Yield (weight, start, end) of the names around a scarce character that reach the minimum weight."""
     for start in range(max(last_end, position - 3), position):
         if text[start] not in _FIRST:
             continue

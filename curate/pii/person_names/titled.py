@@ -130,7 +130,7 @@ def _start(text: str, end: int, title: str) -> int | None:
 
 
 def _is_full_name(text: str, start: int, surname: int, end: int) -> bool:
-    """Return whether it is a surname and a given name of common characters, and not a word."""
+    """Return whether a piece is a surname and a given name of common characters, and not a word."""
     first = text[start : start + surname]
     if surname == 2 and first not in known().compounds:
         return False
@@ -145,7 +145,7 @@ def _is_full_name(text: str, start: int, surname: int, end: int) -> bool:
 
 
 def _is_given_name(text: str, start: int, middle: int, end: int) -> bool:
-    """Return whether it is a given name; after a sure surname with evidence before it, any single character is."""
+    """Return whether `middle` to `end` is a given name; after a sure surname with evidence, any single character is."""
     given_name = text[middle:end]
     if common(given_name):
         return True
@@ -164,7 +164,7 @@ def _has_lead(text: str, start: int) -> bool:
 
 
 def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
-    """Return whether the context of a surname permits it."""
+    """Return whether title and context support that a possible surname, or full name, is one."""
     alone = end == start + surname
     after = end + len(title)
     if alone and title in _KIN:

@@ -1,1 +1,1 @@
-"""Recognisers of personal data but names: numbers, addresses, accounts, institutions; a module for a kind."""
+"""Recognisers of personal data other than names: numbers, addresses, accounts, institutions; one module per kind."""

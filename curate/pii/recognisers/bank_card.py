@@ -32,7 +32,7 @@ def bank_card(text: str) -> list[Span]:
     """Return bank card numbers: of a known issuer, with the right check digit, in one piece or in groups.
 
     After a word such as 银行卡 any number of that length, unless it is a resident number. A number that starts with 0
-    is nobody's, one right after the word for another number (订单号) stays.
+    is not a card's; one right after the word for another number (订单号) stays.
     """
     extents = [*_bare(text), *_after_word(text, _NAMED, 13), *_after_word(text, _WIDE, 16)]
     return apart(Span(start, end, "bank_card", "bank_card") for start, end in extents)

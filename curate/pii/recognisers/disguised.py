@@ -44,8 +44,8 @@ _MOST = 2
 def broken(text: str) -> list[Span]:
     """Return telephone numbers with a line end in them, with a hyphen or space beside it or without.
 
-    Numbers that fill their lines are a table, unless a word for telephone stands in front, and so are three lines and
-    more. What is a telephone number in one line is none that goes on in the next.
+    Numbers that fill their lines are taken for a table, unless a word for telephone precedes them, and so are three
+    lines or more. A number that is complete in its line does not continue in the next.
     """
     narrowed = narrow(text)
     complete = apart(span for recogniser in _NUMBERS for span in recogniser(narrowed))
@@ -148,7 +148,7 @@ _IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, residen
 def disguised(text: str) -> list[Span]:
     """Return telephone, identity, card and account numbers and e-mail addresses with HTML entities or `[at]` in them.
 
-    The place is that of the text as it was written, every entity whole.
+    Offsets are those of the original text; each entity is included completely.
     """
     plain = rewrite(text, _ENTITY, lambda match: html.unescape(match[0].replace("amp;", "")).translate(_SPACES))
     spelt = rewrite(narrow(text), _ADDRESS, lambda match: "@" if re.search("at|@", match[0], re.IGNORECASE) else ".")
