@@ -41,7 +41,7 @@ def name_of(policy: Policy | ConsensusRule) -> str:
 
 
 def by_policy() -> pl.Expr:
-    """Return whether a row of `verdicts` is the policy's: not by experts, a threshold or a tie-breaker judge."""
+    """Return whether a row of `verdicts` is the consensus rule's: not of experts, a threshold or a tie-breaker."""
     return ~pl.col("policy").is_in([EXPERTS, ACCEPTED]) & ~pl.col("policy").str.starts_with(SETTLED)
 
 

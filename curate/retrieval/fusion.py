@@ -75,12 +75,12 @@ def fuse(lists: RankedLists) -> Pairs:
 def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
     """Return the rows of `pairs` that form each query's pool, in the pool's order.
 
-    `equal-depth`: the documents within the top d of any retriever, for the largest d at which they are at most
-    `size`; the rest of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC
-    pooling. `rrf`: the first `size` of the fusion. `union`: everything. These three are in the order of the fusion.
-    `round-robin`: the retrievers take turns in the order of their names, and each gives its next document, at the
-    n-th turn that of rank n; one already in the pool is skipped. It ends at `size` documents, and its order is
-    the order in which they came: by best rank, then by the first retriever that gave the document this rank.
+    `equal-depth`: the documents within the top d of any retriever, for the largest d at which they are at most `size`;
+    the rest of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC pooling. `rrf`:
+    the first `size` of the fusion. `union`: everything. These three are in the order of the fusion. `round-robin`: the
+    retrievers take turns in the order of their names, and each adds its document of rank n in its n-th turn, unless the
+    pool has it already. This ends at `size` documents, and its order is the order in which they came: by best rank,
+    then by the first retriever that gave the document this rank.
     """
     rows = np.arange(len(pairs.queries))
     if method == "union":
@@ -202,7 +202,7 @@ def grown(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], dept
 
 
 def with_positives(pool: pl.DataFrame, positives: pl.DataFrame) -> pl.DataFrame:
-    """Return the `pool` table with the known positives (query_id, doc_id) that it lacks behind its own pairs, unranked.
+    """Return the `pool` table with missing known positives (query_id, doc_id) after each query's own pairs, unranked.
 
     Sorted by query and position.
     """

@@ -303,7 +303,7 @@ def wanted(context: Context) -> AcceptConfig | None:
 
 
 def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
-    """Return the sample of the threshold; None before one is drawn, ConfigError if only others were."""
+    """Return the sample of the threshold; None before one is drawn, ConfigError if there are only other samples."""
     folder = context.run / "reviews"
     if (folder / config.sample / "design.json").is_file():
         return Desk(Sample.load(folder / config.sample))

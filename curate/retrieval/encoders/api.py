@@ -66,7 +66,7 @@ class Api:
         return {"query": self.config.query_prompt, "document": self.config.document_prompt}
 
     def beyond(self, who: str) -> str | None:
-        """Return why texts may leave; None if `local` is set and no proxy is."""
+        """Return why texts may leave; None if `local` is set and there is no proxy."""
         return forwarded(who, self.config.base_url, local=self.config.local)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:

@@ -67,7 +67,7 @@ class Asymmetric:
 
     @cached_property
     def dim(self) -> int:
-        """Return the length of a vector; loads both models, ConfigError if theirs differ."""
+        """Return the length of a vector; loads both models, ConfigError if their lengths differ."""
         query, document = (self.sides[role].dim for role in SIDES)
         if query != document:
             raise ConfigError(

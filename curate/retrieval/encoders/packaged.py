@@ -12,7 +12,7 @@ OFFLINE = ("e5", "use")
 
 
 def model_folder(name: str) -> str:
-    """Return the folder of a model that comes in a package, else the name of a folder or of the hub as it is."""
+    """Return the folder of a model that comes in a package; any other name, of a folder or on the hub, unchanged."""
     if name in PACKAGED:
         module, distribution = PACKAGED[name]
         spec = find_spec(module)

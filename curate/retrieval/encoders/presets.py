@@ -29,7 +29,7 @@ def with_presets(own: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def definition_hint(name: str) -> str:
-    """Return a hint how to define an unknown name as a model of the hub or a folder."""
+    """Return a hint on how to define an unknown name as a model of the hub or a folder."""
     short = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2]).strip("-") or "mine"
     model = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else "ORGANISATION/NAME"
     definition = f"{{kind: dense, model: {model}}}"
@@ -40,7 +40,7 @@ def definition_hint(name: str) -> str:
 
 
 def unknown_encoder(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """Return the error of a name that is no encoder; it names the preset of that model, else the nearest known name."""
+    """Return the error for an unknown encoder; it names the preset of that model, else the nearest known name."""
     names = sorted({*known})
     meant = next(
         (

@@ -327,7 +327,7 @@ class Faiss:
         }
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """Yield the function's result for every task, in order; its errors as they are."""
+        """Yield the function's result for every task, in order; its errors are raised unchanged."""
         return map(function, tasks)
 
     def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> "FaissLookup":

@@ -36,7 +36,7 @@ class Local:
         return self if self.config.processes > 1 else None
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """Yield the function's result for every task, in order; its errors as they are.
+        """Yield the function's result for every task, in order; its errors are raised unchanged.
 
         RunFailed if processes keep dying.
         """

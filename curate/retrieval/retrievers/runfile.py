@@ -53,8 +53,8 @@ class RunFile:
         """Yield each query's documents by the file's scores, all of them, ties by the file's ids, the greater first.
 
         trec_eval reads a run in this order. The file may rank the raw corpus, of which some documents were merged or
-        dropped, so `depth` is ignored here, and the pool cuts. Queries of the file that are not in `queries` are left
-        out; a query without lines has no hits.
+        dropped, so `depth` is ignored here; the pool truncates the lists. Queries of the file that are not in `queries`
+        are left out; a query without lines has no hits.
         """
         run_id, query_ids = self._run_id, {query.query_id for query in queries}
 

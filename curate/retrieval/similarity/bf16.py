@@ -86,7 +86,7 @@ class BFloat16:
         return numbers(ordered(kth_highest(ordered(scores), k)))
 
     def at_least(self, scores: Bits, floors: Scores) -> Iterator[Tile]:
-        """Yield TILE rows at a time; those with a floor that is not positive are put in order first."""
+        """Yield TILE rows at a time; where a floor is not positive, bits are first mapped to an ordered form."""
         floors_ = rounded_down(floors).view(np.int32)
         limits = (floors_ ^ ((floors_ >> 31) & 0x7FFFFFFF)) >> 16
         for start in range(0, len(scores), TILE):
@@ -107,7 +107,7 @@ class BFloat16:
 
         dx and dy are how far x and y are from their bfloat16, as for `Int8`. Products of two bfloat16 are exact in
         float32; their sum, in any order, is wrong by dim * 2^-24 of |x| |y| (Higham, Accuracy and Stability of
-        Numerical Algorithms, 3.1), which is doubled, for units that cut off where others round.
+        Numerical Algorithms, 3.1), which is doubled, because some units truncate instead of rounding.
         """
         dim, first, second = left.rows.shape[1], left.longest + left.astray, right.longest + right.astray
         rounded = left.astray * right.longest + first * right.astray
@@ -127,8 +127,8 @@ def numbers(bits: Bits) -> Scores:
 def sums_in_float32(screen: BFloat16) -> bool:
     """Return whether products stay within their error bound where sums in bfloat16 would lose most addends.
 
-    A sum of 64 numbers is 1, and of every `width` numbers after them too little to change it. Of few rows and many,
-    which a library may multiply in different ways.
+    In the test vectors, the first 64 products add up to 1, and every `width` products after them to too little to
+    change 1 in bfloat16. Few and many rows are tested, since a library may multiply them in different ways.
     """
     for width, rows in product((1, 64, 512), (1, 37, 256)):
         vectors = np.full((rows, 4096), math.sqrt(0.96 * 2.0**-9 / width), np.float32)

@@ -64,8 +64,8 @@ def _meaningless() -> re.Pattern[str]:
 def contained(short: Sequence[str], long: Sequence[str]) -> bool:
     """Return whether all sentences of one text are in another one that is at most `LONGEST` times as long.
 
-    At least as often as in the first, in any order. The last may be the beginning of a sentence, for a truncated text,
-    but must not end within a number.
+    Each must occur at least as often as in the short text, in any order. The last one may be only the beginning of a
+    sentence, as in a truncated text, but must not end within a number.
     """
     if sum(map(len, long)) > LONGEST * sum(map(len, short)):
         return False

@@ -34,7 +34,7 @@ def screen_for_search(device: str, products: int) -> Screen:
 def screen_for_pairs(device: str, items: int) -> Screen:
     """Return the screen of a device, as for a search, on which so many vectors are compared with each other.
 
-    Of many, a processor multiplies whole numbers of eight bits if it is faster at that and torch is installed.
+    For many vectors, a processor multiplies whole numbers of eight bits if it is faster at that and torch is installed.
     """
     return _gpu(device) or (Int8() if items >= ITEMS and int8_pays() else FLOAT32)
 

@@ -87,7 +87,7 @@ class Float16:
         """Return a bound from rounding both vectors, summing in float32 and rounding the product.
 
         Rounding moves a vector by HALF of its length, and each number by 2^-25 at most. The sum is wrong by dim *
-        2^-24, which is doubled, for tensor cores cut off where others round.
+        2^-24, which is doubled, because tensor cores truncate instead of rounding.
         """
         dim, lengths = left.rows.shape[1], (left.longest, right.longest)
         first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in lengths)

@@ -1,6 +1,6 @@
 """Leakage between a training and a test split: similar queries, and positives of such queries.
 
-Splits share a corpus (METHOD: training may see the documents of the test, never its queries), so a document that is
+Splits share a corpus: training may use the documents of the test split, but not its queries. So a document that is
 positive in both splits is no leak by itself. It is one if the two queries are similar too.
 """
 

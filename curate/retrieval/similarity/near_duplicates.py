@@ -1,4 +1,4 @@
-"""Near-duplicate search: earlier items similar to an item, equal to five digits on any device."""
+"""Near-duplicate search: the earlier items similar to an item, the same ones on any device (five digits)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

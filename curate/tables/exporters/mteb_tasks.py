@@ -100,7 +100,7 @@ def front_matter(folder: Path) -> dict[str, Any]:
 
 
 def _yaml(text: str) -> object:
-    """Return the value of a YAML block; None if it is invalid, has aliases or is nested too deeply."""
+    """Return what a block holds; None for what is no YAML, has aliases or is too deep."""
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
