@@ -25,9 +25,9 @@ def confusions(labels: Ints, predicted: Sequence[Ints], classes: int) -> Floats:
 
 
 def macro_f1(sums: Floats) -> Floats:
-    """Return macro-F1, averaged over classifiers, of summed `confusions`, shape (..., columns); NaN of no text.
+    """Return macro-F1, averaged over classifiers, of summed `confusions`, shape (..., columns); NaN without a text.
 
-    As scikit-learn has it: a class that is neither a label nor predicted does not count, one never predicted has 0.
+    As in scikit-learn, a class that is neither a label nor predicted does not count, one never predicted has 0.
     """
     classes = round(float(np.max(sums[..., 0])))
     columns = sums[..., 1:].reshape(*sums.shape[:-1], -1, classes)

@@ -54,7 +54,7 @@ def _nearest_rank(ordered: Sequence[int], share: float) -> int:
 
 
 def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
-    """Return bins up to the 99th percentile, for with one far outlier all others would be in one bin."""
+    """Return bins up to the 99th percentile, since one far outlier would put all others into one bin."""
     low, top = ordered[0], _nearest_rank(ordered, 0.99)
     width = next(
         step

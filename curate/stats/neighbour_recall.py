@@ -83,8 +83,8 @@ def ranks(vectors: Matrix, chains: Chains, told: Told = lambda _done: None) -> d
     """Return the ranks of every protocol; `told` gets the number of completed queries, of `queries(chains)`.
 
     card: candidates are the next texts of all pairs, the query's own text among them if it is one. card_own_out: the
-    same without it. next: without the query's whole group, but for its true next. group: all texts but the query's
-    own, and the nearest of its group counts.
+    same without it. next: the same without the query's group, except its true next text. group: all texts but the
+    query's own, and the nearest of its group counts.
     """
     pair_ranks = _ranks_of_pairs(vectors, chains, told)
     return {

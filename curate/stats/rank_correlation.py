@@ -184,7 +184,7 @@ def paired_accuracy(
 def ceiling(levels: Sequence[float]) -> float | None:
     """Return the highest rho that scores without ties can have against levels with ties; None without two levels.
 
-    For k equally frequent levels of many items it is sqrt(1 - 1/k^2): .980 for five.
+    For k equally frequent levels of many items it is sqrt(1 - 1/k^2): 0.980 for five.
     """
     count = len(levels)
     if len(set(levels)) < 2:

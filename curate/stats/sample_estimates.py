@@ -246,7 +246,7 @@ def _smoothed(table: Floats, drawn: Floats) -> Floats:
 
 
 def _widened(estimate: Estimate, step: float, least: float, most: float) -> Estimate:
-    """Return an interval widened by the effect of one pair, for hits among unanswered pairs are a whole number.
+    """Return an interval widened by the effect of one pair, since the hits among unanswered pairs are a whole number.
 
     Without it coverage fell to 0.12 where all but two positives were answered; in large pools it changes nothing.
     """

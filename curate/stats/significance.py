@@ -223,7 +223,8 @@ def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: F
     """Return every pair of models, like `compare`, for results that models cannot exchange: clusters, ranks.
 
     `drawn` are their scores on the same resampled items, shape (replicates, models). p is the share of replicates, with
-    one added, in which the difference is as far from the one found as that is from 0 (paired bootstrap, centred).
+    one added, in which the difference is at least as far from the measured one as that is from 0 (paired bootstrap,
+    centred).
     """
     chance = []
     for one, other in _all_pairs(names):
