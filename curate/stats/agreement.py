@@ -163,7 +163,7 @@ def alpha(sums: Sums, level: Level = "nominal", steps: Steps | None = None) -> F
 
 
 def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Cohen's kappa of two raters (1960), weighted (1968) if linear or quadratic; NaN if both use one same category."""
+    """Cohen's kappa of two raters (1960), weighted (1968) if linear or quadratic; NaN if both use one category only."""
     table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1], steps)
     by_chance = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
     observed = (table * cost).sum(axis=(-2, -1)) * table.sum(axis=(-2, -1))

@@ -54,7 +54,7 @@ def reader(kind: str) -> Reader | None:
 
 
 def beyond(who: str, config: ProviderConfig) -> str | None:
-    """Return why texts sent to a model may leave; None if its kind sends nothing, or `local` is set and no proxy is."""
+    """Return why texts sent to a model may leave; None if its kind sends nothing, or `local` is set without a proxy."""
     if egress.declared(PROVIDERS.load(config.kind)) == "local":
         return None
     return egress.forwarded(who, config.base_url, local=config.local)

@@ -325,7 +325,7 @@ def _read(text: str, position: int) -> list[_Part]:
 
 
 def _crossing_part(text: str, start: int, rank: int) -> _Part | None:
-    """Return the crossing at `start` with the way from it, or the way from a road or village; None if there is none."""
+    """Return the crossing at `start` with the way from it, or a way from a road or village at `start`; else None."""
     cross = crossing(text, start) if rank <= PLACE else None
     if cross is None and rank not in (TOWN, PLACE):
         return None

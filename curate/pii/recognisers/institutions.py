@@ -136,7 +136,7 @@ def hospital(text: str) -> list[Span]:
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
-    """Yield names such as Xiangya Hospital; not in a text without Chinese characters, where it may be a public one."""
+    """Yield names such as Xiangya Hospital; none in a text without Chinese characters, which may name any hospital."""
     if _CHINESE.search(text):
         for match in _ENGLISH.finditer(text):
             if not set(re.findall("[A-Za-z]+", match[0])) <= _PLAIN_WORDS:

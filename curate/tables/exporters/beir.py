@@ -13,7 +13,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     """Write the retrieval task in BEIR's format; contested pairs are in no binary labels, ids are always JSON strings.
 
     `corpus.jsonl` holds {_id, title, text}, `queries.jsonl` {_id, text} and `qrels/test.tsv` the positives under the
-    header query-id, corpus-id, score; graded labels stand in their place or in `qrels/graded.tsv` (`split="graded"` of
+    header query-id, corpus-id, score; graded labels replace these or are in `qrels/graded.tsv` (`split="graded"` of
     BEIR's loader), with their gains. The corpus streams.
     """
     documents = (document for batch in benchmark.corpus.batches() for document in batch)

@@ -7,17 +7,17 @@ source        one sentence on where queries and documents come from
 citation      how to cite the set; else a BibTeX entry of its name
 task_metadata what mteb's metadata says of the tasks; see the module of that name
 instruction   what an instruction-tuned encoder is told before a query; else that of tasks.yaml
-repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
+repaired      how the labels were made, if a legacy set was repaired instead of judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
 judges        the panel, as a list of mappings (name, kind, model, ...) or of names
 parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
-lead          what must be known before a score is read: rows of a title and what is known, with which the card opens
+lead          key facts to know before reading scores: rows of title and fact, with which the card opens
 agreement     figures by name, nested at will; None is shown as "not defined"
-experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
+experts       estimates for the labels from reviewed samples: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
-checked       kind -> what people said of samples of its items, a row per figure
+checked       kind -> assessors' results on samples of its items, a row per figure
 kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_stage_facts`
 counts        figures of the whole run, such as what each stage dropped
 """
@@ -113,8 +113,8 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
 def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
     """Return the facts of a kind's stage as `made`, and the counts of its items as `fate`.
 
-    `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.
-    `checked` are the results of the human review; None for a kind without one.
+    `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None if these are
+    absent. `checked` are the results of the human review; None for a kind without one.
     """
     of_stages: Any = benchmark.facts.get("kinds") or {}
     people: Any = benchmark.facts.get("checked") or {}

@@ -112,7 +112,7 @@ def parts(
 
 
 def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> Iterator[str]:
-    """Yield the model of an encoder, or those of its query and document sides, which may be named encoders."""
+    """Yield the model of an encoder, or the models of its query and document sides; a side may name another encoder."""
     if "model" in settings:
         yield str(settings["model"])
     for side in (settings.get("query"), settings.get("document")):

@@ -55,7 +55,7 @@ def write(folder: Path, body: Mapping[str, Json]) -> None:
 
 
 def described(benchmark: Benchmark, name: str) -> dict[str, Json]:
-    """Return what the manifest says of a benchmark in the format of that name: its rows, and the facts of its cards."""
+    """Return the manifest's description of a benchmark in the format `name`: its rows, and the facts of its cards."""
     corpus = benchmark.candidates["doc_id"].n_unique() if name in OF_CANDIDATES else len(benchmark.corpus)
     facts = json.dumps(benchmark.facts, ensure_ascii=False)
     return {

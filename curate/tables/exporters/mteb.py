@@ -79,9 +79,10 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write a folder per kind that the benchmark has something of.
+    """Write a folder for each kind of which the benchmark has rows.
 
-    Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README above them names them all.
+    Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README in the parent folder lists
+    them all.
     """
     tables: dict[BenchmarkKind, list[Table]] = {}
     code = mteb_language(benchmark.language)
@@ -118,7 +119,7 @@ def _counts(benchmark: Benchmark, kind: BenchmarkKind) -> Json:
 
 
 def _tables(folder: Path, kind: BenchmarkKind) -> list[Table]:
-    """Return the tables that lie in one task's folder, in the order in which they are written."""
+    """Return the tables in one task's folder, in the order in which they are written."""
     import pyarrow.parquet as pq
 
     tables: list[Table] = []

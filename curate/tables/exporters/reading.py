@@ -39,7 +39,7 @@ class ExportContents:
 
 
 def mteb(folder: Path) -> ExportContents:
-    """Read the folders of the tasks; the tables of kinds whose labels are not the verdicts on documents stand apart."""
+    """Read the folders of the tasks; the tables of kinds whose labels are not verdicts on documents are separate."""
     tables: dict[str, tuple[str, pl.DataFrame]] = {}
     one, two = folder / "retrieval", folder / "reranking"
     for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):

@@ -9,13 +9,13 @@ from curate.core.protocols import Benchmark, Corpus
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write the retrieval task for trec_eval and its relatives.
+    """Write the retrieval task for trec_eval and tools that read its formats.
 
-    `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete
-    pairs have no line, so that measures that tell judged from unjudged (bpref, condensed lists) treat them as
-    unjudged. Graded labels stand in their place or in `qrels-graded.txt`: a line with its gain, 0 too, per pair that
-    has one, contested pairs among them. `topics.tsv` is `qid<tab>text` with white space inside a text made single
-    spaces, `topics.jsonl` {qid, text} as it is; `docs.jsonl` holds {docno, title, text}. The corpus streams.
+    `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete pairs have
+    no line, so that measures that tell judged from unjudged (bpref, condensed lists) treat them as unjudged. Graded
+    labels replace these or are in `qrels-graded.txt`: one line per pair with a gain, 0 included, also for contested
+    pairs. `topics.tsv` is `qid<tab>text` with white space inside a text made single spaces, `topics.jsonl` {qid, text}
+    as it is; `docs.jsonl` holds {docno, title, text}. The corpus streams.
     """
     documents = _write_documents(folder / "docs.jsonl", benchmark.corpus)
     topics = benchmark.queries.select(qid="query_id", text="text")

@@ -37,8 +37,8 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
     A line of `triples.jsonl` is a query: {query, pos, neg}, lists of texts; with the fact `scores` also pos_scores and
     neg_scores, the mean gain of a pair's grades (of the five 4 for S to 0 for D); with the fact `instruction` also
-    prompt. A row of `train` holds query_id, positive_id and negative_id: the n-th positive beside the n-th negative,
-    and the shorter list begins again until the longer one is used up. Best grades stand first. DataError if a query
+    prompt. A row of `train` holds query_id, positive_id and negative_id: the n-th positive with the n-th negative,
+    where the shorter list is repeated until the longer one is used up. Best grades come first. DataError if a query
     lacks either.
     """
     triples = content(benchmark)

@@ -30,12 +30,12 @@ ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
 
 @cache
 def kind(name: str) -> BenchmarkKind:
-    """Return a kind by its name; ConfigError if nobody knows it."""
+    """Return a kind by its name; ConfigError if it is unknown."""
     return KINDS.load(name)()
 
 
 def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
-    """Return the first kind of a type of mteb's, one with this main score before others; None if none is of it."""
+    """Return the first kind of an mteb type, preferably with this main score; None if no kind has the type."""
     alike = [candidate for candidate in kinds() if candidate.mteb.type == name]
     return next(
         (candidate for candidate in alike if candidate.mteb.main_score == main_score), alike[0] if alike else None

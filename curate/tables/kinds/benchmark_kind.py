@@ -116,7 +116,7 @@ class KindCheck:
 
 @dataclass(frozen=True)
 class ReviewItems:
-    """Items of a kind for review by people, with their published labels."""
+    """Items of a kind for review by assessors, with their published labels."""
 
     rows: pl.DataFrame
     """item_id, text1, text2 (null for a single text), label (published, one of `answers`), stratum."""
@@ -129,7 +129,7 @@ class ReviewItems:
 
 
 class BenchmarkKind(Protocol):
-    """One kind of benchmark; subclasses inherit the default methods."""
+    """A kind of benchmark (task type); subclasses inherit the default methods."""
 
     name: str
     """Folder of its task, and the word that users type."""
@@ -217,7 +217,7 @@ class BenchmarkKind(Protocol):
         return {}
 
     def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
-        """Return the items for review by people; None for a kind whose labels `review` checks itself."""
+        """Return the items for review by assessors; None for a kind whose labels `review` checks itself."""
         return None
 
     @property

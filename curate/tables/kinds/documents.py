@@ -48,7 +48,7 @@ class Content:
 
 
 class OfDocuments(BenchmarkKind):
-    """Common part of retrieval, graded retrieval and reranking."""
+    """Base class of retrieval, graded retrieval and reranking."""
 
     default = "qrels"
     items = ("corpus",)
@@ -230,7 +230,7 @@ class Retrieval(OfDocuments):
         return True
 
     def is_graded(self, benchmark: Benchmark) -> bool:
-        """Return whether graded labels stand in the place of the positives."""
+        """Return whether graded labels replace the positives."""
         return benchmark.replaced
 
     def chosen(self, benchmark: Benchmark) -> Content:
@@ -247,7 +247,7 @@ class Graded(OfDocuments):
     scorer = "curate.commands.evaluate.scorers:RetrievalScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
-        """Return whether there are graded labels beside the binary ones."""
+        """Return whether there are graded labels in addition to the binary ones."""
         return benchmark.graded is not None and not benchmark.replaced
 
     def is_graded(self, _benchmark: Benchmark) -> bool:

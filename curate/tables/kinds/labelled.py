@@ -66,17 +66,17 @@ class OfClasses(BenchmarkKind):
     labelled: str = "label"
 
     def rows(self, benchmark: Benchmark) -> pl.DataFrame:
-        """Return the texts that it holds, sorted by item."""
+        """Return the texts of the kind, sorted by item."""
         table = benchmark.tables[self.table]
         return (confirmed(table) if self.only_confirmed else table).sort("item_id")
 
     def present(self, benchmark: Benchmark) -> bool:
-        """Return whether there are texts of it."""
+        """Return whether there are texts of the kind."""
         return self.table in benchmark.tables and bool(self.rows(benchmark).height)
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
-        """Return the columns: text and label as mteb wants them, and what is known of both."""
+        """Return the columns: text and label in mteb's form, and further facts on both."""
         import pyarrow as pa
 
         text = pa.string()
@@ -94,13 +94,13 @@ class OfClasses(BenchmarkKind):
         return renamed.select(*self.configs["texts"].names)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return the table of what was written."""
+        """Return the table `classified` from its exported rows."""
         back = {new: old for old, new in _NAMES.items()}
         rows = pl.concat(tables.values()).rename({self.shown: "text", self.labelled: "label_id"}).rename(back)
         return rows.select(pl.col(name).cast(kind) for name, kind in self.columns.items()).sort("item_id")
 
     def renamed(self, table: pl.DataFrame, new: Mapping[str, pl.Expr]) -> pl.DataFrame:
-        """Return the table with other ids of its texts; a group is called as its first text."""
+        """Return the table with other ids of its texts; a group is named by the id of its first text."""
         changed = table
         for column in ("item_id", "group"):
             either = {name: pl.col(column) for name in ("query_id", "doc_id")}
@@ -115,7 +115,7 @@ class OfClasses(BenchmarkKind):
         return texts["description"][self.name], texts[self.name.partition("-")[0]]
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
-        """Yield what is wrong with all texts; those of confirmed labels are among them, and of one table once."""
+        """Yield the problems of the whole table, for one of its kinds only, since the others have the same texts."""
         if self.only_confirmed or self.name != "classification":
             return
         table = benchmark.tables[self.table]
@@ -160,7 +160,7 @@ class OfClasses(BenchmarkKind):
         ]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems | None:
-        """Return the texts, for which people choose the class, none or several; a stratum per class and verdict."""
+        """Return the texts, for which assessors choose the class, none or several; a stratum per class and verdict."""
         if self.only_confirmed:
             return None
         stratum = pl.concat_str("label", "verdict", separator=", ")

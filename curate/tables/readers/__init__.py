@@ -32,12 +32,12 @@ class Problem:
     remedy: str
 
     def sentence(self, path: str) -> str:
-        """Return the problem as one sentence that begins with its place."""
+        """Return the problem as one sentence that begins with its location."""
         return f"{path}:{self.line}: found {self.found}, expected {self.expected}; {self.remedy}"
 
 
 class Source(Protocol):
-    """Where the rows of one table come from; it can be read several times."""
+    """Source of the rows of one table, which can be read several times."""
 
     @property
     def place(self) -> str:

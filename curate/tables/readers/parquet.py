@@ -44,7 +44,7 @@ class Columnar:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """Give pyarrow's reader of the file; DataError if it is damaged or of another kind."""
+        """Yield pyarrow's reader of the file; DataError if it is damaged or of another kind."""
         import pyarrow as pa
 
         try:

@@ -191,7 +191,7 @@ def _long(
 
 
 def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
-    """Return the columns of ratings among those that are no keys: those that are named, and of people."""
+    """Return the columns of ratings among `names`: those that the options name, and those of human raters."""
     if not layout.raters:
         return tuple(name for name in names if not is_named(name, "other"))
     selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
@@ -225,10 +225,10 @@ class RaterGroups:
 
 
 def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]], bool], *, wide: bool) -> RaterGroups:
-    """Return the raters to measure: those that are named, else all but people if two or more others are left.
+    """Return the raters to measure: those that are named, else all but humans if two or more others are left.
 
-    A single one of the people is taken for the truth, unless people are measured. `persons` says whether the words of a
-    name are names that people have.
+    A single human rater is taken for the truth, unless humans are measured. `persons` returns whether the words of a
+    name are personal names.
     """
     truth = _rater(names, layout.truth, "--truth") if layout.truth else None
     selected = [_rater(names, name, "--raters") for name in layout.raters]
@@ -249,7 +249,7 @@ def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]
 
 
 def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]], bool], *, wide: bool) -> bool:
-    """Return whether a rater is called human or the like, or by the name or title of a person beside models.
+    """Return whether a rater is named as a human, or has a person's name or title while others are named as models.
 
     In a wide file, a title is enough: in a long one raters are people as a rule.
     """
@@ -307,7 +307,7 @@ def _words(name: str) -> list[str]:
 
 
 def _parted(name: str) -> list[str]:
-    """Return the words of a name as they are written, but for accents."""
+    """Return the words of a name as they are written, except for accents."""
     return _WORD.findall(_ACCENT.sub("", unicodedata.normalize("NFD", name.translate(_STROKES))))
 
 
