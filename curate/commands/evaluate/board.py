@@ -36,7 +36,7 @@ class Board:
         return sorted(self.scored, key=lambda scored: (-self.led(scored), scored.model))
 
     def led(self, scored: Scored) -> float:
-        """Return the leading score of a model: mteb's own main score if contested pairs are scored by default."""
+        """Return the leading score of a model: mteb's own main score if contested pairs are scored in mteb's way."""
         return scored.main if self.lead == READINGS[0] else point(self.task.scorer, scored.values, self.lead)
 
     @property

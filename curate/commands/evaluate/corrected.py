@@ -1,4 +1,4 @@
-"""Corrected scores of models: precision and scaled discounted gain at 10, from people's answers on sampled top tens.
+"""Corrected scores of models: precision and scaled discounted gain at 10, from assessors' answers on sampled top tens.
 
 The samples are those of `curate review export --for-scores`. A model with a top-ten document outside the frame of a
 sample gets no corrected score. nDCG and average precision are not corrected: they divide by the number of all relevant

@@ -284,7 +284,7 @@ def takes_dtype(meta: Foreign) -> bool:
 
 
 def makes_vectors(model: Foreign) -> bool:
-    """Whether a loaded model has one dense vector per text; cross-encoders and sparse models have not."""
+    """Whether a loaded model has one dense vector per text; cross-encoders and sparse models do not."""
     from mteb.models.sentence_transformer_wrapper import SparseEncoderWrapper
 
     return hasattr(model, "encode") and not isinstance(model, SparseEncoderWrapper)

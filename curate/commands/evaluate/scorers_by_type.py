@@ -105,7 +105,7 @@ class LevelScorer(_OfSources):
 
 
 def sources(data: Any) -> list[float]:  # noqa: ANN401 - `datasets` has no types
-    """Return every pair's source as a number, from 0 in order of appearance; without sources, each pair is its own."""
+    """Return every pair's source as a number, from 0 in order of appearance; without sources, each pair has its own."""
     for name in GROUPS:
         if name in data.column_names:
             number_by_source: dict[str, float] = {}

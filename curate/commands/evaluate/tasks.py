@@ -39,7 +39,7 @@ def gains_of_median_grades(
 ) -> dict[str, dict[str, float]]:
     """Return query -> document -> gain of the lower median grade, with gains below the relevance threshold.
 
-    The published label determines the side of the threshold: if people, or a rule other than the median, decided a
+    The published label determines the side of the threshold: if assessors, or a rule other than the median, decided a
     pair, its gain is the nearest one on that side.
     """
     cut = scale.gain(scale.relevant_from)
