@@ -121,7 +121,7 @@ def readme(summary: Found) -> str:
 
 
 def named(model: str) -> str:
-    """Return a model's name for people; for a folder, the last two parts of its path."""
+    """Return a model's name for display; for a folder, the last two parts of its path."""
     path = Path(model).expanduser()
     return markdown("/".join(path.resolve().parts[-2:]) if path.is_dir() else model)
 

@@ -105,7 +105,7 @@ def info_nce(scores: Foreign, left_out: Foreign, positives: Foreign) -> Foreign:
 
 
 def _query_vectors(model: Foreign, features: Iterable[dict[str, Foreign]]) -> Foreign:
-    """Return unit vectors of the first column; float32, as bfloat16 loses digits at a temperature of .02."""
+    """Return unit vectors of the first column; float32, as bfloat16 loses digits at a temperature of 0.02."""
     first = next(iter(features))
     return functional.normalize(model(first)["sentence_embedding"].float(), dim=1)
 

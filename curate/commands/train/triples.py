@@ -383,7 +383,7 @@ def sources(triples: TrainTriples, queries: Sequence[int]) -> list[str]:
 
 
 def own_rows(triples: TrainTriples, queries: Sequence[int]) -> list[Row]:
-    """Return each query and document of the training split once; numbers of queries follow those of documents."""
+    """Return each query and document of the training split once; queries are numbered after the documents."""
     used = sorted(
         {document for query in queries for document in (*triples.positives[query], *triples.negatives[query])}
     )
