@@ -44,7 +44,7 @@ class DiversityRule(Section):
 
     @property
     def by_cosine(self) -> bool:
-        """Say whether vectors are compared, for which an encoder is needed."""
+        """Return whether vectors are compared, for which an encoder is needed."""
         return self.enabled and self.t != COPIES
 
     @model_validator(mode="after")

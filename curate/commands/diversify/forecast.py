@@ -1,4 +1,4 @@
-"""Forecast of diversify: how much there is to encode and compare, and what thresholds would keep."""
+"""Forecast of diversify: the numbers of texts to encode and to compare, and the numbers that thresholds would keep."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,11 +25,11 @@ ROLES: dict[str, Role] = {"queries": "query", "corpus": "document"}
 
 
 def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return a row for queries and one for documents: what there is to do, and in about how many minutes.
+    """Return a row for queries and one for documents: the number of texts, and the estimated minutes.
 
-    `texts`, `to_encode` (not in the cache), `encode_minutes` by the time that some of them take, None for an encoder on
-    a server, which is not asked; `compare_minutes` at most, by the time of one block of products, as if nothing were
-    dropped; `t: auto` looks at up to 20,000 texts some ten times more.
+    Keys: `texts`; `to_encode`, those not in the cache; `encode_minutes`, from the time that some of them take, None for
+    an encoder on a server, to which no text is sent; `compare_minutes`, at most, from the time of one block of
+    products, as if no text were dropped. `t: auto` compares up to 20,000 texts about ten times more.
     """
     sides = {name: getattr(config, name) for name in TABLES}
     rows: list[dict[str, Json]] = []
@@ -54,11 +54,11 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
 
 
 def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[str, Json]]:
-    """Return one row per threshold: of the first 20,000 texts of each table what the rule would keep, and drop.
+    """Return one row per threshold: how many of the first 20,000 texts of each table the rule would keep, and drop.
 
     `t`, and for queries and corpus `sampled` and `kept` in texts, `dropped` as a share, None without texts.
 
-    The texts are encoded for it; what is in the cache is not.
+    Texts that are not in the cache are encoded for this.
     """
     found: list[dict[str, Json]] = [{"t": t} for t in ts]
     for name in TABLES:
@@ -75,7 +75,7 @@ def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[st
 
 
 def _encoding(texts: MaskedTexts, encoder: CachedEncoder) -> float:
-    """Return the seconds that one text takes, by some from all over the table; the model is loaded before."""
+    """Return the seconds that one text takes, timed on some from the whole table after the model is loaded."""
     step = max(1, len(texts) // SAMPLE)
     sample = [text for _, text in islice(texts.items(), 0, None, step)][:SAMPLE]
     role = ROLES[texts.table]

@@ -14,15 +14,15 @@ CHECK = 4
 class JournalFile:
     """A file of decisions that belongs to one set of texts under one rule; its name must identify both.
 
-    Every block is written as it is decided, with a checksum; a block that a kill has left half written, and all
-    that stands behind it, counts as not decided.
+    Every block is written as it is decided, with a checksum; an incomplete block, which a kill leaves, and all blocks
+    after it count as not decided.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def known(self, block: int) -> Decisions:
-        """Return what was decided on the first items, whole blocks only; the file is cut to these."""
+        """Return the decisions on the first items, complete blocks only; the file is truncated to these."""
         data = self.path.read_bytes() if self.path.is_file() else b""
         size, found = block * DECISION.itemsize, []
         for start in range(0, len(data) - size - CHECK + 1, size + CHECK):
@@ -36,13 +36,13 @@ class JournalFile:
         return np.concatenate(found) if found else np.empty(0, DECISION)
 
     def add(self, decisions: Decisions) -> None:
-        """Append what was decided on the next block."""
+        """Append the decisions on the next block."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab") as stream:
             stream.write(decisions.tobytes() + _check(decisions.tobytes()))
 
     def close(self) -> None:
-        """Delete the file, once the decisions stand elsewhere."""
+        """Delete the file, once the decisions are stored elsewhere."""
         self.path.unlink(missing_ok=True)
 
 

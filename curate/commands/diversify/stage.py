@@ -1,8 +1,8 @@
 """Near-duplicate filtering of queries and documents, by their sentences or, on request, thinning by a cosine.
 
-In: queries, corpus, qrels of `mask`. Out: the same tables without the copies, and `dropped`, which names for each the
-kept text and their similarity. A text that has a positive label is never dropped, but for exact twins, whose labels
-move. The rule by a cosine is the CMedTEB paper's, made for training data.
+Input: queries, corpus, qrels of `mask`. Output: the same tables without the copies, and `dropped`, which names for each
+copy the kept text and their similarity. A text that has a positive label is never dropped, except exact duplicates,
+whose labels move to the kept text. The rule by a cosine is the CMedTEB paper's, made for training data.
 """
 
 import hashlib
@@ -271,8 +271,8 @@ def _follow(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the qrels of kept pairs, and one row per qrel that is lost with its query or document.
 
-    Only labels that mean not relevant can be lost, see _protected. A qrel moves to a retained text that was equal
-    before masking, never to one that is merely similar or became equal by masking: nobody labelled that text.
+    Only labels that mean not relevant can be lost (see `_protected`). A qrel moves to a retained text that was equal
+    before masking, never to one that is merely similar or became equal by masking: that text was not labelled.
     """
     followed = follow_qrels(qrels, moved["queries"], moved["corpus"])
     gone = {table: dropped.filter(pl.col("table") == table)["id"].implode() for table in TABLES}

@@ -39,7 +39,7 @@ class MaskedTexts:
         return column(self.context.folder("mask"), self.table, TABLES[self.table][0])
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Yield (id, text) in order; the text of a document is what an encoder sees."""
+        """Yield (id, text) in order; the text of a document is the one that encoders get."""
         for batch in self._batches():
             for name, *texts in batch.select(TABLES[self.table]).iter_rows():
                 yield name, shown(*texts) if self.table == "corpus" else texts[0]
