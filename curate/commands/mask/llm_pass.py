@@ -1,4 +1,4 @@
-"""First pass of masking by a local language model, which is asked where personal data stands in each text.
+"""First pass of masking by a local language model, which is asked where personal data is in each text.
 
 The calls go through the LLM client like all others: estimated, permitted, within the budget, and written to the ledger
 as they are answered. The ledger stores only offsets, under a keyed hash of the text; so an interrupted or repeated run
@@ -46,7 +46,7 @@ class LlmPassSettings(Protocol):
 
 @dataclass(frozen=True)
 class Spots:
-    """Spans that the model found in all texts, and what that cost."""
+    """Spans that the model found in all texts, and the cost of the calls."""
 
     key: Callable[[str], str]
     spans: Mapping[str, tuple[Span, ...]]
@@ -77,8 +77,8 @@ class Spots:
 def asked(config: LlmPassSettings, context: Context) -> tuple[LanguageModel, MaskingPrompt] | None:
     """Return the model and its prompt; None if no model is configured.
 
-    ConfigError if the name means no language model, or without `allow_remote` one that is not on this machine, or whose
-    settings do not say `local: true`.
+    ConfigError if the name is not that of a language model or, without `allow_remote`, if the model is not on this
+    machine or its settings lack `local: true`.
     """
     if config.model is None:
         return None
@@ -103,13 +103,13 @@ def _leaves(who: str, settings: LanguageModel) -> str | None:
 
 
 def fingerprint(config: LlmPassSettings, context: Context) -> Json:
-    """Return what identifies model and prompt; raises what `asked` does."""
+    """Return the identity of model and prompt; raises the errors of `asked`."""
     asked_model = asked(config, context)
     return None if asked_model is None else {"model": _identity(asked_model[0]), "prompt": asked_model[1].digest}
 
 
 def preflight(config: LlmPassSettings, context: Context) -> None:
-    """Check the key, if the model wants one."""
+    """Check the key, if the model needs one."""
     asked_model = asked(config, context)
     if asked_model is not None and not context.consent.offline:
         provider(asked_model[0])
@@ -151,7 +151,7 @@ def planned(config: LlmPassSettings, context: Context, texts: Texts) -> dict[str
 
 
 def notes(spots: Spots | None) -> list[str]:
-    """Return what a user should know of texts that only the rules looked at."""
+    """Return notes on texts that only the rules checked, since the model gave no valid answer."""
     return [f"{_unread_sentence(spots)}: there the rules alone looked"] if spots is not None and spots.unread else []
 
 
@@ -170,7 +170,7 @@ class _Spotter:
     context: Context
 
     def spots(self, texts: Texts) -> Spots:
-        """Ask about the missing windows; return everything that the ledger then has of the texts."""
+        """Ask about the missing windows; return all answers on the texts that the ledger then contains."""
         account = self.account()
         answers, keys, missing = self.looked_up(account, texts)
         if missing:
@@ -180,7 +180,7 @@ class _Spotter:
         return self.summed(self.answers(account, keys) if missing else answers, account, spent)
 
     def account(self) -> client.Account:
-        """Return what calls are booked on."""
+        """Return the ledger key of the calls."""
         judge = self.ledger.register(_identity(self.settings))
         return client.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
 
@@ -196,7 +196,7 @@ class _Spotter:
         return answers, keys, keys - settled
 
     def key(self, window: str) -> str:
-        """Return the keyed hash of a window; without the secret nobody can test which text it was."""
+        """Return the keyed hash of a window; without the secret, one cannot test which text it was."""
         return hmac.new(
             self.secret, f"{PURPOSE}\0{window}".encode("utf-8", "surrogatepass"), hashlib.sha256
         ).hexdigest()

@@ -1,10 +1,10 @@
 """mask: replace personal data in queries and corpus by typed placeholders.
 
-Output: queries, corpus, classes, qrels, aliases, dropped as `ingest` wrote them but masked; spans: offsets of what was
-masked, without its text; residual: places that still look like personal data; altered: texts that masking made equal to
-others or shortened too much. Ids that contain personal data are renamed consistently in all tables. Texts that are
-equal after masking are merged as in `ingest`; their classes record that the raw texts differed. Rows stream in input
-order. If a model is configured, all texts are sent to it before any is masked.
+Output: queries, corpus, classes, qrels, aliases, dropped as `ingest` wrote them but masked; spans: offsets of the
+masked spans, without their texts; residual: spans that still look like personal data; altered: texts that masking made
+equal to others or shortened too much. Ids that contain personal data are renamed consistently in all tables. Texts that
+are equal after masking are merged as in `ingest`; their classes record that the raw texts differed. Rows stream in
+input order. If a model is configured, all texts are sent to it before any is masked.
 """
 
 import shutil
@@ -147,7 +147,7 @@ def _texts_of(table: str, batch: pl.DataFrame, *, ids: bool = False) -> list[str
 def _known_spans(
     table: str, spots: Spots | None, decided: residual_decisions.ToMask, batch: pl.DataFrame, *, ids: bool
 ) -> Known:
-    """Return spans by row that the model found in texts (it is not asked about ids) or that people chose to mask."""
+    """Return spans by row that the model found in texts (it is not asked about ids) or that users chose to mask."""
     spans: defaultdict[int, list[Span]] = defaultdict(list)
     for row, text in enumerate(_texts_of(table, batch) if spots else ()):
         if spots and (model_spans := spots.of(text)):
@@ -245,7 +245,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(config: Config, context: Context) -> None:
-    """Check the key of the model, if it wants one."""
+    """Check the key of the model, if it needs one."""
     if config.enabled:
         llm_pass.preflight(config, context)
 

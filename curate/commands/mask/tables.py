@@ -234,7 +234,7 @@ class MaskedTable:
         self.ids = RenamedIds(self.key)
 
     def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[MaskedRow]:
-        """Yield the rows of a batch with their masked texts, and note the spans."""
+        """Yield the rows of a batch with their masked texts, and record the spans."""
         columns, key, size = FIELDS[self.table], KEYS[self.table], len(batch)
         masked_ids = masked[len(columns) * size :]
         for number, row in enumerate(batch.iter_rows(named=True)):
@@ -247,7 +247,7 @@ class MaskedTable:
             yield MaskedRow({**row, key: called}, texts, called, bool(masked_ids) and called == row[key])
 
     def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[MaskedRow]:
-        """Yield the rows of a batch that are kept, and record what the others are merged into."""
+        """Yield the retained rows of a batch, and record the rows into which the others are merged."""
         for row in self.rows(batch, masked):
             name, first = row.id, self.first(row)
             first = self.merged.get(first, first)
