@@ -1,4 +1,4 @@
-"""Decisions of people on the residual spans that `mask` lists: mask them, or accept them as no personal data.
+"""Decisions of users on the residual spans that `mask` lists: mask them, or accept them as no personal data.
 
 `checks/residual.jsonl` of the run has a line per decision: position in the raw text, reason of the listing, decision,
 person and time, and a keyed digest of the text; never the text. Lines are only appended; the last on a span counts. A

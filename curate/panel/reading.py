@@ -117,7 +117,7 @@ class ReadingTest:
 def slot_share(prompts: Sequence[GradedPrompt]) -> tuple[float | None, float]:
     """Return eta squared of the slot, and its p (F test).
 
-    Eta squared is the share, 0 to 1, of the variance of all grades that lies between slots; None where it is 0.
+    Eta squared is the share, 0 to 1, of the variance of all grades that is between slots; None where it is 0.
     """
     grades = np.concatenate([prompt.steps for prompt in prompts])
     slots = np.unique(np.concatenate([prompt.slots for prompt in prompts]), return_inverse=True)[1]

@@ -82,7 +82,7 @@ def _by_judge(ratings: pl.DataFrame, panel: Sequence[str], column: str) -> pl.Da
 
 
 def unanimous(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
-    """Return the `verdicts` table of ratings: relevant or not only if the whole panel says so."""
+    """Return the `verdicts` table of ratings: relevant or not relevant only if all judges agree."""
     return decide(ratings, panel, "unanimous", scale)
 
 

@@ -143,7 +143,7 @@ class Masking(Section):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the recognisers that are on; ConfigError for a name nobody knows."""
+        """Return the names of the recognisers that are on; ConfigError for an unknown name."""
         available = RECOGNISERS.names()
         for name in [*(self.recognisers or ()), *self.without]:
             if name not in available:

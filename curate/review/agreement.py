@@ -188,7 +188,7 @@ def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Js
 
 
 def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
-    """Return Krippendorff's alpha of all people's grades, on the rows that two or more read; not weighted.
+    """Return Krippendorff's alpha of all assessors' grades, on the rows that two or more read; not weighted.
 
     Ordinal, or nominal on a nominal scale. Its 95 % interval resamples queries. None if no row was read by two
     assessors, or all grades are equal.

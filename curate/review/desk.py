@@ -181,7 +181,7 @@ class Desk:
         return self._heard.setdefault(person, Heard(self.sample.folder, person)).said()
 
     def people(self) -> list[str]:
-        """Return everybody who may answer: the assessors and the adjudicator."""
+        """Return the persons who may answer: the assessors and the adjudicator."""
         return [*self.assessors, ADJUDICATED]
 
     def answered(self) -> Iterator[tuple[dict[str, Any], dict[str, str], str | None]]:
@@ -224,7 +224,7 @@ class Desk:
         return len(new)
 
     def reviews(self) -> pl.DataFrame:
-        """Return the `reviews` table: everybody's last grade of every pair, sorted, without controls."""
+        """Return the `reviews` table: every person's last grade of every pair, sorted, without control rows."""
         answers_of = {person: self.said(person) for person in self.people()}
         rows = [
             {

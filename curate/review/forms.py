@@ -50,7 +50,7 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
 
 
 def _head(language: str) -> str:
-    """Return the head of the column in which the guide's table says what an answer means; the tag without one."""
+    """Return the header of the guide's column with the meanings of answers in a language; its tag without one."""
     heads: Mapping[str, str] = parse_yaml(template("review/guide_heads.yaml"))
     return heads.get(language, language)
 
@@ -116,7 +116,7 @@ class Form:
 
     @property
     def header(self) -> list[str]:
-        """Return the first row of a sheet; where the sheet explains the answers, it names or asks for them."""
+        """Return the first row of a sheet; if it explains the answers, their header is the question or lists them."""
         answer = self.question or self.headers["answer"]
         if len(self.answers) <= _LISTED or not self.question:
             answer = f"{answer} ({' / '.join(self.answers)})"
@@ -158,7 +158,7 @@ def form(name: str, language: str, scale: Scale = FIVE) -> Form:
 
 
 def explained(base: Form, meanings: Mapping[str, str]) -> Form:
-    """Return a form whose sheets name the answers in their header, and say what each of them means."""
+    """Return a form whose sheets list the answers in their header, with the meaning of each."""
     with_meanings = replace(base, meanings=meanings)
     return replace(
         with_meanings, known={**base.known, with_meanings.header[with_meanings.columns.index("answer")]: "answer"}

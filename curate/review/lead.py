@@ -48,7 +48,7 @@ def lead(
 
 
 def _of_people(run: Path, judged: int) -> dict[str, Json]:
-    """Return the figures from people's answers; all None if nobody read a sample of all pairs."""
+    """Return the figures from assessors' answers; all None if no sample of all pairs has an answer."""
     proofs: list[Any] = [prove(review) for review in relevance_desks(run)]
     fitting = [proof for proof in proofs if proof["pairs"] == judged and proof["agreement"]]
     if not fitting:

@@ -1,4 +1,4 @@
-"""Models behind mteb's interfaces: encoders and BM25 of this package, and models that mteb loads."""
+"""Models with mteb's interfaces: encoders and BM25 of this package, and models that mteb loads."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

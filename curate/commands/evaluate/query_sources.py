@@ -24,7 +24,7 @@ Figures = Mapping[str, Any]
 
 
 def apart(board: Board, seed: int) -> dict[str, Json] | None:
-    """Return the scores by source of the queries, and their rank correlation; None without synthetic queries."""
+    """Return scores on real and on synthetic queries, and their rank correlation; None without synthetic queries."""
     export = board.task.folder.parent / f"{TABLE}.parquet" if board.task.folder and board.task.scorer.single else None
     written = set(pl.read_parquet(export)["query_id"]) if export is not None and export.is_file() else set[str]()
     queries = board.scored[0].queries

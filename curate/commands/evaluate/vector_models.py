@@ -1,4 +1,4 @@
-"""Models with vectors, behind mteb's interface: document vectors are cached, and inputs are recorded."""
+"""Models with vectors that have mteb's interface: document vectors are cached, and inputs are recorded."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class TextBatch:
 
 
 class VectorModel(ABC):
-    """A model behind mteb's interface. Documents come from the cache of embeddings; other texts are always encoded.
+    """A model with mteb's interface. Document vectors come from the cache of embeddings; others are always encoded.
 
     So the speed of encoding queries is always measured. `seen` records inputs since it was cleared, and `aside` counts
     seconds spent on queries other than by the model.

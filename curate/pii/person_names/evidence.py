@@ -16,7 +16,7 @@ def weight(group: str) -> float:
 
 
 def groups(side: str) -> dict[str, list[str]]:
-    """Return the words by group, of those in front of a name or behind it."""
+    """Return the words by group, of those before a name or after it."""
     entries = ((key.split("."), listed) for key, listed in LISTS.items())
     return {path[1]: listed for path, listed in entries if path[0] == side and path[-1] == "words"}
 

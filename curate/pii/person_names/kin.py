@@ -1,4 +1,4 @@
-"""Given names alone behind a family word in free text: 老公建国送我来的, 女婿向阳, 孙子浩然，5岁."""
+"""Given names alone after a family word in free text: 老公建国送我来的, 女婿向阳, 孙子浩然，5岁."""
 
 import re
 from collections.abc import Iterator

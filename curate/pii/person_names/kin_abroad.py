@@ -1,4 +1,4 @@
-"""Names behind a family word in German, French, Spanish, Italian, Portuguese: mein Mann Jürgen, mon fils Mathéo."""
+"""Names after a family word in German, French, Spanish, Italian, Portuguese: mein Mann Jürgen, mon fils Mathéo."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Nicknames in free text: 老高, 小黄 and 阿珍, weighed against 小时 and 老是; 婷婷 behind a family word."""
+"""Nicknames in free text: 老高, 小黄 and 阿珍, weighed against 小时 and 老是; 婷婷 after a family word."""
 
 import re
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 A WeChat id has 6 to 20 letters, digits, - and _ and starts with a letter; a QQ number has 5 to 11 digits and does not
 start with 0 (both as issued by Tencent). Without a word near them neither can be distinguished from other codes, so
-they are only found next to one. Page addresses follow RFC 3986; those that identify nobody are not masked.
+they are only found next to one. Page addresses follow RFC 3986; those that identify no person are not masked.
 """
 
 import re

@@ -1,8 +1,8 @@
 """IP addresses: IPv4 and IPv6, not versions, sections of a text, enzymes, sequences or times.
 
 IPv4 is four numbers up to 255 with dots, IPv6 as in RFC 4291. Four small numbers are more often a section or an enzyme
-(EC 3.4.21.4) than an address, so they need a word before them. Loopback, multicast and example addresses (RFC 5737,
-RFC 3849) are nobody's and stay, and so does 192.168.x.x, which a million homes share.
+(EC 3.4.21.4) than an address, so they need a word before them. Loopback, multicast and example addresses (RFC 5737, RFC
+3849) belong to no person and stay, and so does 192.168.x.x, which a million homes share.
 """
 
 import ipaddress

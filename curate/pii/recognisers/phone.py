@@ -1,8 +1,8 @@
 """Mobile and landline numbers of mainland China, and e-mail addresses.
 
 Numbers by the numbering plan of China (ITU-T E.164, country code 86): a mobile has 11 digits from 13 to 19; a landline
-has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do not start with 0 or 1. Numbers with
-400 and 800, and helplines of 3 to 6 digits, belong to nobody: they stay.
+has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do not start with 0 or 1. Numbers with 400
+and 800, and helplines of 3 to 6 digits, belong to no person: they stay.
 """
 
 import re
@@ -92,8 +92,7 @@ def mobile(text: str) -> list[Span]:
     """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
 
     They may be grouped 3-4-4, 4-3-4 or 7-4 by spaces or dashes, in other ways by equal dashes or dots, and in any way
-    after +86 or after a word for telephone. A number with a unit behind it or with the word for a code or a count in
-    front stays.
+    after +86 or after a word for telephone. A number before a unit, or after the word for a code or a count, stays.
     """
     narrowed = narrow(text)
     hits = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
@@ -163,7 +162,7 @@ def named(narrowed: str, start: int) -> bool:
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
 
-    With the great mail providers `[at]`, `#`, 艾特 or spaces may stand for the @, and `[dot]` or 点 for the dot.
+    With large mail providers, `[at]`, `#`, 艾特 or spaces may replace the @, and `[dot]` or 点 the dot.
     """
     narrowed = narrow(text)
     ends = [*_DOMAIN.finditer(narrowed), *_SPELT.finditer(narrowed)]

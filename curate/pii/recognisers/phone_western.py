@@ -1,8 +1,8 @@
 """Telephone numbers of North America, the United Kingdom and Europe in their national forms.
 
 North American Numbering Plan: three digits of an area from 2 to 9, three and four. United Kingdom (Ofcom's plan): a
-mobile starts with 07, a place with 01 or 02. Other national forms are known beside a word for telephone only. What
-belongs to nobody stays: lines that are free of charge or at local rates, public bodies, helplines.
+mobile starts with 07, a place with 01 or 02. Other national forms are only recognised next to a word for telephone.
+Numbers that belong to no person stay: lines that are free of charge or at local rates, public bodies, helplines.
 """
 
 import re
@@ -59,8 +59,8 @@ _DATE = re.compile(r"(?:(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./][0-3]?\d|[0-3]?
 def western(text: str) -> list[Span]:
     """Return telephone numbers of North America, the United Kingdom and Europe, with their extensions.
 
-    (555) 123-4567, 555-123-4567, 07700 900123, 020 7946 0958 and numbers with a country's code anywhere; others beside
-    a word for telephone. Lines free of charge, of public bodies and for everybody stay.
+    (555) 123-4567, 555-123-4567, 07700 900123, 020 7946 0958 and numbers with a country's code anywhere; others next to
+    a word for telephone. Lines that are free of charge or public stay.
     """
     narrowed = narrow(text)
     return in_order((extent for extent in _extents(narrowed) if personal(narrowed, *extent)), "phone", "western")

@@ -54,8 +54,8 @@ _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 def resident_id(text: str) -> list[Span]:
     """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
 
-    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证
-    also 15 to 20 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
+    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证 also
+    15 to 20 characters with any check digit, some of them starred. A number that starts with 0 is not one.
     """
     bare = (match for match in matches([_BARE], text) if _is_valid(match["value"]))
     after_words = (
@@ -68,7 +68,7 @@ def resident_id(text: str) -> list[Span]:
 def resident_id_15(text: str) -> list[Span]:
     """Return identity numbers of 15 digits: province, place, birthday of the 20th century, serial number.
 
-    They have no check digit, so none stands right after the word for another number or before a unit.
+    They have no check digit, so a number right after the word for another number, or before a unit, is not one.
     """
     return value_spans((match for match in _OLD.finditer(narrow(text)) if _old(match)), "id_card", "resident_id_15")
 

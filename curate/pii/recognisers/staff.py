@@ -1,4 +1,4 @@
-"""Numbers of those who work somewhere, behind their word: 工号 20731, 胸牌号 0826, staff ID N48213, badge #5521."""
+"""Staff numbers after the word for them: 工号 20731, 胸牌号 0826, staff ID N48213, badge #5521."""
 
 import re
 

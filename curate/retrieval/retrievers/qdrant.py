@@ -262,7 +262,7 @@ class Qdrant:
         return "remote" if self.config.url else "local"
 
     def beyond(self, who: str) -> str | None:
-        """Return why vectors of texts may leave this machine; None if the settings say that they stay."""
+        """Return why vectors of texts may leave this machine; None if they stay by the settings."""
         return forwarded(who, self.config.url, local=self.config.local)
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:

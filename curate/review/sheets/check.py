@@ -195,7 +195,7 @@ class _Checker:
 
 
 def _converted(cell: str) -> bool:
-    """Return whether a cell holds a date, a time or a truth value, which nobody types as an answer."""
+    """Return whether a cell holds a date, a time or a truth value, which is never typed as an answer."""
     return like_value(canonical(cell)) and isinstance(folded(seen(cell)), str)
 
 

@@ -1,6 +1,6 @@
-"""The dataset card: one README.md that says what a folder holds, how it was made and how it is loaded.
+"""The dataset card: a README.md that describes the contents of a folder, how they were made and how to load them.
 
-Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "How it was made"):
+Keys of `Benchmark.facts` that the card uses (all may be absent; any other key is listed under "How it was made"):
 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from

@@ -169,7 +169,7 @@ class OfClasses(BenchmarkKind):
         return ReviewItems(rows, (*sorted(table["label"].unique()), "none", "several"), question)
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger) -> KindCheck:
-        """Look up every judge's answer about every text, and derive each verdict and class number again."""
+        """Compare the table with the judges' answers in the ledger, and with verdicts and class numbers recomputed."""
         panel_question = facts.get("asked", {}).get(QUESTION)
         differences = list(self._contradictions(table))
         if panel_question is None:
@@ -270,7 +270,7 @@ class Clustering(OfClasses):
     scorer = "curate.commands.evaluate.scorers_by_type:ClusteringScorer"
 
     def attributes(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return what mteb embeds: everything, and as many texts in each draw, with replacement, as there are."""
+        """Return mteb's sampling: all texts are embedded; a draw, with replacement, has as many texts as there are."""
         return {**self.mteb.attributes, "max_documents_per_cluster": min(self.rows(benchmark).height, MOST)}
 
     def content(self, benchmark: Benchmark) -> TaskContent:

@@ -22,7 +22,7 @@ _TEXTS = ("text", "body", "abstract", "query")
 
 
 def tables(name: str) -> Iterator[tuple[Table, list[Source]]]:
-    """Yield the tables of a data set; ConfigError if ir_datasets does not know its id, DataError if one is missing."""
+    """Yield the tables of a data set; ConfigError if its id is unknown to ir_datasets, DataError if one is missing."""
     package = _package()
     try:
         dataset = package.load(name)
@@ -117,7 +117,7 @@ class MtebTask(Protocol):
 
 
 def named(name: str) -> MtebTask:
-    """Return mteb's task of that name; MissingExtra without mteb, ConfigError if mteb does not know the name."""
+    """Return mteb's task of that name; MissingExtra without mteb, ConfigError if the name is unknown to mteb."""
     with needed(f"ingest.source: {name!r} is no folder here, so it names an mteb task, which"):
         import mteb
 

@@ -191,7 +191,7 @@ def _long(
 
 
 def _wide(path: str, names: Sequence[str], header: Sequence[str], layout: Layout) -> tuple[str, ...]:
-    """Return the columns of ratings among `names`: those that the options name, and those of human raters."""
+    """Return the columns of ratings: those of `layout.raters` and human raters; without `raters`, most of `names`."""
     if not layout.raters:
         return tuple(name for name in names if not is_named(name, "other"))
     selected = (*layout.raters, *((layout.truth,) if layout.truth else ()))
@@ -217,7 +217,7 @@ def shown(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class RaterGroups:
-    """Raters whose agreement is measured, and the rater with people's ratings."""
+    """Raters whose agreement is measured, and the rater with the human ratings."""
 
     raters: tuple[str, ...]
     truth: str | None

@@ -176,7 +176,7 @@ class Sources:
 
 
 def sources(config: Input) -> Sources:
-    """Return the sources that the settings stand for.
+    """Return the sources that the settings describe.
 
     ConfigError, DataError or MissingExtra if one is missing, saying what to type; nothing but a README is read.
     """
