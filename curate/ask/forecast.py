@@ -116,7 +116,7 @@ def _requests(judge: LlmJudge, config: JudgeConfig, texts: SampleTexts, document
 def _controls(config: JudgeConfig, scale: Scale, prompts: int) -> int:
     """Return the maximum number of prompts with control pairs: they fill half a prompt, which has one query.
 
-    Without a qualification test they are the controls that need no assessors, for a pool of `prompts` prompts.
+    Without a qualification test they are the control pairs that need no assessors, for a pool of `prompts` prompts.
     """
     gate = config.gate
     if gate.positives is None:

@@ -279,8 +279,8 @@ def without_people(
 ) -> pl.DataFrame:
     """Return ungraded control pairs of `size` queries: query_id, doc_id, kind (likely, swapped, random), sorted.
 
-    `likely` are probably relevant pairs. Every query gets the document of one of its own, that of one of another query
-    unless its pool holds it, and a random document outside of its pool.
+    `likely` are probably relevant pairs. Every query gets a likely document of its own, one of another query unless its
+    own pool holds it, and a random document outside of its pool.
     """
     by_query = {str(name): sorted(group["doc_id"]) for (name,), group in likely.group_by("query_id")}
     chosen = shuffled(sorted(by_query), seed, "controls", "likely")[:size]
