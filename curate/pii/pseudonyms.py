@@ -1,4 +1,4 @@
-"""Key of pseudonyms and links, stored beside the ledger and never in a run; pseudonyms of ids."""
+"""Key of pseudonyms and links, stored next to the ledger and never in a run; pseudonyms of ids."""
 
 import hashlib
 import hmac
