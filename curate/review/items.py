@@ -101,7 +101,7 @@ def state(items: ReviewItems) -> str:
 
 
 def item_desks(run: Path, table: str | None = None) -> list[Desk]:
-    """Return the samples of items of a run, of the kinds of one table or of all, by name."""
+    """Return the samples of a run's items, sorted by name, for the task types of one table or of all tables."""
     reviews = [review for review in desks(run) if review.sample.of_items]
     return [review for review in reviews if table in (None, review.sample.design.facts["table"])]
 

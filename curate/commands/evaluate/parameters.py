@@ -86,7 +86,7 @@ def stated(total: int | None, active: int | None, source: str) -> ModelParameter
 
 
 def in_folder(folder: Path) -> ModelParameters:
-    """Return the parameters of a sentence-transformers folder, from the headers of its safetensors files.
+    """Return the number of parameters of a sentence-transformers folder, from the headers of its safetensors files.
 
     None if weights are in other files, quantised, or an adapter for a base model.
     """

@@ -94,7 +94,7 @@ def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) 
 
 
 def of_vectors(dim: int, documents: int, queries: int, seed: int) -> SearchContestant:
-    """Return exact search in random vectors of a width; the time does not depend on their values."""
+    """Return exact search in random vectors of width `dim`, to be timed: the time does not depend on values."""
     rows = max(min(documents, LARGEST // (4 * dim)), 1)
     random = np.random.default_rng(seed)
     index = unit(random.standard_normal((rows, dim), dtype=np.float32))

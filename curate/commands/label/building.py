@@ -353,7 +353,7 @@ def _indivisible(texts: LabelledTexts, n_classes: int) -> None:
 
 
 def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, dict[str, int]]], n_classes: int) -> None:
-    """Exclude classes (rule -> class -> its numbers); DataError if fewer than two remain."""
+    """Exclude classes, given as rule that excludes -> class -> its counts; DataError if fewer than two remain."""
     for rule, failing in classes.items():
         texts.keep(~pl.col("label").is_in(sorted(failing)), REASONS[rule])
         texts.left_out |= {

@@ -33,7 +33,7 @@ class HubPlace:
 
     @property
     def known(self) -> bool:
-        """Whether a person filled in both."""
+        """Whether a person filled in both path and revision."""
         return not {self.path, self.revision} & {*placeholders().values()}
 
 
@@ -292,7 +292,7 @@ def _models(evidence: ReadyEvidence, results: PublishedResults, texts: Mapping[s
 
 
 def _open_findings(points: Sequence[ReadyPoint], *names: str) -> str:
-    """Return the findings of open points named, or prefixed with, one of `names`."""
+    """Return the findings of open points whose name equals or starts with one of `names`."""
     named_points = [point for point in points if point.name.partition(":")[0] in names]
     findings = [
         f"{point.name.partition(': ')[2]}: {point.found}".removeprefix(": ")

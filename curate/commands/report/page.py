@@ -187,7 +187,7 @@ def _forest_entry(
 
 
 def verdicts(contents: Shown) -> tuple[str, ...]:
-    """Return the verdicts on the page; the last occurs only after a cascade."""
+    """Return the verdicts that the page shows; `not positive` occurs only after a cascade."""
     return VERDICTS if contents.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 

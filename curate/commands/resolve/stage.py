@@ -246,7 +246,7 @@ def preflight(_config: Config, context: Context) -> None:
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return one row with the requests to a settling judge; none without one."""
+    """Return one row with the requests to the tie-breaker judge; no row if none is configured."""
     name = settling.judge_of(context)
     if name is None:
         return []

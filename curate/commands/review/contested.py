@@ -42,7 +42,7 @@ def ranked(run: Path) -> pl.DataFrame:
 
 
 def in_top_tens(run: Path) -> int:
-    """Return the number of contested pairs in a top ten; of all contested pairs if there are none."""
+    """Return the number of contested pairs in a system's top ten; without top tens, of all contested pairs."""
     pairs = ranked(run)
     return int((pairs["stratum"] == TENS).sum()) or pairs.height
 

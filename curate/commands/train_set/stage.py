@@ -116,7 +116,7 @@ def train_set(
 
 
 def run(config: Config, context: Context) -> Report:
-    """Decide every pair, remove leaks from the test set, choose triples, and write them."""
+    """Label every pair, remove texts that also occur in a test set, choose triples, and write them."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
     judged: dict[str, Any] = dict(context.done("judge").facts)
     ratings = context.read("judge", "ratings")

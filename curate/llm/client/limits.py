@@ -126,7 +126,7 @@ class Breaker:
     probing: bool = False
 
     def pause(self, now: float) -> float:
-        """Return the seconds to wait before an attempt; 0 allows it, while open only to one request at a time."""
+        """Return the seconds to wait before an attempt; 0 allows it. An open breaker allows one request at a time."""
         if now < self.until:
             return self.until - now
         if not self.opened:

@@ -55,7 +55,7 @@ class _Tables:
 
 
 def readings(text: str) -> Iterator[Reading]:
-    """Yield a text in NFKC unchanged, and then its readings with disguises undone."""
+    """Yield a text normalised to NFKC and otherwise unchanged, then its readings with disguises undone."""
     yield Reading(text)
     tables = _tables()
     decoders: dict[str, Callable[[], Iterable[Reading]]] = {

@@ -25,7 +25,7 @@ WIDTH = 64
 
 @dataclass(frozen=True)
 class Whole:
-    """Rows as whole numbers of a common step."""
+    """Rows quantised to integers: each value is an integer times a step shared by all rows."""
 
     numbers: "torch.Tensor"
     step: float

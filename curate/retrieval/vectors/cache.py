@@ -168,7 +168,7 @@ class CachedEncoder:
         return len(np.unique(keys[store.find(keys) < 0]))
 
     def fill(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> int:
-        """Encode the missing texts of a part of some texts, aligned to blocks; return their number.
+        """Encode the texts of `part` (a slice that starts and ends at blocks) that are not cached; return their number.
 
         A repeated text belongs to its first occurrence.
         """

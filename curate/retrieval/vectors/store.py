@@ -210,7 +210,7 @@ class Store:
         return matrix
 
     def matrix(self, keys: Keys) -> Vectors:
-        """Return one row per key as a read-only matrix on disk; Lost like `take`.
+        """Return one row per key as a read-only matrix on disk; raises Lost as `take` does.
 
         Its file is anonymous: it vanishes with the matrix, or with the process.
         """

@@ -417,7 +417,7 @@ class _Asking:
     running: list[asyncio.Task[Bill]] = field(default_factory=list)
 
     async def all(self, orders: Sequence[BatchJob], beat: Beat | None) -> list[Bill]:
-        """Fill every order, or raise the reason why not."""
+        """Get an answer for every batch job, or raise the reason why one has none."""
         judges, session = [JudgeBatches(self.session, order) for order in orders], self.session
         with session.purse.open(session.halt), interruptible(self.interrupt), beating(beat, session.halt):
             self.running = [asyncio.create_task(self._fill(judge)) for judge in judges]
