@@ -71,18 +71,7 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
             for name, judge in judges
         ],
         "asked again": [
-            {
-                "judge": name,
-                "asked": kind,
-                "pairs": change["pairs"],
-                "lost": change["lost"],
-                **_figure("cut_flips", change["cut_flips"]),
-                "grade_flips": _value(change["grade_flips"]),
-                **_figure("shift", change["shift"]),
-                "slope": _value(change["slope"]),
-            }
-            for name, judge in judges
-            for kind, change in judge["again"].items()
+            _repeat_row(name, kind, change) for name, judge in judges for kind, change in judge["again"].items()
         ],
         "strictness (steps of a grade; positive is lenient)": [_strictness_row(name, judge) for name, judge in judges],
         "share relevant": [
@@ -99,6 +88,19 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
         "together": [judge_dependence.row(statistic) for statistic in figures["panel"]["together"]],
     }
     return [(title, rows) for title, rows in tables.items() if rows]
+
+
+def _repeat_row(judge: str, kind: str, change: Figures) -> Row:
+    return {
+        "judge": judge,
+        "asked": kind,
+        "pairs": change["pairs"],
+        "lost": change["lost"],
+        **_figure("cut_flips", change["cut_flips"]),
+        "grade_flips": _value(change["grade_flips"]),
+        **_figure("shift", change["shift"]),
+        "slope": _value(change["slope"]),
+    }
 
 
 def effective(figures: Figures) -> list[str]:
