@@ -9,7 +9,7 @@ PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
 
-# While working: no browser, no subprocess, no encoder; about a minute and a half of one core.
+# While working: no browser, no subprocess, no encoder; about three and a half minutes of one core.
 quick: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/unit
 
