@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, suggestion
-from curate.core.languages import FALLBACK, base_language
+from curate.core.languages import FALLBACK, served_by
 from curate.core.scale import FIVE, Scale
-from curate.system.resources import template
+from curate.system.resources import template, translations
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -51,8 +51,7 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
 
 def _head(language: str) -> str:
     """Return the header of the guide's column with the meanings of answers in a language; its tag without one."""
-    heads: Mapping[str, str] = parse_yaml(template("review/guide_heads.yaml"))
-    return heads.get(language, language)
+    return str(translations("review/guide_heads.yaml").get(language, language))
 
 
 def _escaped(text: str) -> str:
@@ -135,8 +134,7 @@ def form(name: str, language: str, scale: Scale = FIVE) -> Form:
         raise ConfigError(f"unknown form {name!r}: {suggestion(name, forms)}")
     definition = forms[name]
     languages = [key for key, section in definition.items() if isinstance(section, dict) and "title" in section]
-    tag = base_language(language)
-    chosen = tag if tag in languages else FALLBACK
+    chosen = served_by(language, languages)
     columns = (*FIXED, *definition["texts"])
     return Form(
         name=name,

@@ -7,7 +7,7 @@ from typing import Any
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, suggestion
-from curate.core.languages import FALLBACK, base_language, in_language
+from curate.core.languages import in_language, served_by
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_annotations"}
@@ -25,8 +25,8 @@ def find(kind: str, name: str) -> Path:
 
 def prompt(name: str, language: str) -> Path:
     """Return the prompt `name-LANGUAGE.yaml`; the one in English where there is none in the language."""
-    tag = base_language(language)
-    return find("prompts", f"{name}-{tag if f'{name}-{tag}' in names('prompts') else FALLBACK}.yaml")
+    tags = {stem.removeprefix(f"{name}-") for stem in names("prompts") if stem.startswith(f"{name}-")}
+    return find("prompts", f"{name}-{served_by(language, tags)}.yaml")
 
 
 def words(name: str, language: str) -> Any:  # noqa: ANN401 - as the file has it

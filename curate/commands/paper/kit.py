@@ -11,7 +11,7 @@ from curate.commands.paper.evidence import LANGUAGES, Figures, PaperEvidence, wo
 from curate.commands.paper.figures import PaperFigures
 from curate.commands.paper.latex import PaperTable, document, fragment
 from curate.core.errors import MissingExtra, UserError
-from curate.core.languages import FALLBACK, base_language
+from curate.core.languages import served_by
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.runs.outputs import free_place
@@ -55,14 +55,8 @@ def paper(run: Run, out: Path | None = None, language: str | None = None, progre
     state, _ = run.states().get("export", ("missing", None))
     evidence = PaperEvidence(context, exported=state in ("done", "unchecked"))
     with waiting(progress, StepLabel("counting texts and tokens")):
-        contents = write(evidence, out or run.folder / "paper", language or written_in(context.language))
+        contents = write(evidence, out or run.folder / "paper", language or served_by(context.language, LANGUAGES))
     return {"run": str(run.folder), **contents}
-
-
-def written_in(language: str) -> str:
-    """Return the language of the kit for texts of a language."""
-    tag = base_language(language)
-    return tag if tag in LANGUAGES else FALLBACK
 
 
 def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
