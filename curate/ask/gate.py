@@ -26,7 +26,6 @@ from curate.pii.pseudonyms import IdNames
 from curate.pipeline.configs import Gate, JudgeConfig
 from curate.pipeline.stage import Context
 from curate.review import drawing
-from curate.system.corpus import TableCorpus
 
 REPLICATE = 1
 """Replicate of the ratings of controls."""
@@ -213,7 +212,7 @@ def before(graded: pl.DataFrame, run: PanelRun) -> ControlTrial:
     """
     config, context = run.config, run.context
     pool = context.read("pool", "pool").select(*PAIR, "position")
-    documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
+    documents = [doc.doc_id for batch in context.corpus.batches() for doc in batch]
     in_corpus = graded.filter(pl.col("doc_id").is_in(documents))
     scale = run.table.rubric.scale
     drawn = controls.draw(in_corpus, pool, documents, config.gate.size, context.seed, scale)
@@ -240,7 +239,7 @@ def _unqualified(run: PanelRun) -> ControlTrial | None:
     if not (size := config.control_queries(prompts)):
         return None
     likely = likely_positives(context)
-    documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
+    documents = [doc.doc_id for batch in context.corpus.batches() for doc in batch]
     drawn = controls.without_people(likely, pool, documents, size, context.seed)
     control_state = replace(table, pool=shown(controls.among(drawn, pool, config.batch, context.seed), config, context))
     control_state = replace(control_state, replicate=REPLICATE)

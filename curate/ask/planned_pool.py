@@ -8,11 +8,12 @@ from pathlib import Path
 
 from curate.core.config import Json, Settings, text_digest
 from curate.core.errors import UserError
+from curate.core.records import FILTERED
 from curate.pipeline.stage import Context
 from curate.system.files import read_json, write_json
 from curate.system.sealed_values import leaves
 
-SECTIONS = ("ingest", "mask", "diversify", "pool", "retrievers")
+SECTIONS = ("ingest", "mask", FILTERED, "pool", "retrievers")
 """Sections that determine the pairs of the pool."""
 
 

@@ -20,7 +20,6 @@ from curate.panel import voting
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.stage import Context
 from curate.system import resources
-from curate.system.corpus import TableCorpus
 
 LIKELY_RANK = 3
 
@@ -74,8 +73,8 @@ def shown(pairs: pl.DataFrame, config: JudgeConfig, context: Context, made: Mapp
 
     `made` maps ids to passages that are in no corpus: adversarial controls.
     """
-    queries = context.read("diversify", "queries")
-    doc_ids, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
+    queries = context.queries
+    doc_ids, corpus = set(pairs["doc_id"]), context.corpus
     label, total = StepLabel("looking over queries and passages", "texts"), len(queries) + len(doc_ids)
     context.progress(label, total, 0)
     query_texts = dict(

@@ -12,6 +12,8 @@ Columns = dict[str, pl.DataType | type[pl.DataType]]
 _TEXT = pl.String
 _ANSWERS = pl.List(pl.Struct({"judge": pl.String, "answer": pl.String}))
 
+FILTERED = "diversify"
+"""The stage that filters near-duplicates, whose queries, corpus and labels every later stage reads."""
 KIND_TABLES: Mapping[str, Columns] = {
     "pairs": {
         "pair_id": _TEXT,

@@ -10,6 +10,7 @@ import polars as pl
 from curate.core import synthetic
 from curate.core.config import Json, check, digest
 from curate.core.model_family import begins_as, family
+from curate.core.records import FILTERED
 from curate.core.sampling import shuffled
 from curate.llm.exchange_rates import shown
 from curate.llm.providers import presets
@@ -131,7 +132,7 @@ def favours(context: Context) -> dict[str, Json]:
 def pooled(context: Context) -> pl.DataFrame:
     """Return the rows of `queries` with a pool, in their order; others are not judged."""
     size = check(PoolConfig, context.settings.get("pool") or {}, "pool").queries
-    return drawn(context.read("diversify", "queries"), size, context.seed)
+    return drawn(context.queries, size, context.seed)
 
 
 def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
@@ -144,7 +145,7 @@ def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
 
 def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
     """Return the mapping of the documents' ids by `mask` and `diversify`."""
-    tables = [context.read(stage, "dropped") for stage in ("mask", "diversify")]
+    tables = [context.read(stage, "dropped") for stage in ("mask", FILTERED)]
     dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
     surviving = corpus.ids().to_frame("id").with_columns(now="id")
     now = pl.concat([surviving, dropped]).unique("id", keep="first")
@@ -214,7 +215,7 @@ Reports = Mapping[str, Report]
 def left_out(reports: Reports, read: Callable[[str, str], pl.DataFrame]) -> Counter[str]:
     """Return reason -> number of queries dropped before judging; `read` returns a stage's table."""
     reasons = Counter({MERGED[stage]: count(reports, stage, "merged_queries") for stage in MERGED if stage in reports})
-    for stage in ("mask", "diversify"):
+    for stage in ("mask", FILTERED):
         if stage in reports:
             reasons.update(read(stage, "dropped").filter(pl.col("table") == "queries")["reason"].to_list())
     return reasons

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.records import VERDICTS
+from curate.core.records import FILTERED, VERDICTS
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.stage import Context
@@ -41,7 +41,7 @@ def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
         return {}
     labels = context.read("mask", "qrels")
     others = labels.join(read_positives(labels, context.folder("ingest")), on=PAIR, how="anti")
-    lost = context.read("diversify", "dropped").filter(pl.col("table") == "qrels")["id"].str.split_exact(" ", 1)
+    lost = context.read(FILTERED, "dropped").filter(pl.col("table") == "qrels")["id"].str.split_exact(" ", 1)
     dropped = lost.struct.rename_fields([*PAIR]).struct.unnest().join(others, on=PAIR, how="anti")
     positives = [context.legacy_positives().select(PAIR), dropped.select(PAIR).with_columns(status=pl.lit("dropped"))]
     status = pl.col("verdict").replace_strict(_OF_VERDICT, return_dtype=pl.String).fill_null("not judged")

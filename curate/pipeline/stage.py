@@ -12,7 +12,7 @@ import polars as pl
 from curate.core.config import Json, Section, Settings, check
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import PaidProgress, quiet
-from curate.core.records import Columns
+from curate.core.records import FILTERED, Columns
 from curate.core.scale import Scale
 from curate.ledger import default_path
 from curate.llm.budget import Budget, CapPolicy
@@ -20,6 +20,7 @@ from curate.llm.exchange_rates import Rates
 from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
 from curate.pipeline.configs import ConsensusConfig
+from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, read_positives, read_relevant_from, read_scale, read_table
 
 Config = TypeVar("Config", bound=Section)
@@ -129,9 +130,19 @@ class Context:
         """Return the lowest score of the original labels that means relevant; None if not set: any above 0."""
         return read_relevant_from(self.folder("ingest"))
 
+    @property
+    def queries(self) -> pl.DataFrame:
+        """Return the queries that are left after filtering: query_id, text, source."""
+        return self.read(FILTERED, "queries")
+
+    @property
+    def corpus(self) -> TableCorpus:
+        """Return the documents that are left after filtering, as a table on disk."""
+        return TableCorpus(self.folder(FILTERED))
+
     def legacy_positives(self) -> pl.DataFrame:
         """Return the original labels that mean relevant: query_id, doc_id, score."""
-        return read_positives(self.read("diversify", "qrels"), self.folder("ingest"))
+        return read_positives(self.read(FILTERED, "qrels"), self.folder("ingest"))
 
     @property
     def policy(self) -> Policy | ConsensusRule:

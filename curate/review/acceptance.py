@@ -14,6 +14,7 @@ import polars as pl
 
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.panel.voting import FRAME, PAIR
@@ -332,7 +333,7 @@ def proved(context: Context) -> ProvedThreshold | None:
     if review is None or not any(answer for _, _, answer in review.answered()):
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
     frame = frame_of(context.folder("judge"), context.folder("consensus"))
-    old = frozenset(outdated(review.sample, context.folder("diversify")))
+    old = frozenset(outdated(review.sample, context.folder(FILTERED)))
     try:
         return judged(review, frame, config.wrong, config.confidence, context.scale, old)
     except HalfAnsweredError as lacking:

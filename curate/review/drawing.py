@@ -9,7 +9,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.records import TABLES, shown
+from curate.core.records import FILTERED, TABLES, shown
 from curate.core.sampling import generator, shuffled
 from curate.core.scale import FIVE, Scale
 from curate.panel import audit_design, sampling_design
@@ -24,7 +24,7 @@ from curate.system.files import read_meanings, read_positives, read_scale, read_
 
 def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the queries of a run, and the passages of some documents; only these are read into memory."""
-    return _texts(run / "diversify", doc_ids)
+    return _texts(run / FILTERED, doc_ids)
 
 
 def _texts(diversified: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -163,7 +163,7 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
     verdicts = read_table(run / "consensus", "verdicts")
     if order.of == "labels":
         return sampling_design.strata(verdicts, read_table(run / "pool", "pool"), read_scale(run / "judge"))
-    labels = read_positives(read_table(run / "diversify", "qrels"), run / "ingest")
+    labels = read_positives(read_table(run / FILTERED, "qrels"), run / "ingest")
     if labels.is_empty():
         raise DataError(
             f"{run}: found no legacy label, expected a run of `curate audit`; give --run, or leave out --of"
@@ -262,7 +262,7 @@ def _random_controls(run: Path, count: int, seed: int, worst: str) -> pl.DataFra
     """Return controls that should get the worst grade: a query with a random document that was not pooled for it."""
     pooled = read_table(run / "pool", "pool").select(PAIR)
     queries = pooled["query_id"].unique().sort().to_list()
-    documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    documents = pl.scan_parquet(run / FILTERED / "corpus.parquet").select("doc_id").collect()["doc_id"]
     chance = generator(seed, "review", "controls")
     tries = [(chance.choice(queries), documents[chance.randrange(len(documents))]) for _ in range(20 * count)]
     candidates = pl.DataFrame(tries, dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)

@@ -7,6 +7,7 @@ import polars as pl
 
 from curate.ask import privacy_guard, settling
 from curate.core.config import Json
+from curate.core.records import FILTERED
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.pipeline import facts as circularity
@@ -29,10 +30,10 @@ KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 _FATE = {"merge": "merged", "keep": "kept"}
 """Setting for equal texts -> past participle."""
 TOLD = (
-    "diversify.encoder",
-    "diversify.approximate",
-    "diversify.queries",
-    "diversify.corpus",
+    f"{FILTERED}.encoder",
+    f"{FILTERED}.approximate",
+    f"{FILTERED}.queries",
+    f"{FILTERED}.corpus",
     "pool.retrievers",
     "pool.method",
     "pool.depth",
@@ -69,7 +70,7 @@ def leading(context: Context, agreed: Mapping[str, Any], common: Mapping[str, An
 
 def synthetic_writers(context: Context) -> list[dict[str, Json]]:
     """Return a row per model that wrote queries of the run; see `synthetic_queries.writers`."""
-    queries = context.read("diversify", "queries")
+    queries = context.queries
     if synthetic_queries.marked(queries).is_empty():
         return []
     return synthetic_queries.writers(queries, _retrieved_and_judged(context), families(context))
@@ -203,7 +204,7 @@ def settings(context: Context) -> dict[str, Json]:
         section = context.settings.get(stage)
         if isinstance(section, Mapping) and section.get(name) is not None:
             shown_settings[key] = section[name]
-    thinned = context.report("diversify")
+    thinned = context.report(FILTERED)
     for table in ("queries", "corpus"):
         counts = thinned.facts.get(table) if thinned else None
         if isinstance(counts, Mapping):

@@ -13,7 +13,7 @@ from curate.ask import build
 from curate.core.config import Json, Section
 from curate.core.errors import DataError
 from curate.core.protocols import Encoder
-from curate.core.records import Document, Role
+from curate.core.records import FILTERED, Document, Role
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity import leaks
 from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
@@ -58,7 +58,7 @@ def read(path: Path) -> Split:
 def digests(path: Path) -> dict[str, Json]:
     """Return table -> digest, of the tables of a split."""
     if _is_run(path):
-        tables = ("diversify/queries", "diversify/corpus", f"{_labels_stage(path)}/qrels")
+        tables = (f"{FILTERED}/queries", f"{FILTERED}/corpus", f"{_labels_stage(path)}/qrels")
         return {name: sha256(path / f"{name}.parquet") for name in tables}
     return sources(Input(source=str(path))).digests()
 
@@ -79,10 +79,10 @@ def _labels_stage(run: Path) -> str:
 def _of_run(run: Path) -> Split:
     stage = _labels_stage(run)
     labels = read_table(run / stage, "qrels").filter(pl.col("score") > 0).select("query_id", "doc_id")
-    queries = read_table(run / "diversify", "queries").select("query_id", "text")
+    queries = read_table(run / FILTERED, "queries").select("query_id", "text")
     if stage == "train_set":
         queries = queries.join(labels, on="query_id", how="semi", maintain_order="left")
-    return split(queries, labels, chain.from_iterable(TableCorpus(run / "diversify").batches()))
+    return split(queries, labels, chain.from_iterable(TableCorpus(run / FILTERED).batches()))
 
 
 def _of_folder(folder: Path) -> Split:

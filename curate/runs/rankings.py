@@ -25,7 +25,6 @@ from curate.stats.bootstrap import Figure, averages, divided, measured
 from curate.stats.rank_correlation import kendall
 from curate.stats.ratios import rate
 from curate.stats.tally import Floats
-from curate.system.corpus import TableCorpus
 
 Rankings = Mapping[str, Mapping[str, Sequence[str]]]
 """System -> query -> documents, best first."""
@@ -372,7 +371,7 @@ def rankings(
             f"--run-file: {', '.join(absent)}: no such file; give a TREC run, or <task>_predictions.json of mteb"
         )
     if files:
-        corpus = TableCorpus(context.folder("diversify"))
+        corpus = context.corpus
         ids = known_ids(context, corpus)
         queries = [Query(*row) for row in pooled(context).select("query_id", "text").iter_rows()]
         for path in files:

@@ -13,6 +13,7 @@ from curate.commands.agree.ratings_file import checked_rows
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Progress, quiet
+from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel import agreement_figures
 from curate.panel.rules import ConsensusRule
@@ -59,7 +60,7 @@ def compare(
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
     panel, scale = sorted(read_json(run / "judge" / "panel.json")), read_scale(run / "judge")
-    queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
+    queries = dict(read_table(run / FILTERED, "queries").select("query_id", "text").iter_rows())
     people, source = _people(run, truth, scale)
     decided = policies.decide(ratings, panel, scale, policy)
     judged = ratings.select(PAIR).unique()

@@ -25,7 +25,6 @@ from curate.retrieval.retrievers.bm25 import Bm25, Config, cutter
 from curate.runs.runner import Run
 from curate.stats import difficulty, sample_estimates
 from curate.stats.difficulty import Measured
-from curate.system.corpus import TableCorpus
 from curate.system.files import write_json
 from curate.system.run_lock import locked
 
@@ -108,9 +107,7 @@ def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) ->
     name, config = _bm25(context, pool)
     cut = cutter(config.tokens, build.kit(context).cache)
     rankings = context.read("pool", "rankings").filter(pl.col("retriever") == name)
-    labelled_queries = context.read("diversify", "queries").join(
-        qrels, on="query_id", how="semi", maintain_order="left"
-    )
+    labelled_queries = context.queries.join(qrels, on="query_id", how="semi", maintain_order="left")
     queries = [Query(*row) for row in labelled_queries.select("query_id", "text").iter_rows()]
     if name == COMPUTED:
         rankings = _bm25_rankings(context, config, queries, pool.depth)
@@ -141,7 +138,7 @@ def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
 
 
 def _bm25_rankings(context: Context, config: Config, queries: list[Query], depth: int) -> pl.DataFrame:
-    corpus = TableCorpus(context.folder("diversify"))
+    corpus = context.corpus
     same = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
     retriever = Bm25(COMPUTED, config, build.kit(context))
     return pl.concat(ranked(retriever, corpus, queries, depth, same, context.progress))
@@ -149,7 +146,7 @@ def _bm25_rankings(context: Context, config: Config, queries: list[Query], depth
 
 def _tokens(context: Context, doc_ids: set[str], cut: Callable[[str], list[str]]) -> Mapping[str, frozenset[str]]:
     """Return doc_id -> tokens of these documents; the corpus is streamed."""
-    batches = TableCorpus(context.folder("diversify")).batches()
+    batches = context.corpus.batches()
     return {doc.doc_id: frozenset(cut(doc.shown())) for batch in batches for doc in batch if doc.doc_id in doc_ids}
 
 
@@ -309,9 +306,9 @@ def _pair_maker(
     context: Context, config: JudgeConfig, pairs: Sequence[tuple[str, str]]
 ) -> Callable[[str, str, tuple[str, ...]], SampledPair]:
     """Return a function from (query, document, grades) to a sampled pair with texts as shown to judges."""
-    queries = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    queries = dict(context.queries.select("query_id", "text").iter_rows())
     doc_ids = {doc for _, doc in pairs}
-    batches = TableCorpus(context.folder("diversify")).batches()
+    batches = context.corpus.batches()
     passage_by_doc = {
         doc.doc_id: passages.cut(doc.shown(), config.passage_tokens)
         for batch in batches

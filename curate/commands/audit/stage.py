@@ -17,7 +17,7 @@ from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
-from curate.core.records import Query
+from curate.core.records import FILTERED, Query
 from curate.ledger import Ledger, default_path
 from curate.panel.audit_design import strata
 from curate.panel.voting import PAIR
@@ -30,7 +30,6 @@ from curate.review.desk import graded_desks, relevance_desks
 from curate.runs import card_facts
 from curate.stats import rank_correlation
 from curate.stats.bootstrap import FEW
-from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
 from curate.tables.exporters import EXPORTERS, manifest
 from curate.view import run_figures
@@ -172,12 +171,12 @@ def run(config: Config, context: Context) -> Report:
         raise DataError(
             f"audit: found no label above {cut - 1}, expected the labels to audit; give ingest.qrels, or another set"
         )
-    queries, verdicts = context.read("diversify", "queries"), context.read("consensus", "verdicts")
+    queries, verdicts = context.queries, context.read("consensus", "verdicts")
     documents = _first_ids(context, "corpus", "doc_id")
     compared = audit.compare(verdicts, labels, _first_ids(context, "queries", "query_id"), documents)
     counts = audit.count(compared, queries["query_id"].to_list())
     patches = _with_call_ids(audit.patch(compared, documents, context.scale), context)
-    all_labels = labels if context.relevant_from is None else context.read("diversify", "qrels")
+    all_labels = labels if context.relevant_from is None else context.read(FILTERED, "qrels")
     repaired = audit.repaired(all_labels, patches, cut)
     positives = repaired.filter(pl.col("score") >= cut)
     depth = _depth(config, context)
@@ -280,8 +279,8 @@ def _depth(config: Config, context: Context) -> int:
 def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
     """Return the rankings of the pooled retrievers and of further systems."""
     pooled = context.read("pool", "rankings")
-    queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
-    corpus = TableCorpus(context.folder("diversify"))
+    queries = [Query(*row) for row in context.queries.select("query_id", "text").iter_rows()]
+    corpus = context.corpus
     rankings = [pooled]
     for name in config.systems:
         retriever = build.retriever(context, name)
@@ -307,13 +306,13 @@ def _write(
 
 def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, figures: Mapping[str, Any]) -> None:
     """Write the repaired set, without queries that have no positive, in mteb's format; ids are unchanged."""
-    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
+    queries = context.queries.join(positives, on="query_id", how="semi", maintain_order="left")
     rubric = context.done("judge").facts.get("rubric")
     benchmark = Benchmark(
         name=f"{context.name}-repaired",
         language=context.language,
         queries=queries,
-        corpus=TableCorpus(context.folder("diversify")),
+        corpus=context.corpus,
         qrels=repaired.join(queries, on="query_id", how="semi", maintain_order="left"),
         candidates=frame("qrels"),
         verdicts=context.read("consensus", "verdicts").join(queries, on="query_id", how="semi"),
@@ -341,14 +340,14 @@ def _page(
     worst = page.worst(counts, config.worst)
     pairs = page.examples(compared, worst, config.examples)
     doc_ids = set(pairs["doc_id"])
-    corpus = TableCorpus(context.folder("diversify"))
+    corpus = context.corpus
     passages = {
         doc.doc_id: run_figures.excerpt(doc.shown(), config.excerpt)
         for batch in corpus.batches()
         for doc in batch
         if doc.doc_id in doc_ids
     }
-    texts = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    texts = dict(context.queries.select("query_id", "text").iter_rows())
     cards = page.cards(worst, pairs, counts, texts, passages)
     return page.page(figures, cards, context.language, context.scale)
 
@@ -376,7 +375,7 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Check that duplicates are retained; return the identities of systems and the digests of reviews."""
-    diversify = context.settings.get("diversify")
+    diversify = context.settings.get(FILTERED)
     if context.duplicates != "keep" or not isinstance(diversify, Mapping) or diversify.get("enabled") is not False:
         raise ConfigError(
             "audit: expected every text of the set under its own id; set ingest.duplicates: keep and "
@@ -392,4 +391,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {"systems": systems, "answers": answers, **scores}
 
 
-STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint, version=3)
+STAGE = Stage("audit", Config, ("mask", FILTERED, "pool", "judge", "consensus"), run, fingerprint, version=3)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.errors import DataError
+from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.pii.pseudonyms import IdNames
@@ -60,7 +61,7 @@ def estimates(
     """Return the estimates from each file of grades, then from the random documents of each review of the run."""
     retrieved = rankings.select(PAIR).unique()
     queries = pool["query_id"].unique()
-    everything = len(queries) * len(TableCorpus(run / "diversify"))
+    everything = len(queries) * len(TableCorpus(run / FILTERED))
     union = len(pl.concat([retrieved, pool.select(PAIR)]).unique())
     sizes = {RETRIEVED: union - len(pool), REST: everything - union}
     inside = StratumCounts(len(pool), len(pool), len(qrels))
@@ -92,7 +93,7 @@ def _ranked_files(
     run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield name and rows of every file; DataError for a pair that is repeated, in the pool, or not of the run."""
-    documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    documents = pl.scan_parquet(run / FILTERED / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
         rows = IdNames(run / "mask", home()).follow(known(path, scale)).rename({"expected": "grade"})
         strange = ~(pl.col("query_id").is_in(pool["query_id"].implode()) & pl.col("doc_id").is_in(documents.implode()))

@@ -15,6 +15,7 @@ from curate.commands.check import missed
 from curate.core.config import Json, plain
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
+from curate.core.records import FILTERED
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import PoolConfig
 from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
@@ -101,7 +102,7 @@ def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> N
 
 def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolConfig, seed: int) -> dict[str, Json]:
     pairs = deeper.marked(pool, qrels)
-    documents = len(TableCorpus(run / "diversify"))
+    documents = len(TableCorpus(run / FILTERED))
     late = deeper.unsaturated(pairs)
     open_ = [query for query in late if query.pool < documents]
     return {

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.core.config import Json, check
-from curate.core.records import STOPPED
+from curate.core.records import FILTERED, STOPPED
 from curate.core.scale import Scale
 from curate.panel import agreement_figures, position_bias, sanity, voting
 from curate.panel.rules import ConsensusRule
@@ -132,4 +132,4 @@ def _four(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 4)
 
 
-STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",), version=4)
+STAGE = Stage("consensus", Config, (FILTERED, "pool", "judge"), run, head=("seed",), version=4)

@@ -10,6 +10,7 @@ import polars as pl
 from curate.commands.export import Config as ExportConfig
 from curate.core.config import check, digest
 from curate.core.errors import ConfigError, UserError
+from curate.core.records import FILTERED
 from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
 from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, label_stage, pooled
@@ -91,7 +92,7 @@ def published(run: LabelVersion) -> LabelVersion:
 # Versions of a benchmark read from a run folder, or from an export with or without its run.
 
 READERS = {"mteb": reading.mteb, "beir": reading.beir, "trec": reading.trec}
-DROPPING = ("ingest", "mask", "diversify", "resolve", "export")
+DROPPING = ("ingest", "mask", FILTERED, "resolve", "export")
 """Stages that drop queries and documents, in their order."""
 SIDES = {"queries": "queries", "corpus": "documents"}
 
@@ -129,7 +130,7 @@ def _run(folder: Path) -> LabelVersion:
     pipeline = Pipeline.load(folder / "pipeline.yaml")
     context = Context(run=folder, out=folder, home=home(), seed=pipeline.head.seed, settings=pipeline.settings)
     stage = label_stage(folder)
-    for name, table in (("pool", "pool"), (stage, "verdicts"), ("diversify", "queries")):
+    for name, table in (("pool", "pool"), (stage, "verdicts"), (FILTERED, "queries")):
         if not there(folder / name, table):
             raise UserError(f"{folder}: no labels yet ({name}/{table} is missing); run `curate consensus` first")
     panel: Mapping[str, Any] = read_json(folder / "judge" / "panel.json")
@@ -141,7 +142,7 @@ def _run(folder: Path) -> LabelVersion:
     return LabelVersion(
         place=folder,
         queries=dict(pooled(context).select("query_id", "text").iter_rows()),
-        documents=_documents(batches(folder / "diversify", "corpus")),
+        documents=_documents(batches(folder / FILTERED, "corpus")),
         verdicts=verdicts,
         panels=panels | ({"manifest": _panel(read_json(exported))} if exported else {}),
         cut=_scale_words(context.scale),

@@ -9,6 +9,7 @@ from curate.ask import build
 from curate.commands.diversify import Config as Diversify
 from curate.core.config import Json
 from curate.core.errors import UserError
+from curate.core.records import FILTERED
 from curate.pipeline.configs import PoolConfig as Pool
 from curate.pipeline.stage import Context
 from curate.retrieval.retrievers.dense import DenseRetriever
@@ -25,9 +26,9 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
     `diversify` once that is up to date. Workers of the pipeline's engine encode, if it has any. UserError if no
     encoder is named and the stage needs none.
     """
-    diversified = work.states().get("diversify", ("missing", None))[0] == "done"
-    context = work.beside("pool" if diversified else "diversify")
-    tables = "diversify" if diversified else "mask"
+    diversified = work.states().get(FILTERED, ("missing", None))[0] == "done"
+    context = work.beside("pool" if diversified else FILTERED)
+    tables = FILTERED if diversified else "mask"
     queries, corpus = context.read(tables, "queries")["text"].to_list(), TableCorpus(context.folder(tables))
     engine = build.engine(context) if build.workers(context) else None
     rows: list[dict[str, Json]] = []
@@ -48,7 +49,7 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
 
 def _needed(work: Run, context: Context, *, diversified: bool) -> list[str]:
     """Return the encoders of the next stage; those of `pool` if `diversify` keeps everything."""
-    section, pool = work.pipeline.sections["diversify"], work.pipeline.sections["pool"]
+    section, pool = work.pipeline.sections[FILTERED], work.pipeline.sections["pool"]
     assert isinstance(section, Diversify)
     assert isinstance(pool, Pool)
     if not diversified and section.enabled and (section.queries.by_cosine or section.corpus.by_cosine):

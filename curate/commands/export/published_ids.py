@@ -8,6 +8,7 @@ import polars as pl
 from curate.commands.export import Config
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import Benchmark
+from curate.core.records import FILTERED
 from curate.pipeline.stage import Context
 from curate.system.files import column
 from curate.tables.exporters.ids import COLUMNS, KEY, PublishedIds, numbered
@@ -23,7 +24,7 @@ OWN = r"^synthetic-[0-9a-f]{12}$"
 
 def published_identifiers(config: Config, context: Context) -> PublishedIds:
     """Return the published ids; write the key to new ones, readable for the owner only."""
-    folder, path = context.folder("diversify"), context.run / KEY
+    folder, path = context.folder(FILTERED), context.run / KEY
     ids = {"queries": column(folder, "queries", "query_id"), "corpus": column(folder, "corpus", "doc_id")}
     telling = any(column_ids.str.replace(OWN, "").str.contains(TELLING).any() for column_ids in ids.values())
     if config.ids == "keep" or (config.ids == "auto" and (_are_public(context) or not telling)):

@@ -22,6 +22,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
+from curate.core.records import FILTERED
 from curate.panel.voting import PAIR
 from curate.pipeline import facts as circularity
 from curate.pipeline import facts as synthetic_queries
@@ -29,7 +30,7 @@ from curate.pipeline import parent
 from curate.pipeline.facts import NO_GAIN, NO_POSITIVE, nothing_left, pooled
 from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import card_facts, graded_labels
-from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
+from curate.system.corpus import CountedCorpus, KeptCorpus
 from curate.system.files import frame, read_json, write_table
 from curate.tables.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, manifest
 from curate.tables.exporters.ids import PublishedIds, published
@@ -61,7 +62,7 @@ def run(config: Config, context: Context) -> Report:
         name=context.name,
         language=context.language,
         queries=queries,
-        corpus=KeptCorpus(TableCorpus(context.folder("diversify")), removed),
+        corpus=KeptCorpus(context.corpus, removed),
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts,
@@ -118,7 +119,7 @@ def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
 
 def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
     """Return the queries with a positive; DataError if there is none."""
-    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
+    queries = context.queries.join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
             "\n".join(
@@ -137,7 +138,7 @@ def _suspicious(context: Context, tables: Sequence[pl.DataFrame], removed: froze
 
     Accepted texts do not count; UserError for others, unless the settings allow them.
     """
-    corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    corpus = pl.scan_parquet(context.folder(FILTERED) / "corpus.parquet").select("doc_id").collect()["doc_id"]
     residual, queries = (
         privacy_guard.residual(context),
         pl.concat([ids for table in tables for ids in _queries_of(table)]),
@@ -289,5 +290,5 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str], ids: Pu
     return dropped if ids.key is None else ids.of(dropped.rename({"id": "query_id"})).rename({"query_id": "id"})
 
 
-AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
+AFTER = ("mask", FILTERED, "pool", "judge", "consensus", "resolve", *stages())
 STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=11)

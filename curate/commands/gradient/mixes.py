@@ -10,7 +10,6 @@ from curate.commands.gradient import Config
 from curate.core.records import Document, shown
 from curate.core.sampling import shuffled
 from curate.pipeline.stage import Context
-from curate.system.corpus import TableCorpus
 from curate.tables.kinds.gradient import FEWEST, LEVELS, MIX, MixPair
 
 
@@ -26,7 +25,7 @@ class Fates:
 
 def documents(context: Context, ids: set[str]) -> dict[str, Document]:
     """Return id -> document of the corpus, for the `ids` that exist."""
-    corpus = TableCorpus(context.folder("diversify"))
+    corpus = context.corpus
     return {document.doc_id: document for document in chain.from_iterable(corpus.batches()) if document.doc_id in ids}
 
 
@@ -59,7 +58,7 @@ def _refusal(pair: MixPair, seen: set[str], shortest: int) -> str:
 
 def _title_pairs(context: Context) -> Iterator[tuple[str, MixPair]]:
     """Yield (doc_id, pair): the body of every titled document as source, its title as destination."""
-    for document in chain.from_iterable(TableCorpus(context.folder("diversify")).batches()):
+    for document in chain.from_iterable(context.corpus.batches()):
         if document.title:
             yield document.doc_id, MixPair(document.text.strip(), document.title.strip(), "", document.doc_id)
 

@@ -22,6 +22,7 @@ from curate.commands.gradient import editing as grades
 from curate.commands.gradient.editing import CONSENSUS, EDIT, SAME, EditPair
 from curate.core.config import Json
 from curate.core.errors import ConfigError
+from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
@@ -216,7 +217,7 @@ def _series(config: Config, context: Context) -> tuple[dict[str, list[dict[str, 
 
 
 def _queries(context: Context) -> dict[str, str]:
-    return dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    return dict(context.queries.select("query_id", "text").iter_rows())
 
 
 def _paraphrases(context: Context) -> dict[str, tuple[str, dict[str, str]]]:
@@ -330,7 +331,7 @@ def preflight(config: Config, context: Context) -> None:
 STAGE = Stage(
     "gradient",
     Config,
-    ("diversify", "judge", "consensus", "resolve", PARAPHRASE),
+    (FILTERED, "judge", "consensus", "resolve", PARAPHRASE),
     run,
     fingerprint,
     preflight,

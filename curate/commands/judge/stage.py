@@ -19,7 +19,7 @@ from curate.ask.settling import validated
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError, UserError
 from curate.core.progress import StepLabel, waiting
-from curate.core.records import STATUSES, STOPPED
+from curate.core.records import FILTERED, STATUSES, STOPPED
 from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger, default_path
 from curate.llm import client
@@ -268,4 +268,4 @@ def _unfinished(ratings: pl.DataFrame) -> str:
     )
 
 
-STAGE = Stage("judge", JudgeConfig, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",), version=2)
+STAGE = Stage("judge", JudgeConfig, (FILTERED, "pool"), run, fingerprint, preflight, head=("seed",), version=2)

@@ -13,7 +13,7 @@ import polars as pl
 from curate.commands.label import Config, Leak
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.records import shown
+from curate.core.records import FILTERED, shown
 from curate.core.sampling import shuffled
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import DOCUMENT_RUN, QUERY_RUN, form, overlapping
@@ -256,7 +256,7 @@ def _texts(context: Context, labels: pl.DataFrame) -> Iterator[pl.DataFrame]:
     yield pl.DataFrame(schema={"item_id": pl.String, "side": pl.String, "text": pl.String})
     for side in labels["side"].unique().sort():
         side_labels = labels.filter(pl.col("side") == side)
-        for batch in batches(context.folder("diversify"), side):
+        for batch in batches(context.folder(FILTERED), side):
             labelled = batch.join(side_labels, left_on=KEY[side], right_on="item_id", how="semi")
             titles = labelled["title"] if "title" in labelled.columns else [""] * labelled.height
             full_texts = [shown(title, text) for title, text in zip(titles, labelled["text"], strict=True)]

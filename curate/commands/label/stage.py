@@ -13,6 +13,7 @@ from curate.commands.label.building import LabelSet, build
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.progress import StepLabel, waiting
+from curate.core.records import FILTERED
 from curate.core.scale import plain
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
@@ -249,4 +250,4 @@ def preflight(config: Config, context: Context) -> None:
         provider(model.settings)
 
 
-STAGE = Stage("label", Config, ("mask", "diversify"), run, fingerprint, preflight, head=("language", "seed"), version=2)
+STAGE = Stage("label", Config, ("mask", FILTERED), run, fingerprint, preflight, head=("language", "seed"), version=2)

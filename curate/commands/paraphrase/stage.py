@@ -23,6 +23,7 @@ from curate.commands.paraphrase.making import PURPOSE, ParaphraseResult, draw, m
 from curate.commands.paraphrase.pairs import NEIGHBOUR
 from curate.core.config import Json
 from curate.core.errors import ConfigError
+from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.pipeline.stage import Context, Report, Stage
@@ -79,7 +80,7 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 
 
 def _queries(context: Context) -> list[tuple[str, str]]:
-    return list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    return list(context.queries.select("query_id", "text").iter_rows())
 
 
 def _write(config: Config, context: Context, result: ParaphraseResult, pairs: pl.DataFrame, in_set: set[str]) -> None:
@@ -177,4 +178,4 @@ def preflight(config: Config, context: Context) -> None:
         provider(model.settings)
 
 
-STAGE = Stage("paraphrase", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"))
+STAGE = Stage("paraphrase", Config, (FILTERED,), run, fingerprint, preflight, head=("language", "seed"))

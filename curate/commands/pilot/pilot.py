@@ -18,6 +18,7 @@ from curate.commands.pilot import pilot_figures
 from curate.commands.pilot.pilot_figures import PilotAnswers
 from curate.core.config import Json
 from curate.core.errors import ConfigError, NotFound, UserError
+from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.llm.client import Unreadable
@@ -90,7 +91,7 @@ class PilotBench:
                 f"{rubric.scale.described()}; set judge.rubric to the old one, or draw another pilot"
             )
         pool = set(self.context.read("pool", "pool").select(PAIR).iter_rows())
-        pool -= outdated(sample, self.context.folder("diversify"))
+        pool -= outdated(sample, self.context.folder(FILTERED))
         answers = pilot_figures.answers(Desk(sample), pool)
         answers.need(LEAST, folder)
         return answers

@@ -22,7 +22,7 @@ from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Progress, Retriever
-from curate.core.records import Query
+from curate.core.records import FILTERED, Query
 from curate.pipeline import legacy, parent
 from curate.pipeline.configs import PoolConfig as Config
 from curate.pipeline.facts import drawn, known_ids
@@ -32,7 +32,6 @@ from curate.retrieval import fusion
 from curate.retrieval.fusion import Method, Names, RankedLists, grown, with_positives
 from curate.retrieval.id_mapping import IdMapping, MappedHits, followed, ranked
 from curate.retrieval.ranking import Numbers
-from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter, frame, write_table
 
 HITS = 2**20
@@ -52,7 +51,7 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
 
 def run(config: Config, context: Context) -> Report:
     """Ask every retriever and choose the pools."""
-    query_table = context.read("diversify", "queries")
+    query_table = context.queries
     chosen = drawn(query_table, config.queries, context.seed)
     queries = [Query(*row) for row in chosen.select("query_id", "text").iter_rows()]
     if not queries:
@@ -60,7 +59,7 @@ def run(config: Config, context: Context) -> Report:
             "pool: found no query; have `curate queries` write some, and name its queries.jsonl in ingest.queries.path "
             "of another pipeline"
         )
-    corpus = TableCorpus(context.folder("diversify"))
+    corpus = context.corpus
     ids = known_ids(context, corpus)
     positives = _positives(config, context, chosen)
     parent_version = ParentVersion.load(context.run)
@@ -263,4 +262,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     }
 
 
-STAGE = Stage("pool", Config, ("mask", "diversify"), run, fingerprint, head=())
+STAGE = Stage("pool", Config, ("mask", FILTERED), run, fingerprint, head=())

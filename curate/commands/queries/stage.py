@@ -27,6 +27,7 @@ from curate.commands.queries.task import (
 from curate.core import synthetic
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
+from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.recorded_votes import NONE
@@ -366,4 +367,4 @@ def preflight(config: Config, context: Context) -> None:
         provider(model.settings)
 
 
-STAGE = Stage("queries", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"))
+STAGE = Stage("queries", Config, (FILTERED,), run, fingerprint, preflight, head=("language", "seed"))

@@ -62,9 +62,9 @@ class DrawnTexts:
 
 def draw(config: Config, context: Context, lengths: tuple[int, int]) -> DrawnTexts:
     """Draw documents by seed, each with a length and examples; `lengths` is the range without real queries."""
-    rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
+    rows = context.queries.select("query_id", "text").iter_rows()
     real = {query_id: text for query_id, text in rows if text.strip()}
-    corpus = TableCorpus(context.folder("diversify"))
+    corpus = context.corpus
     usable = [document.doc_id for document in _documents(corpus) if len(document.shown().strip()) >= config.shortest]
     chosen = shuffled(sorted(usable), context.seed, "queries", "documents")[: config.drawn]
     chosen_ids = frozenset(chosen)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from curate.core.config import Json
+from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel.agreement_figures import Confusion
 from curate.pipeline.facts import current, rated
@@ -174,7 +175,7 @@ def _leaks(context: Context) -> ShownCheck:
     path = context.run / _LEAKS
     figures: Mapping[str, Any] = read_json(path) if path.is_file() else {}
     labels = "consensus" if context.report("resolve") is None else "resolve"
-    tables = (("diversify", "queries"), ("diversify", "corpus"), (labels, "qrels"))
+    tables = ((FILTERED, "queries"), (FILTERED, "corpus"), (labels, "qrels"))
     digests = {f"{stage}/{table}": _outputs(context, stage).get(f"{table}.parquet") for stage, table in tables}
     return _shown_check(figures, fresh=figures.get("test") == digests and "leaking_queries" in figures)
 

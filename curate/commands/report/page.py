@@ -12,7 +12,7 @@ from curate.commands.report.done_rows import done_rows
 from curate.commands.report.figures import Labels, Shown, ShownKind
 from curate.commands.report.verdict import sentence, verdict
 from curate.core.config import Json
-from curate.core.records import VERDICTS
+from curate.core.records import FILTERED, VERDICTS
 from curate.panel import judge_dependence
 from curate.panel.sampling_design import DECIDED
 from curate.stats.bootstrap import FEW
@@ -150,7 +150,7 @@ def _texts(contents: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
     export = contents.steps.get("export")
     return [
         (names["read"], contents.steps["ingest"].rows_in),
-        *((names[name], contents.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
+        *((names[name], contents.steps[name].rows_out) for name in ("ingest", "mask", FILTERED)),
         *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
     ]
 

@@ -20,7 +20,7 @@ from curate.commands.report.page import page
 from curate.core.config import Json
 from curate.core.languages import FALLBACK, base_language
 from curate.core.progress import StepLabel, waiting
-from curate.core.records import VERDICTS
+from curate.core.records import FILTERED, VERDICTS
 from curate.core.sampling import generator
 from curate.panel.agreement_figures import confusions
 from curate.panel.voting import PAIR
@@ -32,7 +32,6 @@ from curate.review.showing import columns
 from curate.runs import card_facts
 from curate.stats.distribution import Spread, spread
 from curate.system import resources
-from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 from curate.tables import kinds
 from curate.tables.kinds import ALWAYS, counted
@@ -89,7 +88,7 @@ def gather(config: Config, context: Context) -> Shown:
     read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
     ratings = context.read("judge", "ratings")
-    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
+    reports = {name: context.done(name) for name in ("ingest", "mask", FILTERED)}
     tokens, texts = tokeniser(), queries["text"].to_list()
     measured = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
     return Shown(
@@ -104,7 +103,7 @@ def gather(config: Config, context: Context) -> Shown:
         lead=card_facts.leading(context, agreed, common),
         overlap=run_figures.overlap(pool, verdicts),
         lengths={"queries": spread([tokens(text) for text in measured]), "corpus": of_documents},
-        sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
+        sizes={"queries": len(queries), "corpus": len(context.corpus)},
         confusions=confusions(ratings, agreed["panel"], context.scale),
         pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
         read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
@@ -117,7 +116,7 @@ def gather(config: Config, context: Context) -> Shown:
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
         # queries read, including those dropped before judging or without a pool
-        asked=len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total(),
+        asked=len(context.queries) + reckoning.left_out(reports, context.read).total(),
         beside=figures.beside(context),
     )
 
@@ -168,7 +167,7 @@ def _step(report: Report) -> Step:
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     """Return the dropped rows by reason, in the order of the stages."""
-    keeping = ("mask", "diversify", "consensus", *kinds.stages(), "export")
+    keeping = ("mask", FILTERED, "consensus", *kinds.stages(), "export")
     tables = [context.read(name, "dropped") for name in keeping if name in steps]
     if "resolve" in steps and steps["resolve"].count("overridden"):
         tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
@@ -196,7 +195,7 @@ def _counted_drops(steps: Mapping[str, Step]) -> list[Drop]:
 
 def _documents(config: Config, context: Context, doc_ids: set[str]) -> tuple[dict[str, str], Spread]:
     """Return excerpts of documents by id, and the token lengths of a sample of all documents, in one pass."""
-    corpus, tokens = TableCorpus(context.folder("diversify")), tokeniser()
+    corpus, tokens = context.corpus, tokeniser()
     size = min(len(corpus), config.lengths)
     sample = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
     passages: dict[str, str] = {}

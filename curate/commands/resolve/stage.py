@@ -18,7 +18,7 @@ from curate.ask.settling import Settled
 from curate.commands.resolve import Config
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
-from curate.core.records import TABLES, VERDICTS
+from curate.core.records import FILTERED, TABLES, VERDICTS
 from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel import voting as grade_sums
@@ -160,7 +160,7 @@ def _reviews(counted: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, i
     """Return the reviews of current texts, and the number of pairs whose texts changed after their review."""
     tables, outdated = [frame("reviews")], 0
     for answers in counted:
-        reviews, old = answers.reviews(), drawing.outdated(answers.sample, context.folder("diversify"))
+        reviews, old = answers.reviews(), drawing.outdated(answers.sample, context.folder(FILTERED))
         gone = pl.DataFrame(sorted(old), dict.fromkeys(PAIR, pl.String), orient="row")
         current = reviews.join(gone, on=PAIR, how="anti", maintain_order="left")
         outdated += reviews.select(PAIR).n_unique() - current.select(PAIR).n_unique()
@@ -259,4 +259,4 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     return settling.planned(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
 
 
-STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, preflight, head=(), version=2)
+STAGE = Stage("resolve", Config, (FILTERED, "consensus"), run, fingerprint, preflight, head=(), version=2)

@@ -13,7 +13,7 @@ from curate.commands.mask import Config as MaskConfig
 from curate.commands.run.unfiltered import BEFORE, Unfiltered, of_run, of_source
 from curate.core.config import Json, Settings
 from curate.core.errors import DataError, UserError
-from curate.core.records import FIELDS
+from curate.core.records import FIELDS, FILTERED
 from curate.llm.budget import CostEstimate
 from curate.llm.cost import Price, tokens
 from curate.llm.exchange_rates import Rate, line
@@ -36,7 +36,7 @@ def planned_embedding(pipeline: Pipeline, stage: str, texts: Unfiltered) -> dict
     encoders = with_presets(cast("dict[str, Settings]", pipeline.head.encoders))
     remote = {name for name, settings in encoders.items() if settings.get("kind") == API and not settings.get("local")}
     used = _encoders_of(pipeline, stage) & remote
-    earlier = _encoders_of(pipeline, "diversify") if stage != "diversify" else set()
+    earlier = _encoders_of(pipeline, FILTERED) if stage != FILTERED else set()
     sample = texts.sample()
     counts = {"queries": (texts.queries, sample.queries), "documents": (texts.documents, sample.documents)}
     sent = sum(
@@ -53,7 +53,7 @@ def planned_embedding(pipeline: Pipeline, stage: str, texts: Unfiltered) -> dict
 def _encoders_of(pipeline: Pipeline, stage: str) -> set[str]:
     """Return the names of a stage's encoders."""
     section = pipeline.sections[stage].model_dump()
-    if stage == "diversify":
+    if stage == FILTERED:
         return {section["encoder"]} if section["enabled"] else set()
     defined = pipeline.head.retrievers
     return {str(defined.get(name, {}).get("encoder", name)) for name in section["retrievers"]}
@@ -194,7 +194,7 @@ def _cost_lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, c
 _EXACT: Mapping[str, Callable[..., list[dict[str, Json]]]] = {"judge": quote, "resolve": _stage_plan("resolve")}
 _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]]]] = {
     "mask": _mask_lines,
-    "diversify": _pool_lines,
+    FILTERED: _pool_lines,
     "pool": _pool_lines,
     "judge": _judge_lines,
     "resolve": _settle_lines,
@@ -249,7 +249,7 @@ def plan(work: Run) -> RunPlan:
         waiting += [name] if stage_lines is None else []
     if not waiting:
         return _summed(work, lines, assumed)
-    if all(work.states().get(name, ("missing",))[0] in DONE for name in ("ingest", "mask", "diversify")):
+    if all(work.states().get(name, ("missing",))[0] in DONE for name in ("ingest", "mask", FILTERED)):
         return _summed(work, *_forecast(work, waiting, of_run(work), lines))
     with of_source(work) as texts:
         return _summed(work, *_forecast(work, waiting, texts, lines))

@@ -20,16 +20,17 @@ from curate.ask.forecast import SampleTexts
 from curate.core import records
 from curate.core.config import Settings, override
 from curate.core.errors import ConfigError, CurateError
+from curate.core.records import FILTERED
 from curate.ledger import default_path
 from curate.llm.cost import tokens
 from curate.pipeline.pipeline import AssumedTexts, Pipeline
 from curate.pipeline.stage import Context
 from curate.runs.runner import Run
 
-BEFORE = ("ingest", "mask", "diversify")
+BEFORE = ("ingest", "mask", FILTERED)
 LOOKED = 1000
 """Most documents, and most queries, in a sample of all."""
-OFF = ("ingest.keep_raw=true", "mask.enabled=false", "mask.model=null", "diversify.enabled=false")
+OFF = ("ingest.keep_raw=true", "mask.enabled=false", "mask.model=null", f"{FILTERED}.enabled=false")
 _FILLER = "文"
 """Filler of assumed texts, with the tokens per character of Chinese."""
 _REMEDY = (
@@ -53,7 +54,7 @@ class Unfiltered:
 
     def sample(self) -> SampleTexts:
         """Return evenly spaced texts as judges see them."""
-        folder = self.context.folder("diversify")
+        folder = self.context.folder(FILTERED)
         queries, corpus = (pl.scan_parquet(folder / f"{name}.parquet") for name in ("queries", "corpus"))
         rows = corpus.select("title", "text").gather_every(max(self.written // LOOKED, 1)).collect()
         query_texts = queries.select("text").gather_every(max(self.queries // LOOKED, 1)).collect()["text"].to_list()
@@ -98,7 +99,7 @@ def _ingested(work: Run, settings: Settings, folder: Path) -> Context:
 
 
 def _unfiltered(context: Context, origin: str) -> Unfiltered:
-    folder = context.folder("diversify")
+    folder = context.folder(FILTERED)
     queries, documents = (
         pl.scan_parquet(folder / f"{name}.parquet").select(pl.len()).collect().item() for name in ("queries", "corpus")
     )

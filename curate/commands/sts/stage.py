@@ -27,6 +27,7 @@ from curate.commands.sts.figures import SPLITS, StsResult
 from curate.commands.sts.task import KINDS, YES, Rules, Sentence, SentenceWriter, bare, choose, confirm, confirmed
 from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
+from curate.core.records import FILTERED
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
@@ -41,7 +42,7 @@ QUESTIONS = ("words", "sentences")
 
 def run(config: Config, context: Context) -> Report:
     """Plan, ask for permission, write, confirm, draw by quota, and write the tables."""
-    queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    queries = list(context.queries.select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         if _models(config, context):
             dry = QuestionClient(ledger, context, dry=True)
@@ -78,7 +79,7 @@ def run(config: Config, context: Context) -> Report:
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
-    queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    queries = list(context.queries.select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         client = QuestionClient(ledger, context, dry=True)
         make(config, context, queries, client)
@@ -245,4 +246,4 @@ def preflight(config: Config, context: Context) -> None:
         provider(model.settings)
 
 
-STAGE = Stage("sts", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"), version=2)
+STAGE = Stage("sts", Config, (FILTERED,), run, fingerprint, preflight, head=("language", "seed"), version=2)

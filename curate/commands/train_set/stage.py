@@ -14,6 +14,7 @@ from curate.commands.train_set.settings import Config, Negatives
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
+from curate.core.records import FILTERED
 from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
@@ -23,7 +24,6 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.runs import leaks as splits
 from curate.runs.leaks import compare, counts
 from curate.stats import ratios
-from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
 from curate.tables.exporters import manifest, triples
 from curate.view import run_figures
@@ -181,7 +181,7 @@ def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl
     if config.test == UNCHECKED:
         return frame("leaks")
     positives = verdicts.filter(pl.col("verdict") == "relevant").select(PAIR)
-    documents = chain.from_iterable(TableCorpus(context.folder("diversify")).batches())
+    documents = chain.from_iterable(context.corpus.batches())
     train = splits.split(queries.select("query_id", "text"), positives, documents)
     return compare(train, splits.read(Path(config.test)), config.leaks, context)
 
@@ -216,12 +216,12 @@ def _export(
 ) -> None:
     folder = context.out / "triples"
     folder.mkdir()
-    queries = context.read("diversify", "queries").join(chosen, on="query_id", how="semi", maintain_order="left")
+    queries = context.queries.join(chosen, on="query_id", how="semi", maintain_order="left")
     benchmark = Benchmark(
         name=context.name,
         language=context.language,
         queries=queries,
-        corpus=TableCorpus(context.folder("diversify")),
+        corpus=context.corpus,
         qrels=chosen.filter(pl.col("score") == 1),
         candidates=chosen,
         verdicts=verdicts,
@@ -288,4 +288,4 @@ def below_cut(scale: Scale) -> list[str]:
     return [label for label in scale.labels if label not in scale.relevant]
 
 
-STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=3)
+STAGE = Stage("train_set", Config, ("mask", FILTERED, "pool", "judge"), run, fingerprint, version=3)

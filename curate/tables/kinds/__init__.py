@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from curate.core.records import FILTERED
 from curate.core.registry import Registry
 from curate.tables.kinds.benchmark_kind import BenchmarkKind
 
@@ -24,7 +25,7 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
     },
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
-ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
+ALWAYS = ("mask", FILTERED, "pool", "judge", "consensus")
 """Stages of relevance that the page counts in every run."""
 
 
