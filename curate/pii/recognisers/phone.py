@@ -116,7 +116,10 @@ def landlines(narrowed: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of the landline numbers of a narrowed text, unordered and possibly overlapping."""
     for match in [*_LANDLINE.finditer(narrowed), *_LANDLINE_SAID.finditer(narrowed)]:
         start, end = _number_span(match)
-        if personal(narrowed, start, end) and not _public(match[0]):
+        digits = re.sub(r"\D", "", match[0])
+        if any(digits.endswith(line.lstrip("0")) for line in _WORDS["public"]):
+            continue
+        if personal(narrowed, start, end):
             yield start, end
             while further := _NEXT.match(narrowed, end):
                 yield further.span("n")
@@ -127,11 +130,6 @@ def _number_span(match: re.Match[str]) -> tuple[int, int]:
     """Return (start, end) of the number, without the word before it but with +86."""
     groups = match.groupdict()
     return match.span("n" if "n" in groups and "86" not in (groups.get("p") or "") else 0)
-
-
-def _public(number: str) -> bool:
-    digits = re.sub(r"\D", "", number)
-    return any(digits.endswith(line.lstrip("0")) for line in _WORDS["public"])
 
 
 def personal(narrowed: str, start: int, end: int) -> bool:
