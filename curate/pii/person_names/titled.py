@@ -185,7 +185,7 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
 
 @trigger(rf"[小老][{''.join(sorted(known().sure))}]")
 def familiar(text: str) -> list[Span]:
-    """Return 老王 and 小张 that stand for themselves: a boundary before, a boundary or a word such as 说 after."""
+    """Return names such as 老王 and 小张 after a boundary, and before a boundary or a word such as 说."""
     text = narrow(text)
     return [
         Span(match.start(), match.start() + 2, "name", "name_familiar")

@@ -126,7 +126,7 @@ def _is_number(match: re.Match[str]) -> bool:
 
 @trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣](?:[^\n]?[:：]|{DIGIT}{{8}})", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
-    """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
+    """Return QQ numbers of persons and groups next to a word for QQ, also if written in numerals of another script."""
     plain = digits(text)
     hits = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
     hits += _QQ_BEHIND.finditer(plain)

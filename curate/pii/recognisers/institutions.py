@@ -152,7 +152,9 @@ def _longest_names(
             match = shapes.search(text, match.start() + 1, last.end())
         if match:
             last_end = match.end()
-            yield _start(match), last_end
+            inside = (match.start() + 1, match.end("unit") + 1) if match["unit"] else None
+            known_place = re.compile(place()).search(text, *inside) if inside else None
+            yield (known_place or match).start(), last_end  # 长沙市 in 妈妈长沙市, which is an unknown place
 
 
 def _longer(branches: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
@@ -168,16 +170,8 @@ def _larger() -> re.Pattern[str]:
     return re.compile(rf"{place()}\Z")
 
 
-def _start(match: re.Match[str]) -> int:
-    """Return the start of a name: that of the known place within an unknown one (`妈妈长沙市`)."""
-    known_place = (
-        re.compile(place()).search(match.string, match.start() + 1, match.end("unit") + 1) if match["unit"] else None
-    )
-    return known_place.start() if known_place else match.start()
-
-
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
-    """Return whether unlisted words are a proper name: more than kinds and qualities is left of them."""
+    """Return whether the unlisted words of a match are a proper name: some are neither kinds nor qualities."""
     proper_name, unit = match["own"], match["unit"]
     alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
     if alone:

@@ -89,10 +89,10 @@ AFTER_WORD = (
 
 @trigger(NINE, needs=THREE_DIGITS)
 def mobile(text: str) -> list[Span]:
-    """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
+    """Return mobile numbers of China: 11 digits that begin with 13 to 19, with or without +86, next to no other digit.
 
     They may be grouped 3-4-4, 4-3-4 or 7-4 by spaces or dashes, in other ways by equal dashes or dots, and in any way
-    after +86 or after a word for telephone. A number before a unit, or after the word for a code or a count, stays.
+    after +86 or after a word for telephone. A number before a unit, or after a word for a code or a count, is none.
     """
     narrowed = narrow(text)
     hits = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
