@@ -85,9 +85,9 @@ def frozen(settings: Settings) -> Settings:
 
 
 def private(written: Json, sent: Json) -> list[str]:
-    """Return the texts of a body that must be hidden where a provider repeats them: of variables, or no keywords.
+    """Return the texts of a body to hide in a provider's messages: values of variables, and texts but for keywords.
 
-    `written` is the body with ${NAME} in it that `sent` was read from.
+    `written` is the body as in the settings, with ${NAME}; `sent` has the values of the variables instead.
     """
     written_leaves, secrets = dict(leaves(written)), list[str]()
     for keys, leaf in leaves(sent):

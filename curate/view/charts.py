@@ -243,7 +243,7 @@ def stacked(
 
 
 def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> str:
-    """Return one upright bar a (short label, full label, count), the counts above them and `axis` below them."""
+    """Return a chart of upright bars, one per (short label, full label, count): counts above, `axis` below."""
     largest, wide = max((count for _, _, count in bars), default=0), 1 / max(len(bars), 1)
     every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
     marks = []

@@ -78,10 +78,9 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write a folder for each kind of which the benchmark has rows.
+    """Write a folder per task type of the benchmark, with a README and Parquet files.
 
-    Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README in the parent folder lists
-    them all.
+    `tasks.py` registers the tasks in mteb, and the README in the parent folder lists them.
     """
     tables: dict[BenchmarkKind, list[Table]] = {}
     code = mteb_language(benchmark.language)
