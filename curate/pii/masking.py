@@ -282,14 +282,6 @@ def _draw(key: bytes, kind: str, original: str) -> str:
     return hmac.new(key, f"{kind}\0{normalised}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
-def _phone(number: int) -> str:
-    return f"12{number % 10**9:09d}"
-
-
-def _email(number: int) -> str:
-    return f"user{number % 10**9:09d}@mail.invalid"
-
-
 def _id_card(number: int) -> str:
     year, number = 1950 + number % 60, number // 60
     month, number = 1 + number % 12, number // 12
@@ -307,8 +299,8 @@ def _name(number: int) -> str:
 
 
 PSEUDONYMS: dict[str, Callable[[int], str]] = {
-    "phone": _phone,
-    "email": _email,
+    "phone": lambda number: f"12{number % 10**9:09d}",
+    "email": lambda number: f"user{number % 10**9:09d}@mail.invalid",
     "id_card": _id_card,
     "plate": _plate,
     "name": _name,

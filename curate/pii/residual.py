@@ -181,16 +181,14 @@ def _blank(match: re.Match[str]) -> str:
 
 def _digits(text: str) -> Iterator[Residue]:
     for match in re.finditer(_RUN, text):
-        for piece in _pieces(match[0].translate(_NUMERALS)):
+        run = match[0].translate(_NUMERALS)
+        # single separated digits are one number; else commas and colons separate numbers
+        pattern = r"\d[^,、:]*\d" if re.search(r"\d\d", run) else r"(?s:.+)"
+        for piece in re.finditer(pattern, run):
             start, end = match.start() + piece.start(), match.start() + piece.end()
-            if _suspicious(piece[0], text[max(start - _NEAR, 0) : start], text[end : end + _NEAR]):
+            few = sum(map(str.isdecimal, piece[0])) < FEWEST
+            if not few and _suspicious(piece[0], text[max(start - _NEAR, 0) : start], text[end : end + _NEAR]):
                 yield Residue(start, end, "digits")
-
-
-def _pieces(run: str) -> Iterator[re.Match[str]]:
-    """Yield the pieces between commas and colons; single separated digits are one number."""
-    pattern = r"\d[^,、:]*\d" if re.search(r"\d\d", run) else r"(?s:.+)"
-    return (piece for piece in re.finditer(pattern, run) if sum(map(str.isdecimal, piece[0])) >= FEWEST)
 
 
 def _suspicious(run: str, before: str, after: str) -> bool:

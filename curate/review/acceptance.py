@@ -7,7 +7,6 @@ pairs that were not in the pool at drawing, answers missing by complete queries,
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -308,15 +307,10 @@ def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
     folder = context.run / "reviews"
     if (folder / config.sample / "design.json").is_file():
         return Desk(Sample.load(folder / config.sample))
-    if drawn := _threshold_samples(folder):
+    samples = [Sample.load(path.parent) for path in sorted(folder.glob("*/design.json"))]
+    if drawn := [sample.design.name for sample in samples if sample.design.facts.get("of") == OF]:
         raise ConfigError(f"consensus.accept.sample: no sample {config.sample!r} in {folder}; {suggestion('', drawn)}")
     return None
-
-
-def _threshold_samples(folder: Path) -> list[str]:
-    """Return the samples that were drawn for a threshold."""
-    samples = [Sample.load(path.parent) for path in sorted(folder.glob("*/design.json"))]
-    return [sample.design.name for sample in samples if sample.design.facts.get("of") == OF]
 
 
 def proved(context: Context) -> ProvedThreshold | None:

@@ -136,7 +136,8 @@ def _answers_of_lines(file: Path, raw: bytes, lines_before: int) -> Iterator[Ans
         try:
             yield Answer(**_fields(json.loads(line)))
         except (ValueError, TypeError) as error:
-            if _torn(line):
+            # the start of an answer that a crash cut off before it was acknowledged
+            if line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.endswith(b'"}'):
                 continue
             raise DataError(
                 f"{file}, line {number}: found a damaged line, expected an answer as `curate review` writes it; "
@@ -148,11 +149,6 @@ def _fields(record: object) -> Mapping[str, str]:
     if not isinstance(record, dict):
         raise TypeError("an answer is a JSON object")
     return record
-
-
-def _torn(line: bytes) -> bool:
-    """Return whether a line is the start of an answer that a crash cut off before it was acknowledged."""
-    return line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.endswith(b'"}')
 
 
 # One sample on the desk: who reads what, what was said, and where a new answer goes.

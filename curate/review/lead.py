@@ -16,6 +16,7 @@ from curate.review.proof import prove
 
 FOR_SCORES = "scores"
 """Value of `of` of samples drawn for corrected scores."""
+_CIRCULAR = ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")
 _FROM_PEOPLE = ("kappa", "precision", "recall", "negative_precision", "negative_recall", "relevant", "held")
 
 
@@ -34,6 +35,8 @@ def lead(
     """
     counts = agreed["counts"]
     judged = sum(counts[verdict] for verdict in VERDICTS if verdict in counts)
+    for_scores = [review for review in graded_desks(run) if review.sample.design.facts.get("of") == FOR_SCORES]
+    corrected = any(grade for review in for_scores for _, _, grade in review.answered())
     return {
         "effective": dependence["effective"],
         "not_measured": dependence["not_measured"],
@@ -42,8 +45,10 @@ def lead(
         "contested": counts["contested"],
         **_of_people(run, judged),
         "orders": "median" if scale.gains and not counts.get("not positive") else "condensed",
-        "levels": "corrected" if _for_scores(run) else "none",
-        "circular": None if circular is None else [_favour(judge) for judge in circular["judges"]],
+        "levels": "corrected" if corrected else "none",
+        "circular": None
+        if circular is None
+        else [{name: judge[name] for name in _CIRCULAR} for judge in circular["judges"]],
     }
 
 
@@ -67,13 +72,3 @@ def _of_people(run: Path, judged: int) -> dict[str, Json]:
         "relevant": best["relevant"].get("contested"),
         "held": best["held"],
     }
-
-
-def _for_scores(run: Path) -> bool:
-    """Return whether a sample for corrected scores has answers."""
-    desks = [review for review in graded_desks(run) if review.sample.design.facts.get("of") == FOR_SCORES]
-    return any(grade for review in desks for _, _, grade in review.answered())
-
-
-def _favour(judge: Mapping[str, Any]) -> dict[str, Json]:
-    return {name: judge[name] for name in ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")}

@@ -181,11 +181,17 @@ def allocate(
     """Allocate a sample to strata so that the largest ratio of half width to margin is smallest.
 
     Without margins all half widths count equally. Every stratum gets at least `least` pairs, and every verdict its
-    minimum (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn completely.
+    minimum (`sampling_design.floors`). A stratum on which no figure depends gets more only if the others are drawn
+    completely.
     """
     floors = sampling_design.floors(sizes, size, least)
-    terms = {figure: _terms(figure, sizes, guesses, margin or 1.0) for figure, margin in aims.items()}
-    spare = {name: _SPARE * (pairs * sampling_design.spread(name, guesses)) ** 2 for name, pairs in sizes.items()}
+    spreads = {name: pairs * sampling_design.spread(name, guesses) for name, pairs in sizes.items()}
+    slopes = {figure: _slopes(figure, sizes, guesses) for figure in aims}
+    terms = {  # variance of a figure contributed by one drawn row, divided by the squared margin
+        figure: {name: (spreads[name] * slopes[figure][name] / (margin or 1.0)) ** 2 for name in sizes}
+        for figure, margin in aims.items()
+    }
+    spare = {name: _SPARE * spread**2 for name, spread in spreads.items()}
     force = dict.fromkeys(aims, 1.0)
     best, lowest = dict[str, int](), math.inf
     for _ in range(_ROUNDS if len(aims) > 1 else 1):
@@ -267,12 +273,6 @@ def _stratum_counts(name: str, sizes: Mapping[str, int], drawn: Mapping[str, flo
 
 def _half(figure: Estimate | None) -> float | None:
     return None if figure is None else (figure.high - figure.low) / 2
-
-
-def _terms(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float], margin: float) -> dict[str, float]:
-    """Return stratum -> variance of a figure contributed by one drawn row, divided by the squared margin."""
-    slopes = _slopes(figure, sizes, guesses)
-    return {name: (sizes[name] * sampling_design.spread(name, guesses) * slopes[name] / margin) ** 2 for name in sizes}
 
 
 def _slopes(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float]) -> dict[str, float]:

@@ -38,7 +38,8 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     the stage `resolve` while it is not in its final place.
     """
     resolved = resolved or run / "resolve"
-    facts = _facts(resolved)
+    mark = resolved / "stage.json"
+    facts: Mapping[str, Any] = read_json(mark)["report"]["facts"] if mark.is_file() else {}
     if facts.get("policy") != EXPERTS or not facts.get("reviewed") or not read_scale(run / "judge").relevant:
         return None
     sample_names, beyond = facts.get("samples"), cast("Sequence[str]", facts.get("beyond") or ())
@@ -61,13 +62,6 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
         "beyond": list(beyond),
         **_figures(sizes[0] if fits else {}, read if fits else []),
     }
-
-
-def _facts(resolved: Path) -> Mapping[str, Any]:
-    """Return the facts that the stage `resolve` reported; empty if it has not run."""
-    mark = resolved / "stage.json"
-    facts: Mapping[str, Any] = read_json(mark)["report"]["facts"] if mark.is_file() else {}
-    return facts
 
 
 def _verdict(stratum: str) -> str:

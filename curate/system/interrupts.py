@@ -32,7 +32,9 @@ def listen() -> None:
     """Until `begin`, Ctrl-C ends the process at once: there is nothing to clean up yet."""
     _ear.pressed = False
     _hear(_unbegun, signal.default_int_handler)
-    atexit.register(_deaf)  # the first, so it is called last
+    # During interpreter shutdown Python would restore the default handler, which kills: ignore Ctrl-C by then. It is
+    # registered first, so it is called last.
+    atexit.register(_hear, signal.SIG_IGN, _exit_now)
 
 
 def begin() -> None:
@@ -94,8 +96,3 @@ def _print_unraisable(args: "sys.UnraisableHookArgs") -> None:
 
 def _exit_now(_signal: int, _frame: "FrameType | None") -> None:
     os._exit(EXIT)
-
-
-def _deaf() -> None:
-    """Ignore Ctrl-C during interpreter shutdown, when Python would restore the default handler, which kills."""
-    _hear(signal.SIG_IGN, _exit_now)

@@ -75,13 +75,19 @@ def frozen(settings: Settings) -> Settings:
     judges = settings.get("judges")
     if not isinstance(judges, Mapping):
         return settings
-    return {**settings, "judges": {name: _with_sealed_body(judge) for name, judge in judges.items()}}
+    sealed = {
+        name: {**judge, KEY: _mapped(judge[KEY], _variable_or_digest)}
+        if isinstance(judge, Mapping) and KEY in judge
+        else judge
+        for name, judge in judges.items()
+    }
+    return {**settings, "judges": sealed}
 
 
 def private(written: Json, sent: Json) -> list[str]:
-    """Return the texts of a body that must be hidden where a provider repeats them: of variables, or no keywords.
+    """Return the texts of a body to hide in a provider's messages: values of variables, and texts but for keywords.
 
-    `written` is the body with ${NAME} in it that `sent` was read from.
+    `written` is the body as in the settings, with ${NAME}; `sent` has the values of the variables instead.
     """
     written_leaves, secrets = dict(leaves(written)), list[str]()
     for keys, leaf in leaves(sent):
@@ -117,14 +123,6 @@ def _digested(keys: Place, leaf: Json) -> Json:
     if leaf is None or isinstance(leaf, bool) or (isinstance(leaf, str) and _SEALED.fullmatch(leaf)):
         return leaf
     return leaf if (keys, canonical(leaf)) in _public() else f"sha256:{digest(leaf)}"
-
-
-def _with_sealed_body(judge: Json) -> Json:
-    return (
-        {**judge, KEY: _mapped(judge[KEY], _variable_or_digest)}
-        if isinstance(judge, Mapping) and KEY in judge
-        else judge
-    )
 
 
 @cache

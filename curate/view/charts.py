@@ -118,7 +118,13 @@ def classes(scale: Scale) -> dict[str, str]:
 
 def styles(scale: Scale) -> str:
     """Return CSS rules for the colours of the grades; empty for the five default grades, styled elsewhere."""
-    return "" if scale == FIVE else "\n".join(_rule(f"g-x{index}", *pair) for index, pair in enumerate(colours(scale)))
+    if scale == FIVE:
+        return ""
+    return "\n".join(
+        f"rect.g-x{index} {{ fill: {colour}; }} "
+        f"i.g-x{index}, b.g-x{index} {{ background: {colour}; color: {text}; }} text.g-x{index} {{ fill: {text}; }}"
+        for index, (colour, text) in enumerate(colours(scale))
+    )
 
 
 def colours(scale: Scale) -> list[tuple[str, str]]:
@@ -139,13 +145,6 @@ def colours(scale: Scale) -> list[tuple[str, str]]:
 def _mixed(first: _Colour, last: _Colour, share: float) -> str:
     components = (f"{one + share * (two - one):.3f}" for one, two in zip(first, last, strict=True))
     return f"oklch({' '.join(components)})"
-
-
-def _rule(name: str, colour: str, text: str) -> str:
-    return (
-        f"rect.{name} {{ fill: {colour}; }} i.{name}, b.{name} {{ background: {colour}; color: {text}; }} "
-        f"text.{name} {{ fill: {text}; }}"
-    )
 
 
 # The words of the report page that depend on the grades: their number and names, the cut, the gains.
@@ -244,7 +243,7 @@ def stacked(
 
 
 def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> str:
-    """Return one upright bar a (short label, full label, count), the counts above them and `axis` below them."""
+    """Return a chart of upright bars, one per (short label, full label, count): counts above, `axis` below."""
     largest, wide = max((count for _, _, count in bars), default=0), 1 / max(len(bars), 1)
     every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
     marks = []

@@ -69,9 +69,10 @@ def compare(
     rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
     if proved and truth is None:
         rows[-1] |= _reviewed_estimates(rows[-1], proved)
+    facts: Mapping[str, Sequence[str]] = read_json(run / "judge" / "stage.json")["report"]["facts"]
     return {
         "panel": panel,
-        "only_heuristics": only_heuristics(panel, _heuristics(run)),
+        "only_heuristics": only_heuristics(panel, facts["heuristic"]),
         "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale, progress),
         "sampled": len(sample) or None,
         "dependence": dependence(run, seed, definitions or {}, people if truth else None),
@@ -102,11 +103,6 @@ def _reviewed_estimates(row: Mapping[str, Json], proof: Mapping[str, Any]) -> di
         **{name: estimate and estimate["value"] for name, estimate in estimates.items()},
         "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
     }
-
-
-def _heuristics(run: Path) -> Sequence[str]:
-    facts: Mapping[str, Sequence[str]] = read_json(run / "judge" / "stage.json")["report"]["facts"]
-    return facts["heuristic"]
 
 
 def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:

@@ -104,16 +104,22 @@ class Counted:
 
 def count_label_free(context: Context, pool: PoolConfig, qrels: pl.DataFrame) -> Counted:
     """Measure every query with a positive, with BM25 ranks from the pool, or computed if it has none."""
+    corpus = context.corpus
     name, config = _bm25(context, pool)
     cut = cutter(config.tokens, build.kit(context).cache)
     rankings = context.read("pool", "rankings").filter(pl.col("retriever") == name)
     labelled_queries = context.queries.join(qrels, on="query_id", how="semi", maintain_order="left")
     queries = [Query(*row) for row in labelled_queries.select("query_id", "text").iter_rows()]
     if name == COMPUTED:
-        rankings = _bm25_rankings(context, config, queries, pool.depth)
+        same = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
+        retriever = Bm25(COMPUTED, config, build.kit(context))
+        rankings = pl.concat(ranked(retriever, corpus, queries, pool.depth, same, context.progress))
     ranks = difficulty.best_ranks(rankings, qrels)
     positives = dict(qrels.group_by("query_id").agg("doc_id").iter_rows())
-    tokens = _tokens(context, set(qrels["doc_id"]), cut)
+    labelled = set(qrels["doc_id"])
+    tokens = {  # of labelled documents alone, while the corpus is streamed
+        doc.doc_id: frozenset(cut(doc.shown())) for batch in corpus.batches() for doc in batch if doc.doc_id in labelled
+    }
     measured = [
         difficulty.measure(
             query.query_id,
@@ -135,19 +141,6 @@ def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
         if settings.pop("kind", name) == "bm25":
             return name, Config.model_validate(settings)
     return COMPUTED, Config()
-
-
-def _bm25_rankings(context: Context, config: Config, queries: list[Query], depth: int) -> pl.DataFrame:
-    corpus = context.corpus
-    same = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
-    retriever = Bm25(COMPUTED, config, build.kit(context))
-    return pl.concat(ranked(retriever, corpus, queries, depth, same, context.progress))
-
-
-def _tokens(context: Context, doc_ids: set[str], cut: Callable[[str], list[str]]) -> Mapping[str, frozenset[str]]:
-    """Return doc_id -> tokens of these documents; the corpus is streamed."""
-    batches = context.corpus.batches()
-    return {doc.doc_id: frozenset(cut(doc.shown())) for batch in batches for doc in batch if doc.doc_id in doc_ids}
 
 
 # Analysis of a run: label-free measures, and a model's labels of a seeded sample.
@@ -281,7 +274,9 @@ def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inqu
     queries = shuffled(list(positives), seed, PURPOSE, DIFFICULTY)[: order.sample]
     chosen = [(query, shuffled(positives[query], seed, PURPOSE, query)[0]) for query in queries]
     sampled = _pair_maker(context, cast("JudgeConfig", run.pipeline.sections["judge"]), [*pairs, *chosen])
-    grades = {pair: _shuffled_grades(contested[pair], seed, pair) for pair in pairs}
+    given = {pair: [grade for vote in contested[pair] if (grade := vote["grade"])] for pair in pairs}
+    # in random order, which hides the judges
+    grades = {pair: tuple(shuffled(given[pair], seed, PURPOSE, "grades", *pair)) for pair in pairs}
     return (
         Inquiry(
             packaged_question(context, f"analyze-{REASONS}"),
@@ -294,12 +289,6 @@ def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inqu
             len(positives),
         ),
     )
-
-
-def _shuffled_grades(votes: Sequence[Mapping[str, str | None]], seed: int, pair: tuple[str, str]) -> tuple[str, ...]:
-    """Return the grades of a pair in random order, which hides the judges; missing grades are omitted."""
-    grades = [grade for vote in votes if (grade := vote["grade"])]
-    return tuple(shuffled(grades, seed, PURPOSE, "grades", *pair))
 
 
 def _pair_maker(

@@ -44,21 +44,17 @@ class Cells:
         return [(name, self.cells[index]) for index, name in self.columns]
 
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return the row with its masked cells, quoted as they were."""
+        """Return the row with its masked cells, quoted if they were, or if they must be."""
         new = {index: cell.text for (index, _), cell in zip(self.columns, masked, strict=True)}
         pieces, copied = [], 0
         for index, (start, end) in enumerate(self._extents()):
             if new.get(index, self.cells[index]) != self.cells[index]:
-                pieces += [
-                    self.text[copied:start],
-                    self._quoted_cell(new[index], quoted=self.text[start:end] != self.cells[index]),
-                ]
+                cell, was_quoted = new[index], self.text[start:end] != self.cells[index]
+                if was_quoted or (self.quotes and cell.startswith('"')) or self.delimiter in cell:
+                    cell = '"' + cell.replace('"', '""') + '"'
+                pieces += [self.text[copied:start], cell]
                 copied = end
         return self.script.rewritten("".join([*pieces, self.text[copied:]]), self.line)
-
-    def _quoted_cell(self, cell: str, *, quoted: bool) -> str:
-        quoted = quoted or (self.quotes and cell.startswith('"')) or self.delimiter in cell
-        return '"' + cell.replace('"', '""') + '"' if quoted else cell
 
     def _extents(self) -> list[tuple[int, int]]:
         """Return (start, end) of each cell in the row's text, quotes included."""

@@ -54,8 +54,13 @@ class JsonLine:
             if path in new:
                 pieces += [self.text[copied:start], self._literal(new[path])]
                 copied = end
-        pieces.append(self.text[copied:])
-        return self.script.encode("".join(pieces[:-1]) + self._with_spans(pieces[-1], masked))
+        tail = self.text[copied:]
+        if self.key is not None:
+            rows = [row for (name, _), result in zip(self.texts, masked, strict=True) for row in spans(name, result)]
+            end = tail.rindex("}")
+            separator = "" if self.empty else ", "
+            tail = f"{tail[:end]}{separator}{json.dumps(self.key)}: {json.dumps(rows)}{tail[end:]}"
+        return self.script.encode("".join([*pieces, tail]))
 
     def _literal(self, text: str) -> str:
         """Return a text as JSON, in ASCII if the line is, or if the file's encoding lacks one of its characters."""
@@ -67,13 +72,6 @@ class JsonLine:
                 return json.dumps(text)
             return plain
         return json.dumps(text)
-
-    def _with_spans(self, tail: str, masked: Sequence[Masked]) -> str:
-        if self.key is None:
-            return tail
-        rows = [row for (name, _), result in zip(self.texts, masked, strict=True) for row in spans(name, result)]
-        end = tail.rindex("}")
-        return f"{tail[:end]}{'' if self.empty else ', '}{json.dumps(self.key)}: {json.dumps(rows)}{tail[end:]}"
 
 
 def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:

@@ -39,7 +39,7 @@ class Fields:
 
     @classmethod
     def of(cls, names: tuple[str, ...], *, missing: bool) -> "Fields":
-        """Return the fields that a user names, `text` and `title` without any; `missing` makes all of them optional."""
+        """Return the fields that a user names, by default `text` and `title`; with `missing`, all are optional."""
         chosen = cls(names, frozenset()) if names else cls()
         return cls(chosen.names, frozenset(chosen.names)) if missing else chosen
 
@@ -71,7 +71,9 @@ class MaskRequest:
             raise ConfigError(f"--format: {self.format!r}: {suggestion(str(self.format), get_args(Format))}")
         if self.encoding not in ("auto", *get_args(Encoding)):
             raise ConfigError(f"--encoding: {self.encoding!r}: {suggestion(self.encoding, get_args(Encoding))}")
-        self._check_source()
+        if self.source != PIPE and not Path(self.source).is_file():
+            what = "is a folder" if Path(self.source).is_dir() else "no such file"
+            raise DataError(f"{self.source}: {what}; give a file, or - for standard input")
         self._check_target()
         if self.spans and self.sidecar is None and self.kind != "jsonl":
             raise ConfigError(
@@ -83,13 +85,6 @@ class MaskRequest:
         for path in (self.target, self.sidecar):
             if path not in (None, PIPE) and not self.force and Path(path).exists():
                 raise UserError(f"{path}: is there already; choose another name, or write over it with --force")
-
-    def _check_source(self) -> None:
-        if self.source == PIPE:
-            return
-        if not Path(self.source).is_file():
-            what = "is a folder" if Path(self.source).is_dir() else "no such file"
-            raise DataError(f"{self.source}: {what}; give a file, or - for standard input")
 
     def _check_target(self) -> None:
         kind, ending = self.kind, None if self.target == PIPE else _ending(self.target)
@@ -129,7 +124,7 @@ class MaskRequest:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the keys of JSONL under which spans are told, by preference; none if they are not."""
+        """Return the JSONL keys that may hold the spans, the preferred one first; empty without `spans` or JSONL."""
         if not self.spans or self.kind != "jsonl":
             return ()
         return (KEY, SPARE) if self.spans_key is None else (self.spans_key,)
@@ -146,7 +141,10 @@ def _ending(name: str) -> Format | None:
 
 
 def masking(config: Path | None, words: Path | None, **changes: object) -> Masking:
-    """Return the masking settings: a YAML file, a list of words, and every change that is not None."""
+    """Return the masking settings of a YAML file (default: all defaults), with a list of words and changes added.
+
+    Changes that are None are ignored. ConfigError if the file has a list named `words` as well.
+    """
     settings: dict[str, object] = {} if config is None else dict(read_yaml(config))
     settings |= {name: change for name, change in changes.items() if change is not None}
     checked = check(Masking, settings, str(config) if config else "anonymise")

@@ -146,11 +146,16 @@ def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequenc
     answers = [(row.ids[0], row.stratum, row.relevant) for row in checked(sample_answers) if row.settled]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
     corrected = correct(pairs, pl.DataFrame(answers, columns, orient="row"), queries)
+    # None if a stratum that the figure needs has no answer
+    figures: dict[str, Bounded | None] = {name: getattr(corrected, name) for name in FIGURES}
     return {
         "sample": design.name,
         "outdated": False,
         "answered": corrected.answered,
-        **{name: _shown(getattr(corrected, name)) for name in FIGURES},
+        **{
+            name: None if figure is None else {**figure.bounds(5), "answered": figure.answered}
+            for name, figure in figures.items()
+        },
     }
 
 
@@ -162,10 +167,3 @@ def _outdated(sample_answers: Desk, pairs: pl.DataFrame) -> bool:
     sizes = dict(pairs.group_by("stratum").len().iter_rows())
     moved = drawn.join(pairs, on=["query_id", "doc_id", "stratum"], how="anti")
     return len(moved) > 0 or sizes != {stratum.name: stratum.size for stratum in sample_answers.sample.design.strata}
-
-
-def _shown(figure: Bounded | None) -> dict[str, Json] | None:
-    """Return a figure and its bounds, rounded; None if a stratum that it needs has no answer."""
-    if figure is None:
-        return None
-    return {**figure.bounds(5), "answered": figure.answered}

@@ -56,8 +56,11 @@ def compare(
         .with_columns(pl.col("legacy").fill_null(value=False))
     )
     relevant, labelled_as = pl.col("verdict") == "relevant", pl.coalesce("own", "twin")
+    kind_by_verdict = {"relevant": "confirmed", "not relevant": "false positive", "contested": "contested"}
+    judged_kind = pl.col("verdict").replace_strict(kind_by_verdict, default="incomplete", return_dtype=pl.String)
+    labelled_kind = pl.when(pl.col("verdict").is_null()).then(pl.lit("unretrieved")).otherwise(judged_kind)
     kind = (
-        pl.when("legacy").then(_labelled_kind()).when(relevant & pl.col("own").is_not_null()).then(pl.lit("duplicate"))
+        pl.when("legacy").then(labelled_kind).when(relevant & pl.col("own").is_not_null()).then(pl.lit("duplicate"))
         .when(relevant & pl.col("twin").is_not_null()).then(pl.lit("same question"))
         .when(relevant).then(pl.lit("false negative"))
         .when(pl.col("verdict") == "not relevant").then(pl.lit("negative"))
@@ -65,13 +68,6 @@ def compare(
     )  # fmt: skip
     same_as = pl.when(relevant & ~pl.col("legacy")).then(labelled_as)
     return pairs.with_columns(kind=kind, same_as=same_as).select(*TABLES["compared"]).sort(PAIR)
-
-
-def _labelled_kind() -> pl.Expr:
-    """Return the kind of a labelled pair."""
-    kind_by_verdict = {"relevant": "confirmed", "not relevant": "false positive", "contested": "contested"}
-    verdict = pl.col("verdict").replace_strict(kind_by_verdict, default="incomplete", return_dtype=pl.String)
-    return pl.when(pl.col("verdict").is_null()).then(pl.lit("unretrieved")).otherwise(verdict)
 
 
 def count(compared: pl.DataFrame, queries: Sequence[str]) -> pl.DataFrame:

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from curate.commands.audit.labels import MISSED
-from curate.core.config import Json
 from curate.core.records import AUDITED
 from curate.core.scale import FIVE, Scale
 from curate.panel import judge_dependence
@@ -102,13 +101,19 @@ def page(figures: Mapping[str, Any], query_cards: Sequence[Card], language: str,
     filled.filters["figure"] = lambda number, digits=2: (
         words["undefined"] if number is None else f"{number:,.{digits}f}"
     )
-    filled.filters["bounds"] = _bounds
+    filled.filters["bounds"] = lambda figure: (
+        "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
+    )
+    # thresholds that are not the default ones: of the set's scores, and of the grades
+    thresholds = [words["scores"].format(relevant_from)] if (relevant_from := figures.get("relevant_from")) else []
+    if scale != FIVE:
+        thresholds.append(words["grades"].format(scale.described()))
     return filled.from_string(resources.template("commands/audit/page.html.j2")).render(
         words=words,
         language=language,
         css=f"{resources.template('view/report.css')}{grade_colours.styles(scale)}",
         found=figures,
-        said=_thresholds(figures, scale, words),
+        said=thresholds,
         classes=grade_colours.classes(scale),
         alike_title=common["title"],
         alike=judge_dependence.warnings(figures["dependence"], common),
@@ -121,20 +126,9 @@ def page(figures: Mapping[str, Any], query_cards: Sequence[Card], language: str,
     )
 
 
-def _thresholds(figures: Mapping[str, Any], scale: Scale, words: Mapping[str, Any]) -> list[str]:
-    """Return notes on the relevance thresholds of the set's scores and of the grades, if not the default ones."""
-    scores = [words["scores"].format(relevant_from)] if (relevant_from := figures.get("relevant_from")) else []
-    return scores if scale == FIVE else [*scores, words["grades"].format(scale.described())]
-
-
 def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English if there are none."""
     return words_of(language, "audit")
-
-
-def _bounds(figure: Mapping[str, Json]) -> str:
-    """Return an interval as text, empty if there is none."""
-    return "" if figure["low"] is None else f"{figure['low']:,.2f}–{figure['high']:,.2f}"
 
 
 def _charts(figures: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str]:
@@ -155,12 +149,11 @@ def _charts(figures: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, s
         "same question": totals["same_question"],
     }
     rows = [(words["measures"]["labels"], labels), (words["measures"]["judged_positive"], judged)]
+    bins = {
+        name: [Bin(**bounds) for bounds in figures["measures"][name]["spread"]["bins"]]
+        for name in ("false_negatives", "original")
+    }
     return {
         "accounts": charts.stacked(words["charts"]["accounts"], rows, STYLES, words["kinds"]),
-        **{name: _histogram(figures, name, words) for name in ("false_negatives", "original")},
+        **{name: histogram(words["charts"][name], bins[name], words["axes"][name]) for name in bins},
     }
-
-
-def _histogram(figures: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
-    bins = [Bin(**bounds) for bounds in figures["measures"][name]["spread"]["bins"]]
-    return histogram(words["charts"][name], bins, words["axes"][name])

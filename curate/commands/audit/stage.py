@@ -74,7 +74,7 @@ def compare(
     """Return `queries` (number compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
 
     `rankings` is a table of that name. Recall is at `depth`, which is part of its keys, as in `recall_at_50_old`.
-    Systems are ranked by nDCG@10. `judges` are the encoders that are judges.
+    Systems are ranked by nDCG@10. `judges` are the encoders on the panel; a system of that name is `circular`.
     """
     old_labels, new_labels, judged_docs = _by_query(old), _by_query(new), _by_query(judged)
     queries = sorted(old_labels.keys() & new_labels.keys())
@@ -97,15 +97,11 @@ def compare(
         "queries": len(queries),
         "recall_depth": depth,
         "systems": [
-            _with_depth(effect, depth) for effect in sorted(placed, key=lambda effect: (effect.rank_new, effect.system))
+            {name.replace("recall_", f"recall_at_{depth}_"): figure for name, figure in asdict(effect).items()}
+            for effect in sorted(placed, key=lambda effect: (effect.rank_new, effect.system))
         ],
         "tau_b": rank_correlation.tau_b(*scores),
     }
-
-
-def _with_depth(effect: Effect, depth: int) -> dict[str, Json]:
-    """Return an effect with the depth of recall in its keys."""
-    return {name.replace("recall_", f"recall_at_{depth}_"): figure for name, figure in asdict(effect).items()}
 
 
 def _system_effect(
@@ -179,8 +175,11 @@ def run(config: Config, context: Context) -> Report:
     all_labels = labels if context.relevant_from is None else context.read(FILTERED, "qrels")
     repaired = audit.repaired(all_labels, patches, cut)
     positives = repaired.filter(pl.col("score") >= cut)
-    depth = _depth(config, context)
+    pooled: Any = check(stages.config("pool"), context.settings.get("pool") or {}, "pool")
+    depth = min(config.recall, int(pooled.depth))  # pooled retrievers have no documents below the pool's depth
     rankings = _rankings(config, context, depth)
+    panel = read_json(context.folder("judge") / "panel.json")
+    encoders = {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
     with waiting(context.progress, StepLabel("measuring labels and systems")):
         figures: dict[str, Any] = {
             **_set_facts(context, counts),
@@ -193,9 +192,7 @@ def run(config: Config, context: Context) -> Report:
                 corrected_counts(answers, strata(verdicts, labels), queries["query_id"].to_list())
                 for answers in _reviewed_samples(context)
             ],
-            "systems": compare(
-                rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
-            ),
+            "systems": compare(rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=encoders),
         }
     _write(context, compared, counts, patches, repaired)
     _export(context, repaired, positives, figures)
@@ -245,12 +242,6 @@ def _masking(context: Context, patches: pl.DataFrame) -> dict[str, Json]:
     return {**counts, "patched": patches.filter(pl.any_horizontal(is_altered)).height}
 
 
-def _encoders(context: Context) -> set[str]:
-    """Return the encoders that are judges of the panel."""
-    panel = read_json(context.folder("judge") / "panel.json")
-    return {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
-
-
 def _with_call_ids(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     """Return the patch with a column of the ledger ids of its pairs' LLM calls."""
     panel = read_json(context.folder("judge") / "panel.json")
@@ -268,12 +259,6 @@ def _with_call_ids(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
             ]
         calls = pl.concat(calls_by_judge).sort(*PAIR, "calls").group_by(PAIR).agg(pl.col("calls").str.join(" "))
     return patches.join(calls, on=PAIR, how="left", maintain_order="left")
-
-
-def _depth(config: Config, context: Context) -> int:
-    """Return the depth of recall: at most the pool's, below which pooled retrievers have no documents."""
-    pooled: Any = check(stages.config("pool"), context.settings.get("pool") or {}, "pool")
-    return min(config.recall, int(pooled.depth))
 
 
 def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:

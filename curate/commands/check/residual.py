@@ -90,14 +90,18 @@ def listing(run: Path) -> Listing:
         by_place[key] = (state, row["reason"], row["link"], row["start"], row["end"])
     hidden = _masked(run)
     for key, decision in decided.items():
-        if key not in by_place and decision.decision == "mask" and _covered(key, hidden):
+        if key in by_place or decision.decision != "mask":
+            continue
+        spans = hidden.get(key[:3], ())
+        # an id is renamed whole, and its name is listed nowhere
+        if key[2] == FIELD or any(start <= key[3] and key[4] <= end for start, end in spans):
             by_place[key] = ("masked", decision.reason, decision.link, None, None)
-    spans = [
+    places = [
         ResidualPlace(number, *key[:3], start, end, reason, state, *key[3:], link)
         for number, (key, (state, reason, link, start, end)) in enumerate(sorted(by_place.items()), 1)
     ]
     gone = sum(key not in by_place or by_place[key][2] != decision.link for key, decision in decided.items())
-    return Listing(run, spans, gone, may.residual == "allow")
+    return Listing(run, places, gone, may.residual == "allow")
 
 
 def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
@@ -107,12 +111,6 @@ def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
     for table, name, field, start, end in rows.iter_rows():
         spans_by_field.setdefault((table, name, field), []).append((start, end))
     return spans_by_field
-
-
-def _covered(key: residual_decisions.Place, hidden: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]]) -> bool:
-    if key[2] == FIELD:
-        return True  # an id is renamed whole, and its name is listed nowhere
-    return any(start <= key[3] and key[4] <= end for start, end in hidden.get(key[:3], ()))
 
 
 def excerpts(listing: Listing) -> dict[int, Excerpt]:

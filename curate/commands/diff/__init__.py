@@ -53,7 +53,9 @@ def _text(figures: Figures, out: Path | None) -> Iterator[str]:
     )
     for text_kind, ids_by_change in figures["texts"].items():
         if counts := ", ".join(
-            f"{len(ids):,} {WORDS[name]} ({_first_ids(ids)})" for name, ids in ids_by_change.items() if ids
+            f"{len(ids):,} {WORDS[name]} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})"
+            for name, ids in ids_by_change.items()
+            if ids
         ):
             yield f"{text_kind}: {counts}"
     yield from _labels(figures)
@@ -62,10 +64,6 @@ def _text(figures: Figures, out: Path | None) -> Iterator[str]:
         yield f"every changed label: {out}"
     elif figures["changed"] or (figures["gains"] or {}).get("changed"):
         yield "every changed label with its reason: --out FILE.csv"
-
-
-def _first_ids(ids: list[str]) -> str:
-    return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
 
 
 def _labels(figures: Figures) -> Iterator[str]:

@@ -22,7 +22,6 @@ from curate.runs.derive import replaced
 from curate.system.files import batches, read_json, read_table, there
 from curate.tables.exporters import reading
 from curate.tables.exporters.labels import Gain
-from curate.tables.exporters.reading import ExportContents
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,10 @@ def _export(folder: Path) -> LabelVersion:
     scale = Scale.from_json(provenance["scale"]) if "scale" in provenance else FIVE
     skipped = 2 if provenance.get("prefixed") else 0
     pairs = [pl.col(name).str.slice(skipped) for name in PAIR]
-    graded = _exported_gains(contents, provenance)
+    graded = None
+    if "graded" in provenance:
+        kinds = ("qrels", "judged") if replaced(provenance) else ("graded", "graded judged")
+        graded = _positive_gains(next(table for kind, table in contents.tables.values() if kind in kinds))
     run = folder.absolute().parent.parent
     chosen = {name: provenance["graded"][name] for name in Gain.model_fields} if graded is not None else {}
     return LabelVersion(
@@ -198,14 +200,6 @@ def _gains(context: Context, verdicts: pl.DataFrame, stage: str) -> tuple[pl.Dat
     graded = graded_labels.made(config, context, verdicts)
     assert graded is not None
     return _positive_gains(graded), in_words(config.gain, context.scale)
-
-
-def _exported_gains(contents: ExportContents, provenance: Mapping[str, Any]) -> pl.DataFrame | None:
-    """Return the graded labels above 0 of an export; None if it has only binary labels."""
-    if "graded" not in provenance:
-        return None
-    kinds = ("qrels", "judged") if replaced(provenance) else ("graded", "graded judged")
-    return _positive_gains(next(table for kind, table in contents.tables.values() if kind in kinds))
 
 
 def _positive_gains(table: pl.DataFrame) -> pl.DataFrame:

@@ -1,17 +1,13 @@
 """`curate doctor`: what this machine has, what it lacks, and what to type then."""
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from curate.runs.options import AsJson
 from curate.view.answers import answer
-
-if TYPE_CHECKING:
-    from curate.commands.doctor.examination import Finding
 
 MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
 
@@ -38,11 +34,10 @@ def doctor(
         findings += examine_cluster(cluster, home())
     bad = [finding.what for finding in findings if finding.state == "bad"]
     failed = CheckFailed(f"found what prevents a run: {', '.join(bad)}") if bad else None
-    answer([asdict(finding) for finding in findings], _lines(findings), as_json=as_json, failed=failed)
-
-
-def _lines(findings: "Sequence[Finding]") -> Iterator[str]:
     width = max(len(finding.what) for finding in findings)
-    for finding in findings:
-        remedy = f"\n   {'':{width}}  {finding.remedy}" if finding.remedy else ""
-        yield f"{MARKS[finding.state]} {finding.what:{width}}  {finding.found}{remedy}"
+    lines = [
+        f"{MARKS[finding.state]} {finding.what:{width}}  {finding.found}"
+        + (f"\n   {'':{width}}  {finding.remedy}" if finding.remedy else "")
+        for finding in findings
+    ]
+    answer([asdict(finding) for finding in findings], lines, as_json=as_json, failed=failed)

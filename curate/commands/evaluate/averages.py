@@ -109,14 +109,6 @@ def by_t(rho: float, models: int) -> float:
     )
 
 
-def _shuffled(scores: Floats, seed: int) -> tuple[Floats, str]:
-    """Return permutations of the scores (all up to `EXACT`, else random ones), and the name of the test."""
-    if (number := math.factorial(len(scores))) <= EXACT:
-        return np.array(list(permutations(scores))), f"exact, all {number:,} orders"
-    shuffled = np.random.default_rng(seed).permuted(np.tile(scores, (SHUFFLES, 1)), axis=1)
-    return shuffled, f"permutation, {SHUFFLES:,} random orders"
-
-
 def _order(
     measure: Callable[[Floats, Floats], Floats],
     points: Sequence[Floats],
@@ -126,10 +118,16 @@ def _order(
     correlation = float(measure(points[0], points[1]))
     if np.isnan(correlation):
         return None
-    shuffled, test = _shuffled(points[1], seed)
+    number = math.factorial(len(points[1]))
+    if number <= EXACT:
+        shuffled, test = np.array(list(permutations(points[1]))), f"exact, all {number:,} orders"
+    else:
+        copies = np.tile(points[1], (SHUFFLES, 1))
+        shuffled = np.random.default_rng(seed).permuted(copies, axis=1)
+        test = f"permutation, {SHUFFLES:,} random orders"
     # 1e-12: permutations that differ from the observed correlation in the last bits count as equal
     n_extreme = int((np.abs(measure(points[0], shuffled)) >= abs(correlation) - 1e-12).sum())
-    p = n_extreme / len(shuffled) if test.startswith("exact") else (1 + n_extreme) / (1 + SHUFFLES)
+    p = n_extreme / len(shuffled) if number <= EXACT else (1 + n_extreme) / (1 + SHUFFLES)
     figures = measure(*replicate_scores)
     defined = figures[~np.isnan(figures)]
     low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (None, None)

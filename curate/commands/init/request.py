@@ -41,7 +41,12 @@ class InitRequest:
     @property
     def called(self) -> str:
         """Return the benchmark's name: as given, else from the folder or file of the data."""
-        return self.name or _run_name(self.source or self.queries or "")
+        if self.name:
+            return self.name
+        path = Path(self.source or self.queries or "").expanduser()
+        stem = (path.parent if path.suffix and not path.is_dir() else path).resolve().name
+        plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem)
+        return plain.lstrip(".")[:_LONGEST] or "benchmark"
 
     @property
     def path(self) -> Path:
@@ -121,11 +126,3 @@ def _parsed_column(text: str) -> tuple[Table, str, str]:
     if f"{table}.{field}" not in targets or not name:
         raise ConfigError(f"{_COLUMN} {text!r}: expected TABLE.FIELD=NAME; {suggestion(target.strip(), targets)}")
     return next(known_table for known_table in TABLES if known_table == table), field, name
-
-
-def _run_name(source: str) -> str:
-    """Derive a run name from a folder, or from the parent folder of a file."""
-    path = Path(source).expanduser()
-    stem = (path.parent if path.suffix and not path.is_dir() else path).resolve().name
-    plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem)
-    return plain.lstrip(".")[:_LONGEST] or "benchmark"

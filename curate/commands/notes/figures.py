@@ -44,18 +44,17 @@ def overview(summary: Figures) -> list[dict[str, object]]:
     rows: dict[str, dict[str, object]] = {}
     for figure in summary["figures"]:
         row = rows.setdefault(shown_name(figure), {"measure": shown_name(figure)})
-        row[names[figure["model"]]] = _floor_text(figure) if figure["model"] in floors else _with_interval(figure)
+        if figure["model"] in floors:
+            mean = figure["value"] if figure["by_chance"] is None else figure["by_chance"]
+            row[names[figure["model"]]] = None if mean is None else f"{mean:.3f}"
+        else:
+            row[names[figure["model"]]] = _with_interval(figure)
     ceilings = {
         shown_name(figure): figure["ceiling"] for figure in summary["figures"] if figure["ceiling"] not in (None, 1)
     }
     if not ceilings:
         return list(rows.values())
     return [{**row, "at most": f"{ceilings[name]:.3f}" if name in ceilings else None} for name, row in rows.items()]
-
-
-def _floor_text(row: Figures) -> str | None:
-    mean = row["value"] if row["by_chance"] is None else row["by_chance"]
-    return None if mean is None else f"{mean:.3f}"
 
 
 def apart(summary: Figures) -> list[dict[str, object]]:

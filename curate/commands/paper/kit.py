@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from curate.commands.paper import comparison_tables, exported, run_tables, score_tables
-from curate.commands.paper.evidence import LANGUAGES, Figures, PaperEvidence, words
+from curate.commands.paper.evidence import LANGUAGES, PaperEvidence, words
 from curate.commands.paper.figures import PaperFigures
 from curate.commands.paper.latex import PaperTable, document, fragment
 from curate.core.errors import MissingExtra, UserError
@@ -149,18 +149,14 @@ def _figures(
         "quality-speed": (drawing.quality_speed(), score_tables.timed_on),
         "scores": (drawing.scores(), score_tables.described),
     }
-    captioned = [
-        (name, _caption(texts["figures"][name]["caption"], [about(task, texts) for task in tasks], tasks, texts))
-        for name, (tasks, about) in described.items()
-        if tasks
-    ]
+    captioned: list[tuple[str, str]] = []
+    for name, (tasks, about) in described.items():
+        if tasks:
+            listed = texts["listed"].join([about(task, texts) for task in tasks])
+            sentence = texts["figures"][name]["caption"].format(tasks=listed)
+            captioned.append((name, texts["joint"].join([sentence, *score_tables.circular(tasks, texts)])))
     missing_signs = " ".join(drawing.fonts.absent[:10])
     return captioned, {"font": missing_signs} if missing_signs else {}
-
-
-def _caption(sentence: str, about: Sequence[str], tasks: Sequence[Figures], texts: dict[str, Any]) -> str:
-    marks = score_tables.circular(tasks, texts)
-    return str(texts["joint"].join([sentence.format(tasks=texts["listed"].join(about)), *marks]))
 
 
 def _prepare_folders(out: Path, tables: Sequence[str]) -> None:

@@ -14,8 +14,6 @@ from curate.view.answers import answer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from curate.runs.runner import Run
-
 Candidates = Annotated[
     str | None,
     typer.Option(
@@ -118,7 +116,11 @@ def report(
     file = _target(pipeline) if accept else None
     work = open_run(pipeline, run, assign or [])
     work.consent = allowed(max_cost, yes, offline=offline)
-    order = pilot.PilotOrder(_candidates(models, work), sample, single)
+    if models is None:
+        candidates = list(getattr(work.pipeline.sections["judge"], "models", ()))
+    else:
+        candidates = [name.strip() for name in models.split(",") if name.strip()]
+    order = pilot.PilotOrder(candidates, sample, single)
     if plan:
         print_plan(work, work.consent, lambda: pilot.planned(work, order), digits=4, as_json=as_json)
         return
@@ -133,12 +135,6 @@ def report(
         outcome = "written into it" if changed else "it says so already"
         lines.append(f"{file}: {outcome}:\n{pipeline_edit.lines(changes)}")
     answer({**summary, **written}, lines, as_json=as_json, warnings=summary["warnings"])
-
-
-def _candidates(names: str | None, work: "Run") -> list[str]:
-    if names is None:
-        return list(getattr(work.pipeline.sections["judge"], "models", ()))
-    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _target(pipeline: str | None) -> Path:

@@ -13,7 +13,7 @@ import polars as pl
 
 from curate.ask import billing, collection, consent, engine, quote, rating, seating
 from curate.ask.panel_run import PanelRun
-from curate.ask.panel_state import HeuristicState, JudgeState, LlmState, PanelState
+from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.commands.pilot import pilot_figures
 from curate.commands.pilot.pilot_figures import PilotAnswers
 from curate.core.config import Json
@@ -107,7 +107,7 @@ class PilotBench:
         return run.of(pairs)
 
     def asked(self) -> PanelRun:
-        """Return the candidates, language models with a purpose that separates them from judges of the pool."""
+        """Return the candidates; the purpose of language models separates their calls from those on the whole pool."""
         judges = [replace(judge, purpose=PILOT) if isinstance(judge, LlmState) else judge for judge in self.panel.seats]
         return self.panel.at(*judges)
 
@@ -121,18 +121,13 @@ class PilotBench:
         if not isinstance(judge, LlmState) or judge.settings.price is None:
             return None, None
         table = self.panel.table
-        prompts = _prompts(table, judge, self.people.pairs)
+        # full prompts of the pool, as sent in production, for queries of the pilot
+        queries = self.people.pairs["query_id"].unique().sort().head(PROMPTS)
+        prompts = table.cut(judge, table.pool.pairs.filter(pl.col("query_id").is_in(queries.implode())))[:PROMPTS]
         requests = (task.request for task in rating.tasks(judge.judge, prompts, judge.key))
         estimate = plan(requests, judge.settings.price, table.token_rate(judge))
         pairs = sum(len(prompt.passages) for prompt in prompts)
         return (None if estimate.cost is None else estimate.cost / pairs), estimate.currency
-
-
-def _prompts(table: PanelState, judge: LlmState, pairs: pl.DataFrame) -> list[rating.Work]:
-    """Return full prompts of the pool, as sent in production, for queries of the pilot."""
-    names = pairs["query_id"].unique().sort().head(PROMPTS)
-    pool = table.pool.pairs.filter(pl.col("query_id").is_in(names.implode()))
-    return table.cut(judge, pool)[:PROMPTS]
 
 
 def planned(run: Run, order: PilotOrder) -> list[quote.Row]:

@@ -248,11 +248,15 @@ def page(contents: Shown, language: str, second_language: str | None = None) -> 
 def _language_body(
     contents: Shown, words: Mapping[str, Any], language: str, others: list[str], *, with_queries: bool
 ) -> str:
-    """Return the part of the page in one language; rows of queries, which have no words, only `with_queries`."""
+    """Return the part of the page in one language; rows of queries, equal in all languages, only `with_queries`."""
     counts = {name: [row.verdicts[0] for row in counted.queries] for name, counted in sets(contents).items()}
     positives = {name: spread(count) for name, count in counts.items()}
     grade_counts = contents.agreed["grades"].values()
     levels = _levels(contents, words)
+    shares = [
+        (title, [expert.shares.get(name) for expert in contents.experts])
+        for name, title in words["experts"]["rows"].items()
+    ]
     heuristics = contents.steps["judge"].facts["heuristic"]
     assert isinstance(heuristics, list)
     return (
@@ -281,7 +285,7 @@ def _language_body(
             sets=sets(contents),
             labelled=partial(labelled, contents, words),
             tallies=tallies(contents, words),
-            proved=_reviewed_rows(contents, words["experts"]["rows"]),
+            proved=[(title, estimates) for title, estimates in shares if any(estimates)],
             scale=contents.scale,
             classes=grade_colours.classes(contents.scale),
             verdict_classes=verdict_classes(contents),
@@ -318,12 +322,6 @@ def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]
             kappa = run_figures.ranged(pair[weights], pair["intervals"][weights])
             kappas_by_pair.setdefault(tuple(pair["raters"]), []).append(kappa)
     return kappas_by_pair
-
-
-def _reviewed_rows(contents: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
-    """Return (name, estimates) of reviewed samples, one estimate per labelling, without rows that have none."""
-    rows = [(title, [expert.shares.get(name) for expert in contents.experts]) for name, title in words.items()]
-    return [(title, figures) for title, figures in rows if any(figures)]
 
 
 def _bar_edges(row: QueryCounts) -> str:

@@ -132,7 +132,10 @@ def _pool_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[st
 def _judge_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
     section, pools = cast("JudgeConfig", work.pipeline.sections[name]), _pools(work, texts)
     forecasts = forecast(section, texts.context, texts.sample(), pools)
-    uses = _reranking_note(work)
+    export = work.pipeline.sections.get("export")
+    reranked = cast("ExportConfig", export).rerank.queries if export else None
+    judged = cast("PoolConfig", work.pipeline.sections["pool"]).queries
+    uses = f" ({judged - reranked:,} for retrieval, {reranked:,} for reranking)" if reranked and judged else ""
     notes = [
         f"{pools.queries:,} queries{uses} have pools of {pools.documents:,} documents, asked {section.batch} at a time",
         *(["the controls of the gate fill a prompt each at most"] if section.gate.positives else []),
@@ -140,14 +143,6 @@ def _judge_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[s
     ]
     lines = [PlannedCost(name, judge.judge, judge.estimate, judge.cost_least) for judge in forecasts]
     return lines, notes if lines else []
-
-
-def _reranking_note(work: Run) -> str:
-    """Return the split of judged queries between retrieval and reranking; empty if they share one query set."""
-    export = work.pipeline.sections.get("export")
-    queries = cast("ExportConfig", export).rerank.queries if export else None
-    judged = cast("PoolConfig", work.pipeline.sections["pool"]).queries
-    return f" ({judged - queries:,} for retrieval, {queries:,} for reranking)" if queries and judged else ""
 
 
 def _settle_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:

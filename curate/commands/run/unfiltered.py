@@ -85,7 +85,8 @@ def of_source(work: Run) -> Iterator[Unfiltered]:
                 f"{assumed.query_tokens:g} and {assumed.documents:,} documents of {assumed.document_tokens:g} tokens"
             )
             texts = replace(texts, documents=assumed.documents, written=written, said=sentence)
-        if not _has_ledger(texts.context):
+        ledger = texts.context.ledger or default_path(texts.context.home)
+        if isinstance(ledger, Path) and not ledger.exists():  # opening it would create it
             texts = replace(texts, context=replace(texts.context, home=folder, ledger=None))
         yield texts
 
@@ -106,12 +107,6 @@ def _unfiltered(context: Context, origin: str) -> Unfiltered:
     return Unfiltered(
         context, queries, documents, documents, f"{queries:,} queries and {documents:,} documents, {origin}"
     )
-
-
-def _has_ledger(context: Context) -> bool:
-    """Return whether a ledger exists; opening a missing one would create it."""
-    ledger = context.ledger or default_path(context.home)
-    return not isinstance(ledger, Path) or ledger.exists()
 
 
 def _write(assumed: AssumedTexts, work: Run, folder: Path) -> int:

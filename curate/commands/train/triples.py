@@ -290,14 +290,10 @@ def held_back(triples: TrainTriples, settings: DevSplit, seed: int) -> DevQuerie
             f"{triples.place}: {len(triples.queries):,} queries are {len(groups):,} groups that share positives, too "
             "few to hold some back; give more queries, or queries with documents of their own"
         )
-    return DevQueries(train, sorted(dev), _dev_documents(triples, dev, settings.documents, seed))
-
-
-def _dev_documents(triples: TrainTriples, dev: Sequence[int], number: int, seed: int) -> list[int]:
     judged = {doc for query in dev for doc in (*triples.positives[query], *triples.negatives[query])}
     others = [doc for doc in range(len(triples.documents)) if doc not in judged]
-    drawn = shuffled(others, seed, "dev documents")[: max(number - len(judged), 0)]
-    return sorted(judged | {*drawn})
+    drawn = shuffled(others, seed, "dev documents")[: max(settings.documents - len(judged), 0)]
+    return DevQueries(train, sorted(dev), sorted(judged | {*drawn}))
 
 
 # Training examples: a row per query and positive, with negatives, in the form that the losses need.

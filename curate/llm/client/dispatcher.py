@@ -160,15 +160,13 @@ class JudgeDispatcher(Haltable):
         self._progress()
 
     def _progress(self) -> None:
-        if self.job.total is not None:
-            self.progress(self.label, self.job.total, self.done, self._money())
-
-    def _money(self) -> str:
-        """Return the amount spent on this judge in its currency, and with a budget that of all judges."""
+        """Report progress and the amount spent on this judge in its currency, with a budget also that of all judges."""
+        if self.job.total is None:
+            return
         price, budget = self.meter.price, self.purse.budget
         spent = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
         cap = "" if budget.policy.amount is None else f"all {shown(budget.spent, None)} of {budget.policy.shown()}"
-        return ", ".join(filter(None, (spent, cap)))
+        self.progress(self.label, self.job.total, self.done, ", ".join(filter(None, (spent, cap))))
 
     async def _exchange(self, task: Task, entry: int) -> ReplyResult:
         """Send a request, and write the reply or the failure to the ledger."""

@@ -74,9 +74,15 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
     words = "" if is_withheld else message
     shown_code = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
     detail = ": ".join(text for text in (shown_code, words[:_LONGEST_MESSAGE]) if text)
-    remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
+    if broke:
+        remedy = "the account may spend no more"
+    elif reply.status in _DENIED and variable is None:
+        remedy = "check the key: none was sent, so name its environment variable with key_env"
+    else:
+        remedy = _REMEDIES.get(reply.status, "").format(f" in the environment variable {variable}")
     cause = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "")
-    too_long = not broke and _too_long(reply.status, code, message)
+    says_too_long = code in _TOO_LONG or any(phrase in message.lower() for phrase in _TOO_LONG_WORDS)
+    too_long = not broke and (reply.status == 413 or (reply.status == 400 and says_too_long))
     fatal = (broke and reply.status not in _OVERLOADED) or reply.status in _FATAL  # a throttle has such words, too
     kind = AccessError if reply.status in _DENIED and not broke else ProviderError
     return kind(
@@ -157,19 +163,6 @@ def hidden(text: str, secrets: Sequence[str]) -> str:
             for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
                 text = text.replace(form, "***")
     return text
-
-
-def _remedy(status: int, variable: str | None) -> str:
-    if status in _DENIED and variable is None:
-        return "check the key: none was sent, so name its environment variable with key_env"
-    return _REMEDIES.get(status, "").format(f" in the environment variable {variable}")
-
-
-def _too_long(status: int, code: str, message: str) -> bool:
-    words = message.lower()
-    return status == 413 or (
-        status == 400 and (code in _TOO_LONG or any(phrase in words for phrase in _TOO_LONG_WORDS))
-    )
 
 
 def quotes(message: str, requests: Sequence[Request]) -> bool:

@@ -47,7 +47,10 @@ def places(text: str) -> Iterator[tuple[int, int]]:
         if owner is None or _ordinary(match["first"]):
             continue
         start, end = match.start("first"), _end(text, match.end("first"))
-        if _is_given_name(match["first"]) or _vouched(match, end, front[: owner.start()]):
+        letters = unicodedata.normalize("NFD", match["first"].casefold())
+        plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+        known_name = plain in _GIVEN or plain.split("-")[0] in _GIVEN
+        if known_name or _vouched(match, end, front[: owner.start()]):
             yield start, end
 
 
@@ -75,8 +78,3 @@ def _vouched(match: re.Match[str], end: int, front: str) -> bool:
 
 def _ordinary(word: str) -> bool:
     return word in _NOT or word.casefold() in _VERBS
-
-
-def _is_given_name(word: str) -> bool:
-    plain = "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
-    return plain in _GIVEN or plain.split("-")[0] in _GIVEN

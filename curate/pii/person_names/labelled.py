@@ -60,11 +60,8 @@ def _trust(match: re.Match[str]) -> Trust | None:
 
 def _value(text: str, start: int, trust: Trust) -> int | None:
     end = any_name_at(text, start, trust)
-    if end is None and (match := _SPACED.match(text, start)) and _is_name(match):
-        return match.end()
+    if end is None and (match := _SPACED.match(text, start)):
+        surname, *given_letters = [letter for letter in match.groups() if letter]
+        if surname in known().usual and known().function.isdisjoint(given_letters):
+            return match.end()
     return end
-
-
-def _is_name(match: re.Match[str]) -> bool:
-    surname, *given_letters = [letter for letter in match.groups() if letter]
-    return surname in known().usual and known().function.isdisjoint(given_letters)

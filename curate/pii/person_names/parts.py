@@ -92,7 +92,8 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
         middle = _middle_gain(text, *previous) if count > 2 else 0.0
         if middle is None:
             return
-        joint = _joint(text[previous[1] : last[0]])
+        separator = text[previous[1] : last[0]].strip(" ")
+        joint = _BLANK if not separator else _STRONG if separator in _DOTS else _PLAIN
         inner, strong = inner + joint + middle, strong and joint == _STRONG
         yield count, inner, strong
 
@@ -122,12 +123,6 @@ def _before_thing(text: str, end: int) -> bool:
         if length and begins(text, position, position + length):
             return True
     return False
-
-
-def _joint(separator: str) -> float:
-    if separator.strip(" ") == "":
-        return _BLANK
-    return _STRONG if separator.strip(" ") in _DOTS else _PLAIN
 
 
 def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:

@@ -79,13 +79,10 @@ def _name_extents(text: str) -> Iterator[tuple[int, int]]:
             if words[0] not in _NOT and words[0].capitalize() not in _NOT and _EPONYMS.isdisjoint(words):
                 yield start, end
     for match in _STATED.finditer(text):
-        if _are_known_names(match[1].split()):
+        words = match[1].split()
+        # a listed given name, or a surname and a given name in pinyin
+        if words[0] in _GIVEN or (len(words) == 2 and not _SURNAMES.isdisjoint(words) and _NOT.isdisjoint(words)):
             yield match.span(1)
-
-
-def _are_known_names(words: list[str]) -> bool:
-    """Return whether the words begin with a listed given name, or are a surname and a given name in pinyin."""
-    return words[0] in _GIVEN or (len(words) == 2 and not _SURNAMES.isdisjoint(words) and _NOT.isdisjoint(words))
 
 
 # Names that show by a title after them, 王医生 and 张三主任医师, or by 老 and 小 before them.
@@ -188,7 +185,7 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
 
 @trigger(rf"[小老][{''.join(sorted(known().sure))}]")
 def familiar(text: str) -> list[Span]:
-    """Return 老王 and 小张 that stand for themselves: a boundary before, a boundary or a word such as 说 after."""
+    """Return names such as 老王 and 小张 after a boundary, and before a boundary or a word such as 说."""
     text = narrow(text)
     return [
         Span(match.start(), match.start() + 2, "name", "name_familiar")

@@ -83,15 +83,20 @@ _HOME = re.compile(
 
 @trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]", needs=TWO_SIGNS)
 def wechat(text: str) -> list[Span]:
-    """Return WeChat ids beside a word for WeChat, and `wxid_...` alone; accounts of organisations stay.
+    """Return WeChat ids next to a word for WeChat, and `wxid_...` without one; none next to a word for organisations.
 
-    Digits after the word are a QQ number in its place. A mobile number in its place is found as a telephone.
+    Digits count as well, since many ids are QQ numbers; a mobile number is left to the recogniser of telephones.
     """
     narrowed = narrow(text)
     hits = [match for match in _WECHAT.finditer(narrowed) if _is_id(match)]
     hits += [match for match in _WECHAT_BEHIND.finditer(narrowed) if _marked(match["id"])]
     hits += _WXID.finditer(narrowed)
-    return apart(Span(*match.span("id"), "wechat", "wechat") for match in hits if not _official(narrowed, match))
+    return apart(
+        Span(*match.span("id"), "wechat", "wechat")
+        for match in hits
+        if not _PUBLIC.search(narrowed[max(0, match.start() - 8) : match.start()])
+        and not _PUBLIC.search(narrowed[match.end() : match.end() + 8])
+    )
 
 
 def _is_id(match: re.Match[str]) -> bool:
@@ -101,16 +106,11 @@ def _is_id(match: re.Match[str]) -> bool:
     if name.isdigit():
         return _is_number(match) and not (len(name) == 11 and "13" <= name[:2] <= "19")
     touching = match["word"].isascii() and match["word"].isalpha() and not match["link"]
-    if touching and not _begins(match):
+    preceding = match.string[max(0, match.start() - 1) : match.start()]
+    if touching and not (_marked(name) and _CHINESE.match(preceding)):  # 我的vxabc123 is an id, a longer word is not
         return False
     announced = re.search(_CLOSED, match["word"] + match["link"]) or not match["word"].isascii()
     return name.lower() not in _WORDS["no_id"] and (_marked(name) or announced is not None)
-
-
-def _begins(match: re.Match[str]) -> bool:
-    """Return whether a Latin word touching its id, as in 我的vxabc123, is not the start of a longer word."""
-    preceding = match.string[max(0, match.start() - 1) : match.start()]
-    return _marked(match["id"]) and _CHINESE.match(preceding) is not None
 
 
 def _marked(name: str) -> bool:
@@ -124,14 +124,9 @@ def _is_number(match: re.Match[str]) -> bool:
     return bool(match["link"].strip()) or not _DATE.fullmatch(match["id"])
 
 
-def _official(narrowed: str, match: re.Match[str]) -> bool:
-    near = narrowed[max(0, match.start() - 8) : match.start()], narrowed[match.end() : match.end() + 8]
-    return any(_PUBLIC.search(context) for context in near)
-
-
 @trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣](?:[^\n]?[:：]|{DIGIT}{{8}})", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
-    """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
+    """Return QQ numbers of persons and groups next to a word for QQ, also if written in numerals of another script."""
     plain = digits(text)
     hits = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
     hits += _QQ_BEHIND.finditer(plain)

@@ -269,12 +269,8 @@ def _starts(text: str) -> Iterator[tuple[int, bool]]:
     yield from ((match.end(), True) for match in _cue().finditer(text))
     yield from ((match.start(), False) for match in _known().finditer(text))
     yield from ((_name_start(text, match.start()), False) for match in anchor().finditer(text))
-    yield from ((_crossing_start(text, match.start()), False) for match in crossed().finditer(text))
-
-
-def _crossing_start(text: str, end: int) -> int:
-    """Return the start of the address of a crossing whose last road ends at `end`."""
-    return behind_leads(text, _name_start(text, end), end)
+    for match in crossed().finditer(text):  # of two roads, the last of which ends here
+        yield behind_leads(text, _name_start(text, match.start()), match.start()), False
 
 
 @cache

@@ -1,7 +1,6 @@
 """Dates of birth: a date with a month that a word next to it calls one. A year or an age alone stays."""
 
 import re
-from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.patterns import TWO_SIGNS, narrow, trigger
@@ -53,14 +52,10 @@ _BEFORE = re.compile(
     needs=r"生(?:[,，。;；、!！?？)）\s]|$)",
 )
 def birth_date(text: str) -> list[Span]:
-    """Return dates of birth, after 出生日期, 生日, 生于, DOB, born on, or before 出生 and 生.
+    """Return dates of birth: dates after 出生日期, 生日, 生于, DOB or born on, or before 出生 or 生.
 
-    Year and month, or month and day, at the least; the word for the calendar in front of a date with a cue stays.
+    A date has at least year and month, or month and day. A word for the calendar (农历) after the cue is not included.
     """
-    return in_order(_extents(narrow(text)), "birth_date", "birth_date")
-
-
-def _extents(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_AFTER, _BEFORE):
-        for match in pattern.finditer(text):
-            yield match.span("date")
+    narrowed = narrow(text)
+    matches = (match for pattern in (_AFTER, _BEFORE) for match in pattern.finditer(narrowed))
+    return in_order((match.span("date") for match in matches), "birth_date", "birth_date")

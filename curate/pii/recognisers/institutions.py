@@ -44,20 +44,23 @@ def _hospital() -> re.Pattern[str]:
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
     unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
     lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市|[路街](?=社区))"
-    small = one_of(words("places")["small_counties"])
+    lists = words("places")
+    small = one_of(lists["small_counties"])
     region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
     known_place = f"{place()}(?:{small}县?)?|{small}县?"
-    where = rf"(?:(?:{known_place}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
+    where = rf"(?:(?:{known_place}|{unit}|{region}|{one_of(lists['regions'])})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
     army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
     university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
     short = "[浙苏郑吉山川中武南西复北哈厦青兰同交]大|[哈安皖温徐贵昆重川广福南首新河内]医大?|北医|医科?大"
     health = _list("public_health")
+    larger = one_of(lists["provinces"], lists["cities"])
+    nested_place = f"{larger}市?{one_of(lists['districts'], lists['counties'], lists['like_districts'])}区?"
     disease = "(?<![病炎症癌瘤痛疮疹癣疡疣疝石毒药片汤丸膏剂素])"
     shapes = (
         f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
-        f"{_nested_place()}医院",
+        f"{nested_place}医院",  # a place inside a larger one is sufficient: 苏州九龙医院
         rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})(?:社区卫生服务(?:中心|站)|村(?:卫生室|卫生所))",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
@@ -71,13 +74,6 @@ def _hospital() -> re.Pattern[str]:
         rf"(?<=[在到去往至进于经回])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
-
-
-def _nested_place() -> str:
-    """Return a pattern for a place inside a larger one, which is sufficient for a hospital (`苏州九龙医院`)."""
-    lists = words("places")
-    larger = one_of(lists["provinces"], lists["cities"])
-    return f"{larger}市?{one_of(lists['districts'], lists['counties'], lists['like_districts'])}区?"
 
 
 @cache
@@ -156,7 +152,9 @@ def _longest_names(
             match = shapes.search(text, match.start() + 1, last.end())
         if match:
             last_end = match.end()
-            yield _start(match), last_end
+            inside = (match.start() + 1, match.end("unit") + 1) if match["unit"] else None
+            known_place = re.compile(place()).search(text, *inside) if inside else None
+            yield (known_place or match).start(), last_end  # 长沙市 in 妈妈长沙市, which is an unknown place
 
 
 def _longer(branches: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
@@ -172,16 +170,8 @@ def _larger() -> re.Pattern[str]:
     return re.compile(rf"{place()}\Z")
 
 
-def _start(match: re.Match[str]) -> int:
-    """Return the start of a name: that of the known place within an unknown one (`妈妈长沙市`)."""
-    known_place = (
-        re.compile(place()).search(match.string, match.start() + 1, match.end("unit") + 1) if match["unit"] else None
-    )
-    return known_place.start() if known_place else match.start()
-
-
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
-    """Return whether unlisted words are a proper name: more than kinds and qualities is left of them."""
+    """Return whether the unlisted words of a match are a proper name: some are neither kinds nor qualities."""
     proper_name, unit = match["own"], match["unit"]
     alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
     if alone:

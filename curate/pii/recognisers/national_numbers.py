@@ -116,14 +116,6 @@ class NumberShape:
     """Whether it may be in lower case without its word."""
 
 
-def _swedish(number: str) -> bool:
-    return luhn(number[-10:]) and is_day(number[-6:-4], number[-8:-6])
-
-
-def _pension(number: str) -> bool:
-    return pension_de(number) and is_day(number[2:4], number[4:6])
-
-
 _NINO = rf"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]{_S}\d\d{_S}\d\d{_S}\d\d{_S}[A-D]"
 _MBI = r"[1-9]{0}(?:{0}|\d)\d-?{0}(?:{0}|\d)\d-?{0}{{2}}\d\d".format("[AC-HJKMNP-RT-Y]")
 _NIR = rf"{_S}\d\d{_S}\d\d{_S}(?:\d\d|2[AB]){_S}\d{{3}}{_S}\d{{3}}"
@@ -141,7 +133,10 @@ FORMS: dict[str, NumberShape] = {
     "iban": NumberShape("bank_account", _IBAN, _IBAN, iban, small=True),
     "steuer_id": NumberShape(_PERSON, rf"\d\d{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
     "pension_de": NumberShape(
-        _INSURED, rf"\d\d{_S}{_DAY}\d\d{_S}[A-Z]{_S}\d\d{_S}\d", rf"\d\d ?{_DAY}\d\d ?[A-Z] ?\d\d ?\d", _pension
+        _INSURED,
+        rf"\d\d{_S}{_DAY}\d\d{_S}[A-Z]{_S}\d\d{_S}\d",
+        rf"\d\d ?{_DAY}\d\d ?[A-Z] ?\d\d ?\d",
+        lambda number: pension_de(number) and is_day(number[2:4], number[4:6]),
     ),
     "health_de": NumberShape(_INSURED, rf"[A-Z]{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
     "nir": NumberShape(_INSURED, rf"[1-478]{_NIR}(?:{_S}\d\d)?", rf"[12]{_NIR}{_S}\d\d", nir),
@@ -163,7 +158,12 @@ FORMS: dict[str, NumberShape] = {
     "national_be": NumberShape(
         _PERSON, rf"\d\d{_S}\d\d{_S}\d\d{_S}\d{{3}}{_S}\d\d", r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", national_be
     ),
-    "personnummer": NumberShape(_PERSON, rf"{_SWEDISH}[-+ ]?\d{{4}}", rf"{_SWEDISH}-\d{{4}}", _swedish),
+    "personnummer": NumberShape(
+        _PERSON,
+        rf"{_SWEDISH}[-+ ]?\d{{4}}",
+        rf"{_SWEDISH}-\d{{4}}",
+        lambda number: luhn(number[-10:]) and is_day(number[-6:-4], number[-8:-6]),
+    ),
     "cpr": NumberShape(_PERSON, rf"{_DAY}\d\d[- ]?\d{{4}}"),
     "fodselsnummer": NumberShape(_PERSON, r"[0-7]\d[01]\d\d\d ?\d{5}"),
     "hetu": NumberShape(_PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", hetu),

@@ -89,10 +89,10 @@ AFTER_WORD = (
 
 @trigger(NINE, needs=THREE_DIGITS)
 def mobile(text: str) -> list[Span]:
-    """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
+    """Return mobile numbers of China: 11 digits that begin with 13 to 19, with or without +86, next to no other digit.
 
     They may be grouped 3-4-4, 4-3-4 or 7-4 by spaces or dashes, in other ways by equal dashes or dots, and in any way
-    after +86 or after a word for telephone. A number before a unit, or after the word for a code or a count, stays.
+    after +86 or after a word for telephone. A number before a unit, or after a word for a code or a count, is none.
     """
     narrowed = narrow(text)
     hits = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
@@ -116,7 +116,10 @@ def landlines(narrowed: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of the landline numbers of a narrowed text, unordered and possibly overlapping."""
     for match in [*_LANDLINE.finditer(narrowed), *_LANDLINE_SAID.finditer(narrowed)]:
         start, end = _number_span(match)
-        if personal(narrowed, start, end) and not _public(match[0]):
+        digits = re.sub(r"\D", "", match[0])
+        if any(digits.endswith(line.lstrip("0")) for line in _WORDS["public"]):
+            continue
+        if personal(narrowed, start, end):
             yield start, end
             while further := _NEXT.match(narrowed, end):
                 yield further.span("n")
@@ -127,11 +130,6 @@ def _number_span(match: re.Match[str]) -> tuple[int, int]:
     """Return (start, end) of the number, without the word before it but with +86."""
     groups = match.groupdict()
     return match.span("n" if "n" in groups and "86" not in (groups.get("p") or "") else 0)
-
-
-def _public(number: str) -> bool:
-    digits = re.sub(r"\D", "", number)
-    return any(digits.endswith(line.lstrip("0")) for line in _WORDS["public"])
 
 
 def personal(narrowed: str, start: int, end: int) -> bool:

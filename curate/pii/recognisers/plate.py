@@ -1,7 +1,6 @@
 """Vehicle plates of mainland China (GA 36-2018): province, letter, serial of five, or of six for new energy."""
 
 import re
-from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.number_labels import RAW_DASH, RAW_SPACE, SPACE
@@ -36,24 +35,23 @@ _THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
     needs=(TWO_SIGNS, CHINESE),
 )
 def plate(text: str) -> list[Span]:
-    """Return vehicle plates: with a dot, dash or space after the letter or not, with the marks 挂学警港澳领使.
+    """Return vehicle plates, with or without a dot, dash or space after the letter, also those with 挂学警港澳领使.
 
-    Those of the army and of embassies need a word such as 车牌 near; so does what could be the name of a gene or drug.
+    Plates of the army and of embassies need a word such as 车牌 nearby; so do those that may name a gene or a drug.
     """
     narrowed = narrow(text)
-    return apart(Span(start, end, "plate", "plate") for start, end in [*_civil(narrowed), *_official(narrowed)])
-
-
-def _civil(text: str) -> Iterator[tuple[int, int]]:
-    for match in _PLATE.finditer(text):
-        if re.search("[0-9]", match["serial"]) and (_near_vehicle_word(text, match) or _unmistakable(text, match)):
-            yield match.span()
-
-
-def _official(text: str) -> Iterator[tuple[int, int]]:
-    for match in _OFFICIAL.finditer(text):
-        if match[0].startswith("WJ") or _near_vehicle_word(text, match):
-            yield match.span()
+    civil = [
+        match
+        for match in _PLATE.finditer(narrowed)
+        if re.search("[0-9]", match["serial"])
+        and (_near_vehicle_word(narrowed, match) or _unmistakable(narrowed, match))
+    ]
+    official = [
+        match
+        for match in _OFFICIAL.finditer(narrowed)
+        if match[0].startswith("WJ") or _near_vehicle_word(narrowed, match)
+    ]
+    return apart(Span(*match.span(), "plate", "plate") for match in [*civil, *official])
 
 
 def _near_vehicle_word(text: str, match: re.Match[str]) -> bool:

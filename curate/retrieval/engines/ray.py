@@ -116,7 +116,9 @@ def connected(address: str | None) -> ModuleType:
 
 def _join(ray: ModuleType, address: str) -> None:
     try:
-        _knock(address)
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if port.isdigit():  # where nothing listens, Ray itself would try for many minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:  # nobody, another version, no token
         raise ConfigError(
@@ -139,13 +141,6 @@ def _start(ray: ModuleType) -> None:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")
-
-
-def _knock(address: str) -> None:
-    """Raise OSError if nothing listens at host:port; Ray itself would try for many minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdigit():
-        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _call(folder: str, function: Callable[[Task], Result], task: Task) -> Result:

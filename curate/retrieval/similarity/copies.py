@@ -28,6 +28,7 @@ _DASHES = "-\u2010\u2011\u2012\u2013\u2014\ufe63"
 _BETWEEN_NUMBERS = ".,:~ "
 """Marks that count between two digits: decimal points, ranges, a space that keeps two numbers apart."""
 Hashes = npt.NDArray[np.uint64]
+"""The distinct 64-bit hashes of a text's sentences, sorted."""
 
 
 def sentences(text: str) -> list[str]:
@@ -83,11 +84,15 @@ def contained(short: Sequence[str], long: Sequence[str]) -> bool:
 def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Diversity:
     """Keep every text unless it is a copy of a kept text that is longer, or equal and earlier.
 
-    `texts` yields `size` texts in order, at every call (two calls: most texts share no sentence with another one and
-    need not stay in memory). Protected ones are kept. `similarity` is the length of the copy over that of the kept
-    text.
+    `texts` yields the same `size` texts in order at each of two calls, so that texts that share no sentence with
+    another one need not stay in memory. Protected texts are kept. `similarity` is the length of the copy divided by
+    that of the kept text.
     """
-    candidates = _candidates([_hashes(text) for text in texts()])
+    digests = (
+        [int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big") for sentence in sentences(text)]
+        for text in texts()
+    )
+    candidates = _candidates([np.unique(np.array(of_text, dtype=np.uint64)) for of_text in digests])
     involved = {index for pair in candidates for index in pair}
     sentences_by_index = {index: sentences(text) for index, text in enumerate(texts()) if index in involved}
     lengths = {index: sum(map(len, own_sentences)) for index, own_sentences in sentences_by_index.items()}
@@ -113,14 +118,6 @@ def copies(size: int, texts: Callable[[], Iterable[str]], protected: Kept) -> Di
             is_kept[index], nearest[index] = False, original
             similarity[index] = round(lengths[index] / lengths[original], 5)
     return Diversity(is_kept, nearest, similarity, None)
-
-
-def _hashes(text: str) -> Hashes:
-    """Return the distinct 64-bit hashes of the sentences, sorted."""
-    digests = [
-        int.from_bytes(blake2b(sentence.encode(), digest_size=8).digest(), "big") for sentence in sentences(text)
-    ]
-    return np.unique(np.array(digests, dtype=np.uint64))
 
 
 def _candidates(hashes: Sequence[Hashes]) -> set[tuple[int, int]]:

@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.exact_search import longest, pair_products, products
@@ -46,7 +45,7 @@ class Alike:
         self._parts: list[_Part] = []
         self._recent: list[_Part] = []
         self._looks = self._crowds = 0
-        """How often the screen was tried, and did not do."""
+        """How often the screen was tried, and how often too many products were within its error of the threshold."""
 
     def keep(self, items: Rows) -> None:
         """Append items, in order."""
@@ -96,27 +95,24 @@ class Alike:
         finally double.
         """
         for screen in dict.fromkeys((self._screen, FLOAT32)):
-            blocks = [self._block(side, screen) for side in (left, right)]
+            blocks = [
+                side.loaded
+                if screen is self._screen and side.loaded is not None
+                else screen.load(self._vectors[side.items], side.longest)
+                for side in (left, right)
+            ]
             error = screen.error(*blocks)
             candidates = screen.above(screen.product(*blocks), float(error.least(self._bound)))
-            if not self._crowded(screen, left, right, candidates[2] - error.of(candidates[2]) <= self._bound):
+            doubtful = candidates[2] - error.of(candidates[2]) <= self._bound  # within error of the threshold
+            crowded = bool(np.count_nonzero(doubtful) > CROWDED * len(left.items) * len(right.items))
+            if screen is not FLOAT32:
+                self._looks, self._crowds = self._looks + 1, self._crowds + crowded
+            if not crowded:
                 return self._decided(left, right, candidates, error)
         wide, error = [self._vectors[side.items].astype(np.float64) for side in (left, right)], error.finer(2.0**-29)
         exact = wide[0] @ wide[1].T
         rows, columns = np.nonzero(exact > error.least(self._bound))
         return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
-
-    def _crowded(self, screen: Screen, left: _Part, right: _Part, doubtful: npt.NDArray[np.bool_]) -> bool:
-        """Return whether too many products of a matrix are within error of the threshold, and count such matrices."""
-        crowded = bool(np.count_nonzero(doubtful) > CROWDED * len(left.items) * len(right.items))
-        if screen is not FLOAT32:
-            self._looks, self._crowds = self._looks + 1, self._crowds + crowded
-        return crowded
-
-    def _block(self, side: _Part, screen: Screen) -> Any:  # noqa: ANN401 - what a screen loads is its own
-        if screen is self._screen and side.loaded is not None:
-            return side.loaded
-        return screen.load(self._vectors[side.items], side.longest)
 
     def _decided(
         self, left: _Part, right: _Part, candidates: tuple[Rows, Rows, Scores], error: Error

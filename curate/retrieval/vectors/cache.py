@@ -123,7 +123,12 @@ class CachedEncoder:
     ) -> None:
         self.encoder, self._base, self._progress, self._tell = encoder, folder, progress, tell
         self.name, self.revision = encoder.name, encoder.revision
-        self._folders = {role: self._folder(role) for role in MANY}
+        revisions: Mapping[Role, str] = getattr(encoder, "revisions", None) or {}
+        plain = re.sub(r"[^\w.-]", "_", self.name)
+        self._folders = {
+            role: folder / f"{plain}-{digest([LAYOUT, self.name, revisions.get(role, self.revision)])[:12]}"
+            for role in MANY
+        }
         self.encoded = 0
         """Texts that had to be encoded since this object was made."""
 
@@ -139,11 +144,6 @@ class CachedEncoder:
     def folder(self) -> Path:
         """Return the folder of rows; that of documents, if queries have a separate one."""
         return self._folders["document"]
-
-    def _folder(self, role: Role) -> Path:
-        revisions: Mapping[Role, str] = getattr(self.encoder, "revisions", None) or {}
-        plain = re.sub(r"[^\w.-]", "_", self.name)
-        return self._base / f"{plain}-{digest([LAYOUT, self.name, revisions.get(role, self.revision)])[:12]}"
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised float32 row per text, shape (len(texts), dim), in order.
@@ -188,7 +188,10 @@ class CachedEncoder:
         return total
 
     def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
-        self._load()
+        load: Callable[[], object] | None = getattr(self.encoder, "load", None)
+        if load is not None:  # before the texts, so that its time does not count for their rate
+            with waiting(self._progress, StepLabel(f"loading {self.name}")):
+                load()
         encoded, empty, workers = 0, 0, int(getattr(self.encoder, "lanes", 1))
         label = StepLabel(f"encoding {MANY[role]}, {self.name}", "texts")
         self._progress(label, total, 0)
@@ -228,13 +231,6 @@ class CachedEncoder:
             precision_check = nearness(subject, remedy, [self._new(sample, role)], [rows])
         mark.parent.mkdir(parents=True, exist_ok=True)
         write_json(mark, precision_check.shown())
-
-    def _load(self) -> None:
-        """Load the encoder's model before the texts, so that its time does not count for their rate."""
-        load: Callable[[], object] | None = getattr(self.encoder, "load", None)
-        if load is not None:
-            with waiting(self._progress, StepLabel(f"loading {self.name}")):
-                load()
 
     def _filled(self, keys: Keys, texts: Texts, role: Role, read: Callable[[], Vectors]) -> Vectors:
         for _ in range(TRIES):

@@ -123,7 +123,8 @@ class _Checker:
             return
         for column, fault, expected in self._faults(line, row_id):
             self._problem(line, column, row_id, fault, expected)
-        answer, note = self._answer(cells["answer"]), _note(cells.get("note", ""))
+        answer, note = self._answer(cells["answer"]), cells.get("note", "")
+        note = plain(note).strip() if canonical(note) else ""
         if answer or note:
             self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number))
 
@@ -160,7 +161,9 @@ class _Checker:
             if position is not None:
                 yield column, f"a text that was edited, from character {position} on", "the text as it was handed out"
         if fold(cells["answer"]) and self._answer(cells["answer"]) is None:
-            remark = f", {_MADE}" if _converted(cells["answer"]) else ""
+            # a date, a time or a truth value is never typed as an answer
+            converted = like_value(canonical(cells["answer"])) and isinstance(folded(seen(cells["answer"])), str)
+            remark = f", {_MADE}" if converted else ""
             yield "answer", f"{self._quoted(cells['answer'], texts)}{remark}", f"one of {', '.join(self.form.answers)}"
         name = cells.get("assessor", "")
         if fold(name) and fold(name) not in self.me:
@@ -192,12 +195,3 @@ class _Checker:
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
         return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row)
-
-
-def _converted(cell: str) -> bool:
-    """Return whether a cell holds a date, a time or a truth value, which is never typed as an answer."""
-    return like_value(canonical(cell)) and isinstance(folded(seen(cell)), str)
-
-
-def _note(cell: str) -> str:
-    return plain(cell).strip() if canonical(cell) else ""

@@ -88,18 +88,16 @@ def difference(found: str, expected: str) -> int | None:
     """
     cell, text = canonical(found), canonical(expected)
     unmarked = canonical(cell.removeprefix(MARK))
-    if text in (cell, unmarked) or (len(expected) > _LONG and unmarked == _shortened(expected)):
+    if text in (cell, unmarked):
+        return None
+    # a long text is compared with the part of it that fits into an xlsx cell
+    if len(expected) > _LONG and unmarked == canonical(canonical(escaped(defused(expected))).removeprefix(MARK)):
         return None
     cell = unmarked if defused(expected).startswith(MARK) else cell
     pairs = enumerate(zip(cell, text, strict=False), start=1)
     return next(
         (position for position, (actual, intended) in pairs if actual != intended), min(len(cell), len(text)) + 1
     )
-
-
-def _shortened(text: str) -> str:
-    """Return the part of a text that fits into an xlsx cell."""
-    return canonical(canonical(escaped(defused(text))).removeprefix(MARK))
 
 
 # CSV: written as every spreadsheet opens it, and read as any of them may have saved it.

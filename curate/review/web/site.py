@@ -44,9 +44,11 @@ def pieces(query: str, passage: str) -> list[tuple[str, bool]]:
 
     Case and full width do not matter. Matches that touch are one piece.
     """
-    folded = _folded(passage)
+    folded, folded_query = _folded(passage), _folded(query)
+    query_words = {word for word in _WORD.findall(folded_query) if len(word) >= SHORTEST} - set(_lists()["words"])
+    spans = [word.span() for word in _WORD.finditer(folded) if word[0] in query_words]
     marked = [False] * len(passage)
-    for start, end in (*_words(_folded(query), folded), *_runs(_folded(query), folded)):
+    for start, end in (*spans, *_runs(folded_query, folded)):
         marked[start:end] = [True] * (end - start)
     return [
         ("".join(letter for letter, _ in letters), match)
@@ -57,11 +59,6 @@ def pieces(query: str, passage: str) -> list[tuple[str, bool]]:
 def _folded(text: str) -> str:
     """Return the text in lower case and half width, character by character, so that offsets stay the same."""
     return "".join(narrow if len(narrow := unicodedata.normalize("NFKC", one).lower()) == 1 else one for one in text)
-
-
-def _words(query: str, passage: str) -> Iterator[tuple[int, int]]:
-    query_words = {word for word in _WORD.findall(query) if len(word) >= SHORTEST} - set(_lists()["words"])
-    return (word.span() for word in _WORD.finditer(passage) if word[0] in query_words)
 
 
 def _runs(query: str, passage: str) -> Iterator[tuple[int, int]]:

@@ -20,10 +20,14 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
-    common = ("README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet")
-    alternatives = "|".join((*common, *FILES.get(name, ()), *(_kind_patterns() if name in FOLDERS else ())))
-    permitted = re.compile(alternatives.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
+    """Yield a sentence for each file of a manifest (path -> SHA-256) that does not belong to the format `name`."""
+    patterns = ["README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet", *FILES.get(name, ())]
+    for kind in kinds() if name in FOLDERS else ():
+        splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
+        patterns += [f"{kind.name}/README.md", f"{kind.name}/({'|'.join(kind.configs)})({splits})-HASH.parquet"]
+    permitted = (
+        re.compile("|".join(patterns).replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
+    )
     for path, digest in paths.items():
         if permitted and not permitted.fullmatch(path):
             yield f"{path}: the format {name} has no such file"
@@ -32,13 +36,6 @@ def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     code = folder / TASKS
     if permitted and TASKS in paths and code.is_file() and code.read_bytes() != Path(mteb_tasks.__file__).read_bytes():
         yield f"{TASKS}: it is not the program that curate writes; do not run it"
-
-
-def _kind_patterns() -> Iterator[str]:
-    for kind in kinds():
-        yield f"{kind.name}/README.md"
-        splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
-        yield f"{kind.name}/({'|'.join(kind.configs)})({splits})-HASH.parquet"
 
 
 # MANIFEST.json of an export: the SHA-256 of every file, and what its labels were made from.

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.system.extras import require
@@ -79,10 +78,9 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write a folder for each kind of which the benchmark has rows.
+    """Write a folder per task type of the benchmark, with a README and Parquet files.
 
-    Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README in the parent folder lists
-    them all.
+    `tasks.py` registers the tasks in mteb, and the README in the parent folder lists them.
     """
     tables: dict[BenchmarkKind, list[Table]] = {}
     code = mteb_language(benchmark.language)
@@ -99,23 +97,17 @@ def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
     """Return file -> README that a written folder must have, from the benchmark and the tables in the folder."""
     tables = {kind: _tables(folder / kind.name, kind) for kind in _present(benchmark)}
     code = mteb_language(benchmark.language)
-    cards = {
-        f"{kind.name}/README.md": card(benchmark, kind, code, table, _counts(benchmark, kind))
-        for kind, table in tables.items()
-    }
+    cards: dict[str, str] = {}
+    for kind, written in tables.items():
+        content = kind.content(benchmark)
+        for table in content.tables:
+            deque(table.frames, maxlen=0)  # the figures are counted while the rows pass
+        cards[f"{kind.name}/README.md"] = card(benchmark, kind, code, written, content.counts())
     return {**cards, "README.md": overview(benchmark, tables)}
 
 
 def _present(benchmark: Benchmark) -> list[BenchmarkKind]:
     return [kind for kind in kinds() if kind.present(benchmark)]
-
-
-def _counts(benchmark: Benchmark, kind: BenchmarkKind) -> Json:
-    """Return the figures of one folder, recounted."""
-    content = kind.content(benchmark)
-    for table in content.tables:
-        deque(table.frames, maxlen=0)
-    return content.counts()
 
 
 def _tables(folder: Path, kind: BenchmarkKind) -> list[Table]:

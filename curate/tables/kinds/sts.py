@@ -8,7 +8,7 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.ledger import Ledger
-from curate.llm.recorded_votes import Answers, verdict, votes
+from curate.llm.recorded_votes import verdict, votes
 from curate.tables.kinds import benchmark_kind as words
 from curate.tables.kinds.benchmark_kind import (
     BenchmarkKind,
@@ -119,16 +119,12 @@ class Sts(BenchmarkKind):
         asked_of = facts.get("asked", {})
         unchecked = f"sts: {table.height:,} labels of pairs of sentences that no panel confirmed, but for their kind"
         if "sentences" in asked_of:
-            differences += otherwise(self.name, asked_of["sentences"], _sentences(table), ledger)
+            rows = table.select("pair_id", "sentence1", "sentence2", "label").iter_rows()
+            items = {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in rows}
+            differences += otherwise(self.name, asked_of["sentences"], items, ledger)
         if "words" in asked_of:
             differences += _words(table, asked_of["words"], ledger)
         return KindCheck(differences, [] if "sentences" in asked_of else [unchecked], table.height)
-
-
-def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
-    """Return pair id -> texts shown to the panel and the answer required."""
-    columns = pairs.select("pair_id", "sentence1", "sentence2", "label")
-    return {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
 
 
 def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
@@ -139,7 +135,10 @@ def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> 
     odd = [
         pair
         for number, pair in enumerate(words)
-        if not any(_agreed(by_pair[str(number)], question) for by_pair in answers_of)
+        if not any(
+            answers.keys() == question["panel"].keys() and verdict(answers, "yes") == "confirmed"
+            for answers in (by_pair[str(number)] for by_pair in answers_of)
+        )
     ]
     rows = pairs.filter(pl.struct("term", "synonym").is_in([{"term": one, "synonym": two} for one, two in odd]))
     if odd:
@@ -147,10 +146,6 @@ def _words(pairs: pl.DataFrame, question: Mapping[str, Any], ledger: Ledger) -> 
             f"sts: the words of {rows.height:,} pairs are not confirmed in the ledger, for example "
             f"{listed(rows['pair_id'].to_list())}"
         )
-
-
-def _agreed(answers: Answers, question: Mapping[str, Any]) -> bool:
-    return answers.keys() == question["panel"].keys() and verdict(answers, "yes") == "confirmed"
 
 
 def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:

@@ -275,7 +275,10 @@ def _parts_by_name(folder: Path, split: str | None) -> Parts:
     notes = unread_splits("qrels", chosen, labels)
     texts: dict[Table, list[Path]] = {}
     for table in cast("tuple[Table, ...]", ("queries", "corpus")):
-        by_split = _texts(folder, table, {*USUAL, *labels})
+        texts_folder = _folder(folder, table)
+        single = _file(folder, table) or ([] if texts_folder else _table_shards(folder, table))
+        of_folder = splits_of(texts_folder, {*USUAL, *labels}) if texts_folder and not single else {}
+        by_split = {DEFAULT_SPLIT: single} if single else of_folder
         name, texts[table] = choose_texts(by_split, table, chosen, str(folder / table)) if by_split else ("", [])
         notes += unread_splits(table, name, by_split)
     return Parts(texts["queries"], texts["corpus"], labels.get(chosen or "", []), others, notes)
@@ -312,12 +315,6 @@ def _table_shards(folder: Path, table: Table) -> list[Path]:
     files = sorted(data_folder.iterdir()) if data_folder.is_dir() else []
     prefixes = {path: path.name.lower().split("-")[0] for path in files if is_data(path) and "-" in path.name}
     return [path for path, name in prefixes.items() if name in _names()[table]]
-
-
-def _texts(folder: Path, table: Table, splits: set[str]) -> dict[str, list[Path]]:
-    texts_folder = _folder(folder, table)
-    single = _file(folder, table) or ([] if texts_folder else _table_shards(folder, table))
-    return {DEFAULT_SPLIT: single} if single else splits_of(texts_folder, splits) if texts_folder else {}
 
 
 def _file(folder: Path, table: Table) -> list[Path]:

@@ -59,7 +59,10 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None, 
     """
     columns, count = first_columns(source)
     if not count:
-        raise DataError(_unread(source, table))
+        problem = next((row for row in source.rows() if isinstance(row, Problem)), None)
+        if problem is not None:
+            raise DataError(problem.sentence(source.place))
+        raise DataError(f"{source.place}: found no row, expected {table}; check the file")
     chosen: dict[str, str] = dict(named or {})
     _check_named(source, table, list(columns), chosen)
     for find in (_column_by_name, _column_by_values):  # by name first, else a short text may be taken for an id
@@ -121,14 +124,6 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str,
             yield from _flat(cell, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", cell
-
-
-def _unread(source: Source, table: Table) -> str:
-    """Return the message for a source without readable rows: the problem of the first row, if any."""
-    problem = next((row for row in source.rows() if isinstance(row, Problem)), None)
-    if problem is None:
-        return f"{source.place}: found no row, expected {table}; check the file"
-    return problem.sentence(source.place)
 
 
 def _complain(source: Source, table: Table, columns: Sequence[str], chosen: Mapping[str, str]) -> None:

@@ -125,6 +125,10 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
         none = dict.fromkeys(("encoding", "delimiter", "sheet", "packed"))
         return {**none, "format": "task", "header": True, "headless": False}
     kind = source.kind
+    # names that look like a row of data: none is a known name, one is a number or a sentence
+    of_data = not has_known_name(columns, table) and any(
+        name.isdigit() or len(name) > SHORT or name.endswith(_ASKS) for name in columns
+    )
     return {
         "format": kind,
         "encoding": None if kind in BINARY else source.text_encoding,
@@ -132,15 +136,8 @@ def _form(source: Source, table: Table, columns: Sequence[str]) -> dict[str, Any
         "sheet": source.workbook.name if kind == "xlsx" else None,
         "packed": packed.ending(source.path)[1].removeprefix(".") or None,
         "header": source.has_header,
-        "headless": kind in TABULAR and source.has_header and _is_data(columns, table),
+        "headless": kind in TABULAR and source.has_header and of_data,
     }
-
-
-def _is_data(names: Sequence[str], table: Table) -> bool:
-    """Return whether column names look like a row of data: none is a known name, one is a number or a sentence."""
-    return not has_known_name(names, table) and any(
-        name.isdigit() or len(name) > SHORT or name.endswith(_ASKS) for name in names
-    )
 
 
 @dataclass
@@ -171,16 +168,13 @@ class _Counts:
             self.figures["problems"] += 1
             self.problem = self.problem or read.sentence(source.place)
         elif isinstance(read, Item):
-            self._text(read)
+            length = len(read.text)
+            self.figures["empty"] += read.empty()
+            self.figures["html"] += is_html(read.text) or is_html(read.title)
+            self.figures["long"] += length > LONG
+            self.figures["longest"] = max(length, self.figures["longest"])
         if isinstance(row, Row) and self.column not in (None, LINE):
             self._id(row, str(self.column))
-
-    def _text(self, read: Item) -> None:
-        length = len(read.text)
-        self.figures["empty"] += read.empty()
-        self.figures["html"] += is_html(read.text) or is_html(read.title)
-        self.figures["long"] += length > LONG
-        self.figures["longest"] = max(length, self.figures["longest"])
 
     def _id(self, row: Row, column: str) -> None:
         cell = reached(row.values, column)

@@ -151,7 +151,11 @@ class RatingsLayout:
 
 def planned(path: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     """Return how a file with this header is read; DataError if it has no column that an option names."""
-    column_of = {role: _column_of_role(role, header) for role in ("query", "document", "item", "rater", "rating")}
+    by_plain_name = {plain(name): name for name in reversed(header)}  # of equal names the first column
+    column_of = {
+        role: next((by_plain_name[name] for name in _names()[role] if name in by_plain_name), None)
+        for role in ("query", "document", "item", "rater", "rating")
+    }
     pair = tuple(name for name in (column_of["query"], column_of["document"]) if name)
     usual = pair if len(pair) == 2 else tuple(name for name in (column_of["item"], *pair) if name)[:1]
     item = tuple(column(path, header, name) for name in layout.item)
@@ -281,12 +285,6 @@ def is_named(name: str, role: str) -> bool:
         for role_word in names_of_role
         if not role_word.isascii()
     )
-
-
-def _column_of_role(role: str, header: Sequence[str]) -> str | None:
-    """Return the column with the first of a role's names."""
-    by_plain_name = {plain(name): name for name in reversed(header)}
-    return next((by_plain_name[name] for name in _names()[role] if name in by_plain_name), None)
 
 
 def _rater(names: Sequence[str], name: str, option: str) -> str:

@@ -227,15 +227,12 @@ def table(path: Path, encoding: Encoding, dialect: Dialect) -> Iterator[Row | Pr
             continue
         fits = len(row[1]) == len(names)
         if fits or not opened:
-            opened = row[0] if not dialect.quoted and _left_open(row[1][-1]) else 0
+            last = row[1][-1]
+            opened = row[0] if not dialect.quoted and last.startswith('"') and last.count('"') % 2 == 1 else 0
         if fits:
             yield Row(row[0], dict(zip(names, row[1], strict=True)), row[2])
         else:
             yield _misfit(row[0], len(row[1]), len(names), dialect, opened)
-
-
-def _left_open(cell: str) -> bool:
-    return cell.startswith('"') and cell.count('"') % 2 == 1
 
 
 def _misfit(number: int, count: int, expected: int, dialect: Dialect, opened: int) -> Problem:

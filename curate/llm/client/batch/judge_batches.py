@@ -173,7 +173,10 @@ class JudgeBatches:
                 key: self._restored(key, stored_item, held=key not in answered)
                 for key, stored_item in batch.items.items()
             }
-            self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered))
+            unanswered = len(items) - len(answered)
+            self.flights.append(Flight(batch.batch_id, batch.run, batch.created, items, answered))
+            self.total += len(items)
+            self.session.tell(f"{self.provider.name}: collecting batch {batch.batch_id}, {unanswered:,} requests")
         await self._finish()
         rounds = self.session.pace.rounds
         while rounds:
@@ -257,13 +260,6 @@ class JudgeBatches:
     def _add(self, batch_id: str, items: dict[str, BatchItem]) -> None:
         stored = {key: batch_item.said(self.rate) for key, batch_item in items.items()}
         self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, stored)
-
-    def _fly(self, flight: Flight) -> None:
-        """Start collecting a batch that another process submitted."""
-        unanswered = len(flight.items) - len(flight.answered)
-        self.flights.append(flight)
-        self.total += len(flight.items)
-        self.session.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {unanswered:,} requests")
 
     async def _finish(self) -> None:
         """Poll the batches in flight until all are collected."""
