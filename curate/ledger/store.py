@@ -276,23 +276,26 @@ class Ledger:
         with self.database.transaction() as connection:
             return set(connection.execute(query).scalars())
 
-    def generations(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> list[tuple[str, str, str, str]]:
-        """Return request_digest, finish, raw and form of a model's calls about one prompt, oldest first; errors too.
+    def generations(
+        self, judge_digest: str, rubric_digest: str, replicate: int = 0, since: str = ""
+    ) -> list[tuple[str, str, str, str, str]]:
+        """Return call_id, request_digest, finish, raw and form of a model's calls about one prompt, oldest first.
 
-        Labels and texts that are no ratings are stored only here.
+        Errors too; those from the id `since` on. Labels and texts that are no ratings are stored only here.
         """
         calls = self._tables.calls.c
         query = (
-            self._sa.select(calls.request_digest, calls.finish, calls.raw, calls.form)
+            self._sa.select(calls.call_id, calls.request_digest, calls.finish, calls.raw, calls.form)
             .where(
                 calls.judge_digest == judge_digest,
                 calls.rubric_digest == rubric_digest,
                 calls.replicate == replicate,
+                calls.call_id >= since,
             )
             .order_by(calls.call_id)
         )
         with self.database.transaction() as connection:
-            return [(key, finish, raw, form) for key, finish, raw, form in connection.execute(query)]
+            return [(call, key, finish, raw, form) for call, key, finish, raw, form in connection.execute(query)]
 
     def recent(self, judge_digest: str, since: float) -> list[tuple[float, int | None]]:
         """Return when a judge's calls since a time were written down, in seconds of the epoch, and their tokens.

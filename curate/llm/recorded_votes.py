@@ -4,26 +4,29 @@ A request is keyed by its digest, so equal texts, question and model have one an
 last.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
 
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.messages import Reply
 from curate.ledger import Ledger
+from curate.ledger.store import first_of
 from curate.llm import questions
 from curate.llm.providers import reader
 from curate.llm.questions import Question, Said
 
+OVERLAP_S = 120.0
+"""Seconds of the ledger that are read again: calls of another machine may be written with slightly older ids."""
 Missing = Literal["failed", "refused", "unparsed"]
 NONE: tuple[Missing, ...] = get_args(Missing)
 """Statuses without an answer."""
 Answers = Mapping[str, str]
 """Judge -> its label, or the status without one: failed, refused, unparsed."""
 Verdict = Literal["confirmed", "rejected", "contested", "incomplete", "unconfirmed"]
-Calls = Iterable[tuple[str, str, str, str]]
-"""Request digest, finish, raw reply and form of a model's calls, oldest first: `Ledger.generations`."""
 Texts = Mapping[str, tuple[str, ...]]
 """Name -> the texts that a question shows: query and passage, or one alone."""
 
@@ -38,32 +41,67 @@ class Answered(Protocol):
 
 
 Answer = TypeVar("Answer", bound=Answered)
+CallReader = Callable[[str, str, str, str], Answer | None]
+"""Key of the request, finish, raw reply and form of a call -> its answer; None for a request of no interest."""
 
 
-def answers(
-    calls: Calls, kind: str, reads: Mapping[str, Callable[[Reply], Answer]], none: Callable[[Missing], Answer]
-) -> dict[str, Answer]:
-    """Return request digest -> the first valid answer among the calls, else the last status.
+@dataclass
+class RecordedAnswers(Generic[Answer]):
+    """A model's answers to requests with one prompt, read from the ledger as it grows."""
 
-    `reads` maps requests to readers of their replies, `kind` names the provider, `none` turns a status into an answer
-    object. A reply that was recorded as unparsed stays unparsed, even if it could be parsed now: labels were made
-    without it.
-    """
-    by_request: dict[str, Answer] = {}
-    read = reader(kind)
-    if read is None:
-        raise DataError(f"provider {kind!r}: cannot read its replies again; give its class a method `reply(raw)`")
-    for key, finish, raw, form in calls:
-        if key in reads and (key not in by_request or by_request[key].status in NONE):
-            by_request[key] = none("unparsed") if form == "unparsed" else _answer(finish, read(raw), reads[key], none)
-    return by_request
+    ledger: Ledger
+    judge_digest: str
+    rubric_digest: str
+    replicate: int = 0
+    vain: Collection[str] = NONE
+    """Statuses without a valid answer."""
+    by_key: dict[str, Answer] = field(default_factory=dict)
+    """Key of a request -> its first valid answer, else its last status."""
+    last_call: dict[str, str] = field(default_factory=dict)
+    """Key of a request -> id of the call in `by_key`."""
+    _until: float = 0.0
+    """Time up to which the ledger has been read, in seconds of the epoch."""
+
+    def update(self, read: CallReader[Answer]) -> None:
+        """Read what has been written since the last time."""
+        now, since = time.time(), first_of(self._until) if self._until else ""
+        for call_id, key, finish, raw, form in self.ledger.generations(
+            self.judge_digest, self.rubric_digest, self.replicate, since
+        ):
+            if key in self.by_key and self.by_key[key].status not in self.vain:
+                continue
+            answer = read(key, finish, raw, form)
+            if answer is not None:
+                self.by_key[key], self.last_call[key] = answer, call_id
+        self._until = now - OVERLAP_S
+
+    def open(self, key: str, since: str) -> bool:
+        """Return whether a request is to be sent: it has no answer, failed, or gave none before the call id `since`."""
+        if key not in self.by_key or self.by_key[key].status == "failed":
+            return True
+        return self.by_key[key].status in self.vain and self.last_call[key] < since
 
 
-def _answer(
-    finish: str, reply: Reply | None, read: Callable[[Reply], Answer], none: Callable[[Missing], Answer]
+def recorded(
+    kind: str,
+    finish: str,
+    raw: str,
+    form: str,
+    read: Callable[[Reply], Answer],
+    none: Callable[[Missing], Answer],
 ) -> Answer:
+    """Return the answer in a recorded call to a provider of a kind; `none` makes an answer of a status.
+
+    A reply that was recorded as unparsed stays unparsed, even if it could be parsed now: labels were made without it.
+    """
+    if form == "unparsed":
+        return none("unparsed")
     if finish == "error":
-        return none("failed")
+        return none("refused" if form == "refused" else "failed")
+    read_again = reader(kind)
+    if read_again is None:
+        raise DataError(f"provider {kind!r}: cannot read its replies again; give its class a method `reply(raw)`")
+    reply = read_again(raw)
     if reply is None:  # the message of a content filter is no reply
         return none("refused" if finish == "refusal" else "unparsed")
     return read(reply)
@@ -93,11 +131,15 @@ def _answers_of(question: Question, judge: Mapping[str, Any], texts: Texts, ledg
     """Return name -> answer of one judge."""
     thinking = int(judge["thinking_tokens"])
     keys = {name: questions.build(question, *text, thinking_tokens=thinking).digest for name, text in texts.items()}
-    calls = ledger.generations(ledger.current(judge["judge"]), question.digest)
-    by_request = answers(
-        calls, judge["provider"], dict.fromkeys(keys.values(), partial(questions.read, question)), Said
-    )
-    return {name: by_request[key] for name, key in keys.items() if key in by_request}
+    known_keys = set(keys.values())
+
+    def read(key: str, finish: str, raw: str, form: str) -> Said | None:
+        parse = partial(questions.read, question)
+        return recorded(judge["provider"], finish, raw, form, parse, Said) if key in known_keys else None
+
+    answers = RecordedAnswers[Said](ledger, ledger.current(judge["judge"]), question.digest)
+    answers.update(read)
+    return {name: answers.by_key[key] for name, key in keys.items() if key in answers.by_key}
 
 
 def verdict(answers: Answers, expected: str) -> Verdict:

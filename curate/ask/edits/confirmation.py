@@ -4,10 +4,9 @@ Two questions, `edit-plausible` and `edit-different`. The second is asked only a
 that an implausible edit is paid for once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
-from curate.ask.panel import ask_panel
+from curate.ask.panel import Panel, packaged_question
 from curate.llm.questions import Question
 from curate.llm.recorded_votes import NONE
 from curate.pipeline.stage import Context
@@ -24,18 +23,15 @@ def edit_questions(context: Context) -> dict[str, Question]:
 
 
 def confirm_edits(
-    pairs: Mapping[str, tuple[str, str]],
-    panel: Sequence[AskedModel],
-    questions: Mapping[str, Question],
-    desk: QuestionClient,
+    pairs: Mapping[str, tuple[str, str]], panel: Panel, questions: Mapping[str, Question]
 ) -> dict[str, dict[str, str]]:
     """Return name -> judge -> vote for pairs of a text and its edit; `verdict(votes, CHANGED)` is the panel's.
 
-    Pairs that a dry client did not ask about are absent.
+    Pairs that a dry panel would still ask about are absent.
     """
-    plausible = ask_panel(pairs, panel, questions[PLAUSIBLE], desk, "edits: plausible?")
+    plausible = panel.vote(questions[PLAUSIBLE], pairs, "edits: plausible?")
     plausible_pairs = {name: texts for name, texts in pairs.items() if passed(plausible.get(name))}
-    different = ask_panel(plausible_pairs, panel, questions[DIFFERENT], desk, "edits: different answer?")
+    different = panel.vote(questions[DIFFERENT], plausible_pairs, "edits: different answer?")
     return {
         name: combined(votes, different.get(name, {}))
         for name, votes in plausible.items()

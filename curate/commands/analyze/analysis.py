@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import polars as pl
 
 from curate.ask import build
-from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk, packaged_question
+from curate.ask.panel import AskedModel, Panel, packaged_question
+from curate.ask.task import LLMTask
 from curate.core.config import Json, plain, text_digest
 from curate.core.errors import ConfigError
+from curate.core.messages import Reply, Request
 from curate.core.records import Query
 from curate.core.sampling import shuffled
 from curate.ledger import Ledger, default_path
 from curate.llm import passages, questions
 from curate.llm.questions import STATUSES, Question, Said
+from curate.llm.recorded_votes import Missing
 from curate.panel.voting import PAIR
 from curate.pipeline.configs import JudgeConfig, PoolConfig
 from curate.pipeline.facts import MADE_FROM, heuristic, label_stage, made_from
@@ -52,34 +54,46 @@ class Inquiry:
     population: int
     """Number of pairs or queries that the sample was drawn from."""
 
-    def talk(self, model: AskedModel) -> Talk[Said]:
-        """Return the questions to a model, keyed by the position of each pair."""
-        asks = {
-            str(position): self._ask(pair, model.settings.thinking_tokens) for position, pair in enumerate(self.items)
-        }
-        return Talk(self.question.name, model, self.question.digest, asks, Said)
 
-    def _ask(self, pair: SampledPair, thinking_tokens: int) -> Ask[Said]:
-        request = questions.build(
-            self.question, pair.query, pair.passage, grades=pair.grades, thinking_tokens=thinking_tokens
+class InquiryTask(LLMTask[SampledPair, Said]):
+    """The question of an inquiry about a pair, with the grades that judges gave it."""
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.digest = question, question.digest
+
+    def label(self, _model: str) -> str:
+        """Return the name of the question: one model answers all of them."""
+        return self.question.name
+
+    def request(self, item: SampledPair, thinking_tokens: int) -> Request:
+        """Return the question about a pair."""
+        return questions.build(
+            self.question, item.query, item.passage, grades=item.grades, thinking_tokens=thinking_tokens
         )
-        slots = (text_digest(pair.passage),)
-        return Ask(request, partial(questions.read, self.question), text_digest(pair.query), slots)
+
+    def read(self, _item: SampledPair, reply: Reply) -> Said:
+        """Return label and reason."""
+        return questions.read(self.question, reply)
+
+    def none(self, status: Missing) -> Said:
+        """Return a result without a label."""
+        return Said(status)
+
+    def digests(self, item: SampledPair) -> tuple[str, tuple[str, ...]]:
+        """Return the digests of query and passage."""
+        return text_digest(item.query), (text_digest(item.passage),)
 
 
-def ask_inquiries(
-    model: AskedModel, inquiries: Sequence[Inquiry], client: QuestionClient
-) -> list[list[tuple[SampledPair, Said]]]:
+def ask_inquiries(inquiries: Sequence[Inquiry], panel: Panel) -> list[list[tuple[SampledPair, Said]]]:
     """Return (pair, reply) lists, one per inquiry, asked one after the other.
 
-    A dry client only plans unanswered questions, and omits their pairs.
+    A dry panel only plans unanswered questions, and omits their pairs.
     """
     replies = []
     for inquiry in inquiries:
-        (answers,) = client.answers([inquiry.talk(model)])
-        replies.append(
-            [(pair, answers[str(position)]) for position, pair in enumerate(inquiry.items) if str(position) in answers]
-        )
+        pairs = {str(position): pair for position, pair in enumerate(inquiry.items)}
+        answers = panel.ask(InquiryTask(inquiry.question), pairs)
+        replies.append([(pairs[name], said) for name, by_model in answers.items() for said in by_model.values()])
     return replies
 
 
@@ -165,9 +179,8 @@ def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
         raise ConfigError("--plan: without a model nothing is sent; name one with --model")
     model = _model(context, order.model)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        client = QuestionClient(ledger, context, dry=True)
-        ask_inquiries(model, _inquiries(run, context, order), client)
-        return client.rows()
+        inquiries = _inquiries(run, context, order)
+        return Panel(ledger, context, [model]).planned(lambda panel: ask_inquiries(inquiries, panel))
 
 
 def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
@@ -206,11 +219,9 @@ def _question_figures(
 ) -> dict[str, Json]:
     inquiries = _inquiries(run, context, order)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        dry = QuestionClient(ledger, context, dry=True)
-        ask_inquiries(model, inquiries, dry)
-        dry.permit("analyzing")
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
-        replies = ask_inquiries(model, inquiries, QuestionClient(ledger, context, mixed_models=config.mixed_models))
+        panel = Panel(ledger, context, [model], mixed_models=config.mixed_models)
+        replies = panel.permitted("analyzing", lambda panel: ask_inquiries(inquiries, panel))
         names = (REASONS, DIFFICULTY)
         return {
             name: _label_figures(model, inquiry, inquiry_replies, counted if name == DIFFICULTY else None, context.seed)

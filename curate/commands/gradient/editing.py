@@ -9,8 +9,7 @@ import polars as pl
 from curate.ask.edits.confirmation import CHANGED, DIFFERENT, PLAUSIBLE, confirm_edits
 from curate.ask.edits.rewriting import edits
 from curate.ask.edits.synonym_matcher import Lexer
-from curate.ask.llm_questions import AskedModel, QuestionClient
-from curate.ask.panel import Verdict, ask_panel, verdict
+from curate.ask.panel import Panel, Verdict, verdict
 from curate.ask.personal_data import PersonalData
 from curate.commands.gradient import PARAPHRASE, Config
 from curate.commands.gradient.mixes import documents, verdicts
@@ -139,23 +138,18 @@ def _proposal(
     return EditPair(query_id, text, positive, way, variant, options[variant], dict(votes)), ""
 
 
-def confirm(
-    edit_pairs: Sequence[EditPair],
-    panel: Sequence[AskedModel],
-    questions: Mapping[str, Question],
-    client: QuestionClient,
-) -> int:
+def confirm(edit_pairs: Sequence[EditPair], panel: Panel, questions: Mapping[str, Question]) -> int:
     """Ask the panel about counterparts without votes, then about edits; return the number of failed answers.
 
     Edits of unconfirmed counterparts are skipped.
     """
     open_ = {pair.query_id: (pair.source, pair.positive) for pair in edit_pairs if not pair.same}
-    same = ask_panel(open_, panel, questions[SAME], client, "counterparts")
+    same = panel.vote(questions[SAME], open_, "counterparts")
     for pair in edit_pairs:
         pair.same = pair.same or same.get(pair.query_id, {})
-    asked_pairs = [pair for pair in edit_pairs if (client.dry and not pair.same) or pair.verdicts[0] == "confirmed"]
+    asked_pairs = [pair for pair in edit_pairs if (panel.dry and not pair.same) or pair.verdicts[0] == "confirmed"]
     texts = {pair.query_id: (pair.source, pair.edited) for pair in asked_pairs}
-    changed = confirm_edits(texts, panel, {name: questions[name] for name in (PLAUSIBLE, DIFFERENT)}, client)
+    changed = confirm_edits(texts, panel, {name: questions[name] for name in (PLAUSIBLE, DIFFERENT)})
     for pair in asked_pairs:
         pair.changed = changed.get(pair.query_id, {})
     return sum(list(votes.values()).count("failed") for votes in (*same.values(), *changed.values()))

@@ -15,8 +15,7 @@ from curate.ask.edits import dictionary
 from curate.ask.edits.confirmation import CHANGED, edit_questions
 from curate.ask.edits.rewriting import RULES, has_rules
 from curate.ask.edits.synonym_matcher import Lexer
-from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
-from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, packaged_question, refuse_one_family
 from curate.commands.gradient import PARAPHRASE, Config, editing, mixes
 from curate.commands.gradient import editing as grades
 from curate.commands.gradient.editing import CONSENSUS, EDIT, SAME, EditPair
@@ -140,13 +139,9 @@ class EditSeries:
 def run(config: Config, context: Context) -> Report:
     """Plan, ask for permission, edit, confirm, mix, take grades, and write the tables."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        if EDIT in config.kind and config.panel:
-            dry = QuestionClient(ledger, context, dry=True)
-            edit(config, context, dry)
-            dry.permit("confirming edits")
-        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        edited = edit(config, context, client) if EDIT in config.kind else EditSeries()
-        paid, models = client.cost(), client.named()
+        panel = Panel(ledger, context, _panel(config, context), mixed_models=config.mixed_models)
+        edited = panel.permitted("confirming edits", lambda panel: edit(config, context, panel))
+        paid, models = panel.cost(), panel.named()
     confirmed = [pair for pair in edited.pairs if pair.kept(asked=bool(config.panel))]
     lost = {pair.query_id: editing.why_not(pair) for pair in edited.pairs if pair not in confirmed}
     rows, dropped = _series(config, context)
@@ -174,26 +169,25 @@ def run(config: Config, context: Context) -> Report:
         unfinished=f"{failed:,} questions failed; run `curate gradient` again to retry them" if failed else "",
         facts=facts,
         notes=_notes(config, context, rows),
-        spent=client.spent,
+        spent=panel.spent,
     )
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now, at most."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        client = QuestionClient(ledger, context, dry=True)
-        if EDIT in config.kind:
-            edit(config, context, client)
-        return client.rows()
+        panel = Panel(ledger, context, _panel(config, context))
+        return panel.planned(lambda panel: edit(config, context, panel))
 
 
-def edit(config: Config, context: Context, client: QuestionClient) -> EditSeries:
-    """Write a counterpart and an edit per query, and have both confirmed."""
+def edit(config: Config, context: Context, panel: Panel) -> EditSeries:
+    """Write a counterpart and an edit per query, and have both confirmed; nothing if edits are not wanted."""
+    if EDIT not in config.kind:
+        return EditSeries()
     lexer = Lexer(dictionary.dictionary(config, context, "gradient").entries)
     written = _paraphrases(context) if config.generator == PARAPHRASE else {}
     edit_pairs, dropped = editing.propose(_queries(context), config, context, lexer, written)
-    panel = _panel(config, context)
-    failed = editing.confirm(edit_pairs, panel, questions(context), client) if panel else 0
+    failed = editing.confirm(edit_pairs, panel, questions(context)) if panel.models else 0
     return EditSeries(edit_pairs, dropped, failed)
 
 

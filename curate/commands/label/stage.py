@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from curate.ask import billing
-from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
-from curate.ask.panel import ASKED, ask_panel, asked_facts, refuse_one_family, verdict
+from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, packaged_question, refuse_one_family, verdict
 from curate.commands.label import Config, building
 from curate.commands.label.building import LabelSet, build
 from curate.core.config import Json
@@ -140,20 +139,16 @@ Votes = Mapping[str, Mapping[str, str]]
 
 def run(config: Config, context: Context) -> Report:
     """Build the set, plan, ask for permission, have it confirmed, and write the tables."""
-    label_set, question, panel = _prepared(config, context)
+    label_set, question, judges = _prepared(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        if panel:
-            dry = QuestionClient(ledger, context, dry=True)
-            _ask(label_set, question, panel, dry)
-            dry.permit("having labels confirmed")
-        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        votes = _ask(label_set, question, panel, client)
-        paid, models = client.cost(), client.named()
+        panel = Panel(ledger, context, judges, mixed_models=config.mixed_models)
+        votes = panel.permitted("having labels confirmed", lambda panel: _votes(label_set, question, panel))
+        paid, models = panel.cost(), panel.named()
     table = classified(label_set, votes)
     write_table(context.out, "classified", table)
     write_table(context.out, "dropped", dropped(label_set))
-    write_json(context.out / ASKED, asked_facts({QUESTION: (question, panel)} if panel else {}))
-    prompts: list[Json] = [f"{question.name} ({question.digest[:12]})"] if panel else []
+    write_json(context.out / ASKED, asked_facts({QUESTION: (question, judges)} if judges else {}))
+    prompts: list[Json] = [f"{question.name} ({question.digest[:12]})"] if judges else []
     facts = {
         **label_facts(label_set, table, config.panel),
         "models": models,
@@ -169,17 +164,15 @@ def run(config: Config, context: Context) -> Report:
         unfinished=f"{failed:,} questions failed; run `curate label` again to retry them" if failed else "",
         facts=facts,
         notes=_notes(label_set, facts),
-        spent=client.spent,
+        spent=panel.spent,
     )
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now, at most."""
-    label_set, question, panel = _prepared(config, context)
+    label_set, question, judges = _prepared(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        client = QuestionClient(ledger, context, dry=True)
-        _ask(label_set, question, panel, client)
-        return client.rows()
+        return Panel(ledger, context, judges).planned(lambda panel: _votes(label_set, question, panel))
 
 
 def _prepared(config: Config, context: Context) -> tuple[LabelSet, Question, list[AskedModel]]:
@@ -189,11 +182,9 @@ def _prepared(config: Config, context: Context) -> tuple[LabelSet, Question, lis
     return label_set, question, labelling_panel(config.panel, context)
 
 
-def _ask(label_set: LabelSet, question: Question, panel: Sequence[AskedModel], client: QuestionClient) -> Votes:
-    if not panel:
-        return {}
-    texts_by_item = {item_id: (text,) for item_id, text in label_set.texts.rows.select("item_id", "text").iter_rows()}
-    return ask_panel(texts_by_item, panel, question, client, "texts")
+def _votes(label_set: LabelSet, question: Question, panel: Panel) -> Votes:
+    texts = {item_id: (text,) for item_id, text in label_set.texts.rows.select("item_id", "text").iter_rows()}
+    return panel.vote(question, texts, "texts") if panel.models else {}
 
 
 def classified(label_set: LabelSet, votes: Votes) -> pl.DataFrame:

@@ -14,25 +14,30 @@ from functools import partial
 from typing import Literal, Protocol
 
 from curate.ask import billing, build, consent, engine
+from curate.ask.task import AnswerOrder, failure
 from curate.commands.mask import model as reading
 from curate.commands.mask.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.core.config import Json, read_yaml
-from curate.core.errors import ConfigError, ProviderError, RunFailed
+from curate.core.errors import ConfigError, RunFailed
 from curate.core.messages import Reply
 from curate.core.records import Span
 from curate.ledger import Ledger, default_path
+from curate.ledger.store import TimeOrderedIds
 from curate.llm import client
-from curate.llm.budget import CostEstimate, plan
+from curate.llm.budget import CostEstimate
+from curate.llm.client.accounting import SentRequest
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
-from curate.llm.token_rate import token_rate
+from curate.llm.recorded_votes import RecordedAnswers
 from curate.pii.pseudonyms import secret
 from curate.pipeline.stage import Context
 from curate.system import http, resources
 from curate.system.egress import outside
 
 PURPOSE = "mask"
+VAIN = frozenset(STATUSES) - {"read"}
+"""Statuses of an answer that checked nothing."""
 Texts = Callable[[], Iterable[str]]
 
 
@@ -129,8 +134,14 @@ def spot(config: LlmPassSettings, context: Context, texts: Texts) -> Spots | Non
     if asked_model is None:
         return None
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        spotter = _Spotter(str(config.model), *asked_model, secret(context.home), ledger, context)
-        spots = spotter.spots(texts)
+        order = MaskOrder.of_texts(str(config.model), *asked_model, ledger, context, texts)
+        if order.work:
+            engine.refuse_open([order], ledger, context)
+            models = {str(config.model): order.settings}
+            consent.permit("masking", models, lambda: {order.label: engine.plan(order, ledger, context)}, context)
+            _need_server(str(config.model), order.settings, context)
+        spent = engine.settle([order], ledger, context) if order.work or context.consent.batch else 0.0
+        spots = _summed(str(config.model), order, ledger, context, spent)
     if spots.unread and config.on_failure == "stop":
         raise RunFailed(
             f"mask: {_unread_sentence(spots)}, so nothing is masked yet; type `curate mask --yes` to ask again what "
@@ -145,9 +156,8 @@ def planned(config: LlmPassSettings, context: Context, texts: Texts) -> dict[str
     if asked_model is None:
         return {}
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        spotter = _Spotter(str(config.model), *asked_model, secret(context.home), ledger, context)
-        _, _, missing = spotter.looked_up(spotter.account(), texts)
-        return spotter.planned(texts, missing)
+        order = MaskOrder.of_texts(str(config.model), *asked_model, ledger, context, texts)
+        return {order.label: engine.plan(order, ledger, context)}
 
 
 def notes(spots: Spots | None) -> list[str]:
@@ -160,124 +170,125 @@ def _unread_sentence(spots: Spots) -> str:
     return f"the model did not check {sum(spots.unread.values()):,} texts or parts of texts ({reasons})"
 
 
-@dataclass(frozen=True)
-class _Spotter:
-    name: str
-    settings: LanguageModel
+@dataclass(frozen=True, kw_only=True)
+class MaskOrder(AnswerOrder[Spotted]):
+    """The windows of unmasked texts that a model has not checked; equal windows count once.
+
+    Its prompts are keyed hashes, and the ledger keeps offsets alone, so no text is written down.
+    """
+
     prompt: MaskingPrompt
     secret: bytes = field(repr=False)
-    ledger: Ledger
-    context: Context
+    texts: Texts = field(repr=False)
+    """Read again whenever requests are made: the texts of a corpus need not be in memory at once."""
+    keys: Mapping[str, None] = field(repr=False)
+    """The keys of all windows, in the order of the texts."""
+    _windows: dict[str, str] = field(default_factory=dict, repr=False)
+    """Key -> window, of an order whose replies come in batches."""
 
-    def spots(self, texts: Texts) -> Spots:
-        """Ask about the missing windows; return all answers on the texts that the ledger then contains."""
-        account = self.account()
-        answers, keys, missing = self.looked_up(account, texts)
-        if missing:
-            self.need_consent(texts, missing)
-            self.need_server()
-        spent = self.send(texts, missing, account) if missing else 0.0
-        return self.summed(self.answers(account, keys) if missing else answers, account, spent)
-
-    def account(self) -> client.Account:
-        """Return the ledger key of the calls."""
-        judge = self.ledger.register(_identity(self.settings))
-        return client.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
-
-    def looked_up(self, account: client.Account, texts: Texts) -> tuple[dict[str, Spotted], set[str], set[str]]:
-        """Return the answers in the ledger by key, the keys of all windows, and the keys still to be asked about."""
-        keys = {self.key(window) for text in texts() for _, window in windows(text)}
-        answers, retry = self.answers(account, keys), self.context.consent.retry
-        settled = {
-            key
-            for key, answer in answers.items()
-            if answer.status != "failed" and not (retry and answer.status != "read")
-        }
-        return answers, keys, keys - settled
-
-    def key(self, window: str) -> str:
-        """Return the keyed hash of a window; without the secret, one cannot test which text it was."""
-        return hmac.new(
-            self.secret, f"{PURPOSE}\0{window}".encode("utf-8", "surrogatepass"), hashlib.sha256
-        ).hexdigest()
-
-    def answers(self, account: client.Account, keys: set[str]) -> dict[str, Spotted]:
-        """Return key -> answer in the ledger: the first one that was read, else the last one."""
-        answers: dict[str, Spotted] = {}
-        for key, finish, raw, _ in self.ledger.generations(account.judge_digest, account.rubric_digest):
-            if key in keys and (key not in answers or answers[key].status != "read"):
-                answers[key] = Spotted("failed") if finish == "error" else Spotted.restored(raw)
-        return answers
-
-    def tasks(self, texts: Texts, missing: set[str]) -> Iterator[client.Task]:
-        """Yield one task per missing window; equal windows count once."""
-        for key, window in self.windows(texts, missing):
-            request = reading.build(self.prompt, window, self.settings.thinking_tokens)
-            yield client.Task(request, partial(_read, window), _failed, named=key)
-
-    def windows(self, texts: Texts, missing: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield key and text of every missing window; equal windows count once."""
-        yielded = set[str]()
-        for text in texts():
-            for _, window in windows(text):
-                key = self.key(window)
-                if key in missing and key not in yielded:
-                    yielded.add(key)
-                    yield key, window
-
-    def need_server(self) -> None:
-        """Raise ConfigError if nothing listens at a local address; else the client would retry it like an outage."""
-        address = self.settings.base_url
-        if self.context.consent.offline or address is None or outside(address) or http.listening(address):
-            return
-        raise ConfigError(
-            f"mask.model: {self.name}: no server listens at {address}; start it there, as `vllm serve "
-            f"{self.settings.model}` or `ollama serve` do, or mask by the rules alone: --set mask.model=null"
+    @classmethod
+    def of_texts(
+        cls,
+        name: str,
+        settings: LanguageModel,
+        prompt: MaskingPrompt,
+        ledger: Ledger,
+        context: Context,
+        texts: Texts,
+    ) -> "MaskOrder":
+        """Return what the ledger lacks of a model's answers about texts."""
+        key = secret(context.home)
+        account = client.Account(
+            ledger.register(_identity(settings)), prompt.digest, run=context.run_id, purpose=PURPOSE
         )
-
-    def need_consent(self, texts: Texts, missing: set[str]) -> None:
-        consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, missing), self.context)
-
-    def planned(self, texts: Texts, missing: set[str]) -> dict[str, CostEstimate]:
-        requests, account = (task.request for task in self.tasks(texts, missing)), self.account()
-        rate = token_rate(self.ledger, account.judge_digest, account.rubric_digest, self.settings.tokens_a_han)
-        return {f"mask.model={self.name}": plan(requests, self.settings.price, rate)}
-
-    def send(self, texts: Texts, missing: set[str], account: client.Account) -> float:
-        """Ask about the missing windows; return the amount spent."""
-        job = client.Job(
-            f"mask.model={self.name}",
-            self.tasks(texts, missing),
-            provider(self.settings),
-            account,
-            engine.limits(self.settings, mixed_models=True),  # whether a span is right does not depend on the model
-            len(missing),
+        answers = RecordedAnswers[Spotted](ledger, account.judge_digest, prompt.digest, vain=VAIN)
+        order = cls(
+            name=f"mask.model={name}",
+            label=f"mask.model={name}",
+            command="mask",
+            settings=settings,
+            account=account,
+            work=(),
             unit="texts",
+            mixed_models=True,  # whether a span is right does not depend on the model
+            private=True,
+            answers=answers,
+            since=TimeOrderedIds().next() if context.consent.retry else "",
+            prompt=prompt,
+            secret=key,
+            texts=texts,
+            keys=dict.fromkeys(keyed(key, window) for text in texts() for _, window in windows(text)),
         )
-        budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell
-        return client.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent
+        return order.of(order.left(list(order.keys)))
 
-    def summed(self, answers: Mapping[str, Spotted], account: client.Account, spent: float) -> Spots:
-        statuses, rejected = Counter(answer.status for answer in answers.values()), Counter[str]()
-        for answer in answers.values():
-            rejected.update(answer.rejected)
-        facts: dict[str, Json] = {
-            "name": self.name,
-            "prompt": f"{self.prompt.name} ({self.prompt.digest[:12]})",
-            "models": self.ledger.models(account.judge_digest, account.rubric_digest),
-            "texts": {status: statuses[status] for status in STATUSES},
-            "rejected_quotations": dict(sorted(rejected.items())),
-        }
-        spans = {key: answer.spans for key, answer in answers.items() if answer.spans}
-        priced = {self.name: (account.judge_digest, self.settings.price)}
-        paid = billing.total(billing.bills(self.ledger, self.context, priced), self.context)
-        return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, paid, spent)
+    def tasks(self, prompts: Iterable[str]) -> Iterator[client.Task]:
+        """Yield the requests; for prompts in the order of the texts these are read once."""
+        unread: Iterator[tuple[str, str]] = iter(())
+        for wanted in prompts:
+            window = next((window for key, window in unread if key == wanted), None)
+            if window is None:
+                unread = self._keyed()
+                window = next(window for key, window in unread if key == wanted)
+            request = reading.build(self.prompt, window, self.settings.thinking_tokens)
+            yield client.Task(request, partial(_read, window), failure, named=wanted, place=wanted)
+
+    def _keyed(self) -> Iterator[tuple[str, str]]:
+        for text in self.texts():
+            for _, window in windows(text):
+                yield keyed(self.secret, window), window
+
+    def read(self, sent: SentRequest, reply: Reply) -> client.ReplyResult:
+        """Return the offsets in a reply of a batch; nothing is kept of a reply about a text that is gone."""
+        if not self._windows:
+            self._windows.update(self._keyed())
+        window = self._windows.get(sent.key)
+        return client.ReplyResult(kept="") if window is None else _read(window, reply)
+
+    def read_call(self, key: str, finish: str, raw: str, form: str) -> Spotted | None:
+        """Return the spans in a call of the ledger."""
+        if key not in self.keys:
+            return None
+        if finish == "error":
+            return Spotted("refused" if form == "refused" else "failed")
+        return Spotted.restored(raw) if raw else Spotted("failed")
+
+
+def keyed(secret: bytes, window: str) -> str:
+    """Return the keyed hash of a window; without the secret, one cannot test which text it was."""
+    return hmac.new(secret, f"{PURPOSE}\0{window}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def _need_server(name: str, settings: LanguageModel, context: Context) -> None:
+    """Raise ConfigError if nothing listens at a local address; else the client would retry it like an outage."""
+    address = settings.base_url
+    if context.consent.offline or address is None or outside(address) or http.listening(address):
+        return
+    raise ConfigError(
+        f"mask.model: {name}: no server listens at {address}; start it there, as `vllm serve {settings.model}` or "
+        "`ollama serve` do, or mask by the rules alone: --set mask.model=null"
+    )
+
+
+def _summed(name: str, order: MaskOrder, ledger: Ledger, context: Context, spent: float) -> Spots:
+    """Return all answers that the ledger now has about the texts of an order."""
+    order.left([])
+    account, answers = order.account, order.answers.by_key
+    statuses, rejected = Counter(answer.status for answer in answers.values()), Counter[str]()
+    for answer in answers.values():
+        rejected.update(answer.rejected)
+    facts: dict[str, Json] = {
+        "name": name,
+        "prompt": f"{order.prompt.name} ({order.prompt.digest[:12]})",
+        "models": ledger.models(account.judge_digest, account.rubric_digest),
+        "texts": {status: statuses[status] for status in STATUSES},
+        "rejected_quotations": dict(sorted(rejected.items())),
+    }
+    spans = {key: answer.spans for key, answer in answers.items() if answer.spans}
+    paid = billing.total(billing.bills(ledger, context, {name: (account.judge_digest, order.settings.price)}), context)
+    by_status = {status: statuses[status] for status in STATUSES}
+    return Spots(partial(keyed, order.secret), spans, by_status, facts, paid, spent)
 
 
 def _read(window: str, reply: Reply) -> client.ReplyResult:
     spotted = reading.read(reply, window)
     return client.ReplyResult(form=spotted.status, fruitful=spotted.status == "read", kept=spotted.kept)
-
-
-def _failed(_error: ProviderError) -> client.ReplyResult:
-    return client.ReplyResult(form="failed", fruitful=False)

@@ -11,7 +11,7 @@ from itertools import islice
 from curate.ask.edits.confirmation import edit_questions
 from curate.ask.edits.rewriting import edits
 from curate.ask.edits.synonym_matcher import Lexer
-from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
+from curate.ask.panel import Panel, packaged_question
 from curate.ask.personal_data import PersonalData
 from curate.commands.paraphrase import TEMPLATES, Config, prompts, templates
 from curate.commands.paraphrase import pairs as neighbours
@@ -152,18 +152,17 @@ def usable(queries: Sequence[tuple[str, str]]) -> tuple[dict[str, str], dict[str
     return texts, left_out
 
 
-def make(config: Config, context: Context, drawn: DrawnQueries, client: QuestionClient) -> ParaphraseResult:
-    """Write and confirm the pairs; a dry client only plans the requests."""
-    panel = [AskedModel.named(context, name, "paraphrase.panel", PURPOSE) for name in config.panel]
+def make(config: Config, context: Context, drawn: DrawnQueries, panel: Panel) -> ParaphraseResult:
+    """Write and confirm the pairs; a dry panel only plans the requests."""
     questions_by_name = questions(context)
-    result = ParaphraseResult(drawn, _write(config, context, drawn, client), [])
+    result = ParaphraseResult(drawn, _write(config, context, drawn, panel), [])
     result.failed = result.writer.failed
     result.pairs += written(drawn.texts, result.writer.written)
     result.pairs += near(drawn.texts, drawn.neighbours)
     result.pairs += _edits(config, context, result.writer, drawn, {form(pair.sentence2) for pair in result.pairs})
-    if panel:
-        result.failed += confirm(result.pairs, panel, questions_by_name[SENTENCES], questions_by_name, client)
-    _retrieve(config, context, result, panel, questions_by_name[SENTENCES], client)
+    if panel.models:
+        result.failed += confirm(result.pairs, panel, questions_by_name[SENTENCES], questions_by_name)
+    _retrieve(config, context, result, panel, questions_by_name[SENTENCES])
     return result
 
 
@@ -172,7 +171,7 @@ def questions(context: Context) -> dict[str, Question]:
     return {SENTENCES: packaged_question(context, SENTENCES), **edit_questions(context)}
 
 
-def _write(config: Config, context: Context, drawn: DrawnQueries, client: QuestionClient) -> ParaphraseWriter:
+def _write(config: Config, context: Context, drawn: DrawnQueries, panel: Panel) -> ParaphraseWriter:
     sources = {query_id: drawn.texts[query_id] for query_id in drawn.sources}
     known_texts = {form(text) for text in drawn.texts.values()}
     writer = ParaphraseWriter(config.length, known_texts, PersonalData.of(context))
@@ -180,8 +179,7 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, client: Questi
         wording = templates.needed(context)
         writer.offline(sources, lambda text: templates.rewordings(text, drawn.words, wording, context.seed))
     else:
-        model = AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE)
-        writer.by_model(sources, model, prompts.writing(context), client, config.again)
+        writer.by_model(sources, prompts.writing(context), panel, config.again)
     return writer
 
 
@@ -203,22 +201,15 @@ def _edits(
     return pairs
 
 
-def _retrieve(
-    config: Config,
-    context: Context,
-    result: ParaphraseResult,
-    panel: Sequence[AskedModel],
-    question: Question,
-    client: QuestionClient,
-) -> None:
+def _retrieve(config: Config, context: Context, result: ParaphraseResult, panel: Panel, question: Question) -> None:
     """Judge which originals the confirmed paraphrases of the test split are equivalent to."""
     drawn = result.drawn
     paraphrases = [
         pair for pair in result.pairs if pair.kind == PARAPHRASE and pair.usable and drawn.side[pair.query_id] == "test"
     ]
     result.originals = originals.own(paraphrases)
-    if panel and paraphrases:
+    if panel.models and paraphrases:
         pool = originals.pooled(paraphrases, result.pairs, drawn.texts, drawn.miners, config.pool, context.progress)
-        judged, failed = originals.judge(pool, paraphrases, drawn.texts, panel, question, client)
+        judged, failed = originals.judge(pool, paraphrases, drawn.texts, panel, question)
         result.originals += judged
         result.failed += failed

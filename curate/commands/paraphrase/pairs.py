@@ -12,8 +12,7 @@ from typing import Any
 from curate.ask import build
 from curate.ask.edits.confirmation import CHANGED, confirm_edits
 from curate.ask.edits.rewriting import Edit
-from curate.ask.llm_questions import AskedModel, QuestionClient
-from curate.ask.panel import Verdict, ask_panel, verdict
+from curate.ask.panel import Panel, Verdict, verdict
 from curate.commands.paraphrase import Config, RankWindow
 from curate.commands.paraphrase.writing import WrittenSentence
 from curate.core.config import Json, check, digest
@@ -169,7 +168,7 @@ class CandidatePair:
     retriever: str | None = None
     rank: int | None = None
     votes: dict[str, str] | None = field(default_factory=dict)
-    """Judge -> answer; empty without a panel, None if a dry client has not asked."""
+    """Judge -> answer; empty without a panel, None if a dry panel has not asked."""
     overlap: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -238,20 +237,12 @@ def edited(query_id: str, query: str, edits: Sequence[Edit]) -> list[CandidatePa
     ]
 
 
-def confirm(
-    pairs: Sequence[CandidatePair],
-    panel: Sequence[AskedModel],
-    question: Question,
-    of_edits: Mapping[str, Question],
-    client: QuestionClient,
-) -> int:
+def confirm(pairs: Sequence[CandidatePair], panel: Panel, question: Question, of_edits: Mapping[str, Question]) -> int:
     """Set the votes of every pair; return the number of failed questions."""
     sides = {pair.pair_id: (pair.sentence1, pair.sentence2) for pair in pairs}
     edits = {pair.pair_id for pair in pairs if pair.family == EDIT}
-    votes_by_pair = ask_panel(
-        {name: sides[name] for name in sides if name not in edits}, panel, question, client, "sentences"
-    )
-    votes_by_pair |= confirm_edits({name: sides[name] for name in sides if name in edits}, panel, of_edits, client)
+    votes_by_pair = panel.vote(question, {name: sides[name] for name in sides if name not in edits}, "sentences")
+    votes_by_pair |= confirm_edits({name: sides[name] for name in sides if name in edits}, panel, of_edits)
     for pair in pairs:
         pair.votes = votes_by_pair.get(pair.pair_id)
     return sum(list(votes.values()).count("failed") for votes in votes_by_pair.values())
@@ -315,15 +306,14 @@ def judge(
     pool: Mapping[tuple[str, str], None],
     paraphrases: Sequence[CandidatePair],
     texts: Mapping[str, str],
-    panel: Sequence[AskedModel],
+    panel: Panel,
     question: Question,
-    client: QuestionClient,
 ) -> tuple[list[JudgedOriginal], int]:
     """Return the judged originals of a pool, and the number of failed questions."""
     sentence = {paraphrase.pair_id: paraphrase.sentence2 for paraphrase in paraphrases}
     pair_by_name = {f"{pair_id} {query_id}": (query_id, pair_id) for query_id, pair_id in pool}
     sentence_pairs = {name: (texts[query_id], sentence[pair_id]) for name, (query_id, pair_id) in pair_by_name.items()}
-    votes = ask_panel(sentence_pairs, panel, question, client, "originals")
+    votes = panel.vote(question, sentence_pairs, "originals")
     failed = sum(list(vote.values()).count("failed") for vote in votes.values())
     return [JudgedOriginal(*pair_by_name[name], vote) for name, vote in votes.items()], failed
 

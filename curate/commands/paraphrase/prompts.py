@@ -7,10 +7,12 @@ from typing import Literal, Self, get_args
 from pydantic import model_validator
 
 from curate.ask.personal_data import told
+from curate.ask.task import LLMTask
 from curate.core.config import check, digest, read_yaml
 from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
+from curate.llm.recorded_votes import Missing
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -66,6 +68,38 @@ class ParaphraseReply:
 
     status: Literal["written", "refused", "unparsed", "failed"]
     text: str = ""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A query to paraphrase, and the rules that the last sentence about it broke."""
+
+    query_id: str
+    query: str
+    broken: tuple[str, ...] = ()
+
+
+class ParaphraseTask(LLMTask[Rewritten, ParaphraseReply]):
+    """Have a model write a paraphrase of a query."""
+
+    def __init__(self, prompt: ParaphrasePrompt) -> None:
+        self.prompt, self.digest = prompt, prompt.digest
+
+    def label(self, model: str) -> str:
+        """Return the setting that names the model."""
+        return f"paraphrase.generator={model}"
+
+    def request(self, item: Rewritten, thinking_tokens: int) -> Request:
+        """Return the request, with the broken rules in the prompt."""
+        return self.prompt.request(item.query, item.broken, thinking_tokens)
+
+    def read(self, _item: Rewritten, reply: Reply) -> ParaphraseReply:
+        """Return the sentence."""
+        return read(reply)
+
+    def none(self, status: Missing) -> ParaphraseReply:
+        """Return a reply without a sentence."""
+        return ParaphraseReply(status)
 
 
 def read(reply: Reply) -> ParaphraseReply:

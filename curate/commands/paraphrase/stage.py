@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from curate.ask import billing
-from curate.ask.llm_questions import AskedModel, QuestionClient
-from curate.ask.panel import asked_facts, refuse_one_family
+from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, refuse_one_family
 from curate.commands.paraphrase import TEMPLATES, Config, figures, prompts, templates
 from curate.commands.paraphrase import pairs as neighbours
 from curate.commands.paraphrase import pairs as originals
@@ -30,9 +29,6 @@ from curate.pipeline.stage import Context, Report, Stage
 from curate.system.files import frame, write_json, write_table
 from curate.tables.exporters.labels import parts
 
-ASKED = "asked.json"
-
-
 TARGET = 0.55
 """Average precision of character overlap above which a note is written; 0.5 is chance."""
 FEWEST = 10
@@ -44,13 +40,9 @@ def run(config: Config, context: Context) -> Report:
     queries = _queries(context)
     drawn = draw(config, context, queries)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        if _models(config, context):
-            dry = QuestionClient(ledger, context, dry=True)
-            make(config, context, drawn, dry)
-            dry.permit("making a set of paraphrases")
-        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        result = make(config, context, drawn, client)
-        paid, models = client.cost(), client.named()
+        panel = _asked(config, context, ledger)
+        result = panel.permitted("making a set of paraphrases", lambda panel: make(config, context, drawn, panel))
+        paid, models = panel.cost(), panel.named()
     in_set = figures.chosen(result, {name: getattr(config, name) for name in SPLITS}, config.deciles, context.seed)
     pairs = figures.table(result, in_set)
     _write(config, context, result, pairs, in_set)
@@ -66,7 +58,7 @@ def run(config: Config, context: Context) -> Report:
         else "",
         facts={**facts, "parts": _parts(config, context, result)},
         notes=_notes(config, pairs, facts["splits"]),
-        spent=client.spent,
+        spent=panel.spent,
     )
 
 
@@ -74,9 +66,7 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     drawn = draw(config, context, _queries(context))
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        client = QuestionClient(ledger, context, dry=True)
-        make(config, context, drawn, client)
-        return client.rows()
+        return _asked(config, context, ledger).planned(lambda panel: make(config, context, drawn, panel))
 
 
 def _queries(context: Context) -> list[tuple[str, str]]:
@@ -98,11 +88,21 @@ def _panel(config: Config, context: Context) -> list[AskedModel]:
     return [AskedModel.named(context, name, "paraphrase.panel", PURPOSE) for name in config.panel]
 
 
+def _writer(config: Config, context: Context) -> AskedModel | None:
+    if config.generator == TEMPLATES:
+        return None
+    return AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE)
+
+
+def _asked(config: Config, context: Context, ledger: Ledger) -> Panel:
+    judges = _panel(config, context)
+    return Panel(ledger, context, judges, _writer(config, context), mixed_models=config.mixed_models)
+
+
 def _models(config: Config, context: Context) -> list[AskedModel]:
     """Return the models that may be asked; the generator comes first if it is a model."""
-    if config.generator == TEMPLATES:
-        return _panel(config, context)
-    return [AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE), *_panel(config, context)]
+    writer = _writer(config, context)
+    return [*([writer] if writer else []), *_panel(config, context)]
 
 
 def _parts(config: Config, context: Context, result: ParaphraseResult) -> dict[str, Json]:

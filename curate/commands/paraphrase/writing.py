@@ -5,11 +5,11 @@ Rules check length, duplicates and personal data; the meaning is checked by the 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.ask.panel import Panel
 from curate.ask.personal_data import PERSONAL, PersonalData
-from curate.commands.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, read
+from curate.commands.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, ParaphraseTask, Rewritten
 from curate.retrieval.similarity.leaks import form
 
 MODEL = "model"
@@ -50,52 +50,30 @@ class ParaphraseWriter:
                 if self._accept(query_id, text, WrittenSentence(sentence, way)) is None:
                     break
 
-    def by_model(
-        self,
-        sources: Mapping[str, str],
-        model: AskedModel,
-        prompt: ParaphrasePrompt,
-        client: QuestionClient,
-        again: int,
-    ) -> None:
-        """Have a model write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
-        broken_by_query: dict[str, list[str]] = {query_id: [] for query_id in sources}
-        for attempt in range(1, again + 2):
-            if not broken_by_query:
-                return
-            thinking = model.settings.thinking_tokens
-            asks = {
-                query_id: Ask(prompt.request(sources[query_id], rules, thinking), read)
-                for query_id, rules in broken_by_query.items()
-            }
-            label = f"paraphrase.generator={model.name}"
-            [answers] = client.answers([Talk(label, model, prompt.digest, asks, ParaphraseReply, attempt - 1)])
-            if client.dry:
-                # placeholders for unwritten sentences, so that the panel's requests can be planned
-                unwritten = [query_id for query_id in broken_by_query if query_id not in answers]
-                self.written |= {query_id: WrittenSentence(f"{sources[query_id]} ?", "open") for query_id in unwritten}
-            broken_by_query = {
-                query_id: [rule]
-                for query_id in broken_by_query
-                if query_id in answers
-                and (rule := self._process_reply(query_id, sources[query_id], answers[query_id], attempt))
-            }
+    def by_model(self, sources: Mapping[str, str], prompt: ParaphrasePrompt, panel: Panel, again: int) -> None:
+        """Have the writer write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
+        items = {query_id: Rewritten(query_id, text) for query_id, text in sources.items()}
+        panel.write(ParaphraseTask(prompt), items, again, self._take, self._draft)
 
-    def _process_reply(self, query_id: str, query: str, answer: ParaphraseReply, attempt: int) -> str | None:
-        """Process a reply; return the broken rule if the query is to be asked again."""
+    def _draft(self, item: Rewritten) -> None:
+        """Put a placeholder for an unwritten sentence, so that the panel's requests can be planned."""
+        self.written[item.query_id] = WrittenSentence(f"{item.query} ?", "open")
+
+    def _take(self, item: Rewritten, answer: ParaphraseReply, attempt: int) -> Rewritten | None:
+        """Process a reply; return the query with the broken rule if it is to be asked about again."""
         if answer.status == "failed":
             self.failed += 1
         if answer.status == "refused":
-            self.refused.add(query_id)
+            self.refused.add(item.query_id)
         if answer.status == "unparsed":
             self.broken["reply"] += 1
-            return "reply"
+            return replace(item, broken=("reply",))
         if answer.status != "written":
             return None
-        rule = self._accept(query_id, query, WrittenSentence(answer.text, MODEL, attempt))
+        rule = self._accept(item.query_id, item.query, WrittenSentence(answer.text, MODEL, attempt))
         if rule and rule != PERSONAL:
             self.broken[rule] += 1
-        return rule
+        return replace(item, broken=(rule,)) if rule else None
 
     def discloses(self, text: str, query: str) -> bool:
         """Whether a text contains personal data that its query does not; a hit is counted."""

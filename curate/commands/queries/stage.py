@@ -9,8 +9,7 @@ from statistics import median
 import polars as pl
 
 from curate.ask import billing
-from curate.ask.llm_questions import AskedModel, QuestionClient
-from curate.ask.panel import ASKED, ask_panel, asked_facts, refuse_one_family
+from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, refuse_one_family
 from curate.commands.queries import Config
 from curate.commands.queries import task as prompts
 from curate.commands.queries.task import (
@@ -78,18 +77,17 @@ def models(config: Config, context: Context) -> list[AskedModel]:
     return [AskedModel.named(context, config.generator or "", "queries.generator", PURPOSE), *panel]
 
 
-def make(config: Config, context: Context, drawn: DrawnTexts, client: QuestionClient) -> QueriesResult:
-    """Write and filter; a dry client only plans the requests."""
-    generator, *panel = models(config, context)
+def make(config: Config, context: Context, drawn: DrawnTexts, panel: Panel) -> QueriesResult:
+    """Write and filter; a dry panel only plans the requests."""
     writer = QueryWriter(QueryRules.of(config, context, {form(text) for text in drawn.real.values()}))
-    writer.write(drawn.documents, generator, prompts.writing(context), client, config.again)
+    writer.write(drawn.documents, prompts.writing(context), panel, config.again)
     written = {
         document.doc_id: writer.written[document.doc_id]
         for document in drawn.documents
         if document.doc_id in writer.written
     }
     texts = {name: (query.text, query.document.text) for name, query in written.items()}
-    votes = ask_panel(texts, panel, prompts.filtering(context), client, "is it a good query?")
+    votes = panel.vote(prompts.filtering(context), texts, "is it a good query?")
     failed = sum(answer == "failed" for query_votes in votes.values() for answer in query_votes.values())
     outcomes = {name: fate(votes.get(name, {})) for name in written}
     chosen = matched(
@@ -270,12 +268,9 @@ def run(config: Config, context: Context) -> Report:
     """Plan, ask for permission, write, filter, and write the tables."""
     drawn = _draw(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        dry = QuestionClient(ledger, context, dry=True)
-        make(config, context, drawn, dry)
-        dry.permit("writing queries")
-        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        result = make(config, context, drawn, client)
-        paid, model_names = client.cost(), client.named()
+        panel = _panel(config, context, ledger)
+        result = panel.permitted("writing queries", lambda panel: make(config, context, drawn, panel))
+        paid, model_names = panel.cost(), panel.named()
     _write(config, context, result)
     sources: dict[str, Json] = {"generator": config.generator, "panel": list(config.panel), "models": model_names}
     figures = facts(result, models(config, context), config)
@@ -287,7 +282,7 @@ def run(config: Config, context: Context) -> Report:
         unfinished=f"{result.failed:,} questions failed; run `curate queries` again to retry" if result.failed else "",
         facts={**sources, "prompts": _digests(context), **figures, **billing.facts(paid)},
         notes=_notes(config, context, result),
-        spent=client.spent,
+        spent=panel.spent,
     )
 
 
@@ -295,9 +290,12 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     drawn = _draw(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        client = QuestionClient(ledger, context, dry=True)
-        make(config, context, drawn, client)
-        return client.rows()
+        return _panel(config, context, ledger).planned(lambda panel: make(config, context, drawn, panel))
+
+
+def _panel(config: Config, context: Context, ledger: Ledger) -> Panel:
+    generator, *filters = models(config, context)
+    return Panel(ledger, context, filters, generator, mixed_models=config.mixed_models)
 
 
 def _draw(config: Config, context: Context) -> DrawnTexts:

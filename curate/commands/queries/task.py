@@ -6,14 +6,15 @@ Target lengths follow the real queries: of every ten documents, one gets a lengt
 import bisect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self, get_args
 
 from pydantic import model_validator
 
-from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.ask.panel import Panel
 from curate.ask.personal_data import PersonalData
+from curate.ask.task import LLMTask
 from curate.commands.queries import Config
 from curate.core.config import check, digest, read_yaml, text_digest
 from curate.core.errors import ConfigError
@@ -26,6 +27,7 @@ from curate.llm import parse
 from curate.llm.passages import shown
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question, question
+from curate.llm.recorded_votes import Missing
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
 from curate.system import resources
@@ -205,6 +207,38 @@ class QueryReply:
     text: str = ""
 
 
+@dataclass(frozen=True)
+class WantedQuery:
+    """A document to write a query about, and the rules that the last query broke."""
+
+    document: DrawnDocument
+    broken: tuple[QueryRule, ...] = ()
+
+
+class QueryTask(LLMTask[WantedQuery, QueryReply]):
+    """Have a model write a query that a document answers."""
+
+    def __init__(self, prompt: QueryPrompt) -> None:
+        self.prompt, self.digest = prompt, prompt.digest
+
+    def label(self, model: str) -> str:
+        """Return the setting that names the model."""
+        return f"queries.generator={model}"
+
+    def request(self, item: WantedQuery, thinking_tokens: int) -> Request:
+        """Return the request, with the broken rules in the prompt."""
+        document = item.document
+        return self.prompt.request(document.text, document.examples, document.length, item.broken, thinking_tokens)
+
+    def read(self, _item: WantedQuery, reply: Reply) -> QueryReply:
+        """Return the query."""
+        return read(reply)
+
+    def none(self, status: Missing) -> QueryReply:
+        """Return a reply without a query."""
+        return QueryReply(status)
+
+
 def read(reply: Reply) -> QueryReply:
     """Parse a reply: a JSON object with one line of text under the key, else unparsed."""
     if reply.finish == "refusal":
@@ -325,43 +359,19 @@ class QueryWriter:
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
 
-    def write(
-        self,
-        documents: Sequence[DrawnDocument],
-        model: AskedModel,
-        prompt: QueryPrompt,
-        client: QuestionClient,
-        again: int,
-    ) -> None:
-        """Have a model write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
-        open_documents: dict[str, tuple[DrawnDocument, list[QueryRule]]] = {
-            document.doc_id: (document, []) for document in documents
-        }
-        thinking = model.settings.thinking_tokens
-        for attempt in range(1, again + 2):
-            if not open_documents:
-                return
-            asks = {
-                name: Ask(prompt.request(document.text, document.examples, document.length, rules, thinking), read)
-                for name, (document, rules) in open_documents.items()
-            }
-            label = f"queries.generator={model.name}"
-            [answers] = client.answers([Talk(label, model, prompt.digest, asks, QueryReply, attempt - 1)])
-            if client.dry:
-                # placeholders for unwritten queries, so that the filters' requests can be planned
-                self.written |= {
-                    name: WrittenQuery(document, document.text[: document.length], 0)
-                    for name, (document, _) in open_documents.items()
-                    if name not in answers
-                }
-            open_documents = {
-                name: (document, [rule])
-                for name, (document, _) in open_documents.items()
-                if name in answers and (rule := self._read(document, answers[name], attempt))
-            }
+    def write(self, documents: Sequence[DrawnDocument], prompt: QueryPrompt, panel: Panel, again: int) -> None:
+        """Have the writer write; after a broken rule, ask up to `again` more times, with the rule in the prompt."""
+        items = {document.doc_id: WantedQuery(document) for document in documents}
+        panel.write(QueryTask(prompt), items, again, self._take, self._draft)
 
-    def _read(self, document: DrawnDocument, answer: QueryReply, attempt: int) -> QueryRule | None:
-        """Process a reply; return the broken rule if the document is to be asked about again."""
+    def _draft(self, item: WantedQuery) -> None:
+        """Put a placeholder for an unwritten query, so that the filters' requests can be planned."""
+        document = item.document
+        self.written[document.doc_id] = WrittenQuery(document, document.text[: document.length], 0)
+
+    def _take(self, item: WantedQuery, answer: QueryReply, attempt: int) -> WantedQuery | None:
+        """Process a reply; return the document with the broken rule if it is to be asked about again."""
+        document = item.document
         if answer.status == "failed":
             self.failed += 1
         if answer.status in ("failed", "refused"):
@@ -374,4 +384,4 @@ class QueryWriter:
         else:
             self.broken[rule] += 1
             self.lost[document.doc_id] = WHY[rule]
-        return rule
+        return None if rule is None else replace(item, broken=(rule,))

@@ -17,8 +17,7 @@ from curate.ask.edits import dictionary, question_templates, synonyms
 from curate.ask.edits.rewriting import RULES
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import Entry
-from curate.ask.llm_questions import AskedModel, QuestionClient, packaged_question
-from curate.ask.panel import ASKED, asked_facts, refuse_one_family
+from curate.ask.panel import ASKED, AskedModel, Panel, asked_facts, packaged_question, refuse_one_family
 from curate.ask.personal_data import PersonalData
 from curate.commands.sts import TEMPLATES, Config, figures, quotas
 from curate.commands.sts import task as making
@@ -44,23 +43,19 @@ def run(config: Config, context: Context) -> Report:
     """Plan, ask for permission, write, confirm, draw by quota, and write the tables."""
     queries = list(context.queries.select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        if _models(config, context):
-            dry = QuestionClient(ledger, context, dry=True)
-            make(config, context, queries, dry)
-            dry.permit("making an STS set")
-        client = QuestionClient(ledger, context, mixed_models=config.mixed_models)
-        result = make(config, context, queries, client)
-        paid, models = client.cost(), client.named()
+        panel = _asked(config, context, ledger)
+        result = panel.permitted("making an STS set", lambda panel: make(config, context, queries, panel))
+        paid, models = panel.cost(), panel.named()
     pairs, undrawn = draw(result.draft.sentences, result.book.entries, config, context.seed)
     spelled = Lexer(result.book.entries).spelled
     write_table(context.out, "pairs", pairs)
     write_table(context.out, "sentences", figures.sentences(result.draft.sentences, spelled))
     left_out = {**result.choice.left_out, **figures.lost(result), **undrawn}
     write_table(context.out, "dropped", figures.dropped(left_out, result))
-    panel = _panel(config, context)
+    judges = _panel(config, context)
     write_json(
         context.out / ASKED,
-        asked_facts({name: (question, panel) for name, question in _questions(config, context).items()}),
+        asked_facts({name: (question, judges) for name, question in _questions(config, context).items()}),
     )
     sources: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
     facts = {**sources, **figures.facts(result, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
@@ -73,7 +68,7 @@ def run(config: Config, context: Context) -> Report:
         unfinished=f"{failed:,} questions failed; run `curate sts` again to retry them" if failed else "",
         facts=facts,
         notes=_notes(config, result, pairs),
-        spent=client.spent,
+        spent=panel.spent,
     )
 
 
@@ -81,22 +76,19 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return rows for the requests that would be sent now; repeated requests after a broken rule are not included."""
     queries = list(context.queries.select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        client = QuestionClient(ledger, context, dry=True)
-        make(config, context, queries, client)
-        return client.rows()
+        return _asked(config, context, ledger).planned(lambda panel: make(config, context, queries, panel))
 
 
-def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], client: QuestionClient) -> StsResult:
+def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], panel: Panel) -> StsResult:
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
     book, wording = dictionary.dictionary(config, context, "sts"), question_templates.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
-    panel = _panel(config, context)
     votes, entries = dict[int, dict[str, str]](), book.entries
     if config.confirm_dictionary:
         rules = Rules(Lexer(entries), asks, config.length)
         used_entries = {entry for _, text in queries for *_, entry in making.candidates(text, rules.lexer, rules)}
         question = packaged_question(context, "sts-words")
-        votes = confirmed(sorted(used_entries, key=lambda entry: entry.line), panel, question, client)
+        votes = confirmed(sorted(used_entries, key=lambda entry: entry.line), panel, question)
         failed = sum(list(vote.values()).count("failed") for vote in votes.values())
         if failed:  # all later, paid requests depend on the synonyms
             raise RunFailed(f"sts: {failed:,} questions about words failed; run `curate sts` again to retry them")
@@ -111,13 +103,18 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], c
     else:
         if config.edits:
             writer.offline(choice.tasks, KINDS[1:], templates=False)
-        model = AskedModel.named(context, config.generator, "sts.generator", PURPOSE)
-        writer.by_model(choice.tasks, model, materials.generator_prompt(context), client)
-    if panel:
+        writer.by_model(choice.tasks, materials.generator_prompt(context), panel)
+    if panel.models:
         question = packaged_question(context, "sts-sentences")
-        writer.draft.failed += confirm(writer.draft.sentences, panel, question, client)
+        writer.draft.failed += confirm(writer.draft.sentences, panel, question)
     rejected = [entry for entry in book.entries if entry not in set(entries)]
     return StsResult(book, rejected, votes, choice, writer.draft)
+
+
+def _asked(config: Config, context: Context, ledger: Ledger) -> Panel:
+    is_model = config.generator != TEMPLATES
+    writer = AskedModel.named(context, config.generator, "sts.generator", PURPOSE) if is_model else None
+    return Panel(ledger, context, _panel(config, context), writer, mixed_models=config.mixed_models)
 
 
 def _panel(config: Config, context: Context) -> list[AskedModel]:

@@ -8,8 +8,7 @@ meaning. A reply is one JSON object, kind -> sentence; any other form is unparse
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Self, get_args
 
 from pydantic import model_validator
@@ -17,9 +16,9 @@ from pydantic import model_validator
 from curate.ask.edits.question_templates import Wording
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import Entry
-from curate.ask.llm_questions import Ask, AskedModel, QuestionClient, Talk
-from curate.ask.panel import ask_panel
+from curate.ask.panel import Panel
 from curate.ask.personal_data import PERSONAL, PersonalData, told
+from curate.ask.task import LLMTask
 from curate.core.config import Json, check, digest, read_yaml
 from curate.core.messages import Reply, Request
 from curate.core.progress import StepLabel, counting
@@ -28,6 +27,7 @@ from curate.core.sampling import shuffled
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.llm.questions import Question
+from curate.llm.recorded_votes import Missing
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -155,6 +155,37 @@ class RewritingReply:
 
     status: Status
     sentences: Mapping[Kind, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WantedSentences:
+    """A query with its words, and the kinds of sentences to write, each with the rules that its last one broke."""
+
+    task: RewritingTask
+    broken: Mapping[Kind, Sequence[str]]
+
+
+class RewritingLLMTask(LLMTask[WantedSentences, RewritingReply]):
+    """Have a model write the sentences of a query, several kinds in one reply."""
+
+    def __init__(self, prompt: RewritingPrompt, spelled: Mapping[str, str]) -> None:
+        self.prompt, self.spelled, self.digest = prompt, spelled, prompt.digest
+
+    def label(self, model: str) -> str:
+        """Return the setting that names the model."""
+        return f"sts.generator={model}"
+
+    def request(self, item: WantedSentences, thinking_tokens: int) -> Request:
+        """Return the request for the kinds that are open."""
+        return self.prompt.request(item.task, self.spelled, item.broken, thinking_tokens)
+
+    def read(self, item: WantedSentences, reply: Reply) -> RewritingReply:
+        """Return the sentences of the kinds that were asked for."""
+        return read(list(item.broken), reply)
+
+    def none(self, status: Missing) -> RewritingReply:
+        """Return a reply without a sentence."""
+        return RewritingReply(status)
 
 
 def read(kinds: Sequence[Kind], reply: Reply) -> RewritingReply:
@@ -287,27 +318,22 @@ def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed:
     return Choice([task for task in tasks if task.query_id in chosen_ids], left_out)
 
 
-def confirmed(
-    entries: Sequence[Entry], panel: Sequence[AskedModel], question: Question, client: QuestionClient
-) -> dict[int, dict[str, str]]:
+def confirmed(entries: Sequence[Entry], panel: Panel, question: Question) -> dict[int, dict[str, str]]:
     """Return line -> judge -> answer (yes, no or a failure): whether both words of a dictionary row mean the same.
 
-    With a dry client, rows without a recorded answer are missing.
+    With a dry panel, rows without a recorded answer are missing.
     """
     pairs = {str(entry.line): entry.spelled for entry in entries}
-    votes = ask_panel(pairs, panel, question, client, "words")
-    return {int(line): vote for line, vote in votes.items()}
+    return {int(line): vote for line, vote in panel.vote(question, pairs, "words").items()}
 
 
-def confirm(
-    sentences: Sequence[Sentence], panel: Sequence[AskedModel], question: Question, client: QuestionClient
-) -> int:
+def confirm(sentences: Sequence[Sentence], panel: Panel, question: Question) -> int:
     """Set the votes of every sentence; return the number of failed questions."""
     pairs = {str(index): (sentence.task.query, sentence.text) for index, sentence in enumerate(sentences)}
     for sentence in sentences:
-        sentence.votes = {model.name: None for model in panel}
+        sentence.votes = {model.name: None for model in panel.models}
     failed = 0
-    for name, votes in ask_panel(pairs, panel, question, client, "sentences").items():
+    for name, votes in panel.vote(question, pairs, "sentences").items():
         failed += list(votes.values()).count("failed")
         sentences[int(name)].votes = {judge: vote if vote in (YES, NO) else None for judge, vote in votes.items()}
     return failed
@@ -347,65 +373,36 @@ class SentenceWriter:
         if templates:
             yield from self.wording.others(task.query, word, self.seed)
 
-    def by_model(
-        self, tasks: Sequence[RewritingTask], model: AskedModel, prompt: RewritingPrompt, client: QuestionClient
-    ) -> None:
-        """Have a model write the missing sentences; after a broken rule, ask again, with the rule in the prompt."""
+    def by_model(self, tasks: Sequence[RewritingTask], prompt: RewritingPrompt, panel: Panel) -> None:
+        """Have the writer write the missing sentences; after a broken rule, ask again, with the rule in the prompt."""
         written = {(sentence.task.query_id, sentence.kind) for sentence in self.draft.sentences}
-        first: dict[RewritingTask, dict[Kind, list[str]]] = {
-            task: {kind: [] for kind in KINDS if (task.query_id, kind) not in written} for task in tasks
+        wanted = {
+            task.query_id: WantedSentences(task, {kind: () for kind in KINDS if (task.query_id, kind) not in written})
+            for task in tasks
         }
-        open_ = {task: kinds for task, kinds in first.items() if kinds}
-        for attempt in range(1, self.config.again + 2):
-            if not open_:
-                return
-            answers = self._ask(open_, model, prompt, client, attempt - 1)
-            if client.dry:
-                # placeholders for unwritten sentences, so that the panel's requests can be planned
-                self.draft.sentences += [
-                    Sentence(task, kind, f"{task.query} ({kind})", "open")
-                    for task, kinds in open_.items()
-                    for kind in (kinds if task.query_id not in answers else ())
-                ]
-            open_ = {
-                task: broken
-                for task, kinds in open_.items()
-                if task.query_id in answers
-                and (broken := self._process_reply(task, kinds, answers[task.query_id], attempt))
-            }
+        items = {query_id: item for query_id, item in wanted.items() if item.broken}
+        task = RewritingLLMTask(prompt, self.rules.lexer.spelled)
+        panel.write(task, items, self.config.again, self._take, self._draft)
 
-    def _ask(
-        self,
-        open_: Mapping[RewritingTask, Mapping[Kind, Sequence[str]]],
-        model: AskedModel,
-        prompt: RewritingPrompt,
-        client: QuestionClient,
-        repeats: int,
-    ) -> dict[str, RewritingReply]:
-        spelled, thinking = self.rules.lexer.spelled, model.settings.thinking_tokens
-        asks = {
-            task.query_id: Ask(prompt.request(task, spelled, kinds, thinking), partial(read, list(kinds)))
-            for task, kinds in open_.items()
-        }
-        return client.answers(
-            [Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, repeats)]
-        )[0]
+    def _draft(self, item: WantedSentences) -> None:
+        """Put placeholders for unwritten sentences, so that the panel's requests can be planned."""
+        task = item.task
+        self.draft.sentences += [Sentence(task, kind, f"{task.query} ({kind})", "open") for kind in item.broken]
 
-    def _process_reply(
-        self, task: RewritingTask, kinds: Mapping[Kind, Sequence[str]], answer: RewritingReply, attempt: int
-    ) -> dict[Kind, list[str]]:
-        """Accept the valid sentences of a reply; return kind -> broken rules for those to request again."""
+    def _take(self, item: WantedSentences, answer: RewritingReply, attempt: int) -> WantedSentences | None:
+        """Accept the valid sentences of a reply; return the kinds to request again with their broken rules."""
         if answer.status == "failed":
             self.draft.failed += 1
         if answer.status == "refused":
-            self.draft.refused.add(task.query_id)
+            self.draft.refused.add(item.task.query_id)
         if answer.status == "unparsed":
             self.draft.broken["reply"] += 1
-            return {kind: ["reply"] for kind in kinds}
+            return replace(item, broken=dict.fromkeys(item.broken, ("reply",)))
         broken_by_kind = {
-            kind: self._accept(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()
+            kind: tuple(self._accept(item.task, kind, text, MODEL, attempt)) for kind, text in answer.sentences.items()
         }
-        return {kind: rules for kind, rules in broken_by_kind.items() if rules}
+        broken = {kind: rules for kind, rules in broken_by_kind.items() if rules}
+        return replace(item, broken=broken) if broken else None
 
     def _accept(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[str]:
         """Accept a sentence, or return the rules that it breaks; empty if accepted."""

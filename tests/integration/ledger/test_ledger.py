@@ -343,11 +343,13 @@ def test_replies_about_one_prompt_are_read_again_oldest_first(ledger: Ledger) ->
     for other in ({"rubric_digest": "rubric-2"}, {"judge_digest": "judge-2"}, {"replicate": 1}):
         ledger.append([], replace(CALL, **other))
     found = ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate)
-    assert [row[:3] for row in found] == [
+    assert [row[1:4] for row in found] == [
         ("one", "error", "{}"),
         ("one", "stop", '{"label": "噪声"}'),
         ("two", "refusal", "no"),
     ]
+    newest = found[-1][0]
+    assert ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate, newest) == found[-1:]
 
 
 def test_an_empty_file_is_no_new_ledger(tmp_path: Path) -> None:

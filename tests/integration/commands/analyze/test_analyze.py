@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from curate.ask.llm_questions import packaged_question
+from curate.ask.panel import packaged_question
 from curate.pipeline.stage import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT

@@ -162,7 +162,7 @@ def test_what_failed_is_asked_again_and_nothing_else(run: Path, serve: Callable[
     down = True
 
     def shaky(call: Call) -> Fault:
-        return error(400, "bad", "no") if down and call.query.startswith("痛风") else vote(True)
+        return error(429, retry_after=86_400) if down and call.query.startswith("痛风") else vote(True)
 
     server = serve(shaky)
     first = gradient(run, server)

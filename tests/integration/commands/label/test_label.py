@@ -285,7 +285,7 @@ def test_what_failed_is_asked_again_and_nothing_else(tmp_path: Path, serve: Call
     down = {text for _, text, *_ in texts()[::20]}
 
     def shaky(call: Call) -> Fault:
-        return error(400, "bad", "no") if shown(call) in down else honest(call)
+        return error(429, retry_after=86_400) if shown(call) in down else honest(call)
 
     server, run = serve(shaky), prepared(tmp_path, texts())
     assert label(run, server).unfinished == "6 questions failed; run `curate label` again to retry them"

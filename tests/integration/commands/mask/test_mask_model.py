@@ -389,7 +389,8 @@ UNREAD: dict[str, tuple[Fault, str]] = {
         says(json.dumps({"spans": [quote(f"我叫{NAMES[0]}，最近两个星期一直头痛，请问吃什么药比较好", "address")]})),
         "excessive",
     ),
-    "failed": (fake.error(400, "bad_request", f"what is {NAMES[0]}?"), "failed"),
+    "turned away": (fake.error(400, "bad_request", f"what is {NAMES[0]}?"), "refused"),
+    "failed": (fake.error(429, "busy", f"later, {NAMES[0]}", retry_after=86_400), "failed"),
 }
 
 
@@ -408,7 +409,7 @@ def test_a_text_that_was_not_checked_stops_the_run(
     assert not list((run / "mask").iterdir())
     is_silent(run / "home")
     asked = len(server.calls)
-    assert asked == 7 or status == "failed", "what is refused before any answer is asked for again"
+    assert asked in (7, 8), "what is turned away before any answer is asked for again"
     report = step(run, "mask", RULES_GO_ON, model(server), yes=True)
     assert facts(report)["texts"][status] == 1
     assert "there the rules alone looked" in report.notes[-1]

@@ -259,7 +259,7 @@ def test_refusals_failures_and_nonsense(run: Path, serve: Callable[[Behaviour], 
         if "passage" in call.passages:
             return says("相同") if call.query.startswith("偏头痛") else vote(judged(call))
         if call.query.startswith("白内障"):
-            return error(400, "bad", "no") if down else write(call)
+            return error(429, retry_after=86_400) if down else write(call)
         return refusal if call.query.startswith("胃溃疡") else write(call)
 
     server = serve(odd)

@@ -194,7 +194,7 @@ def test_refusals_and_failures(run: Path, serve: Callable[[Behaviour], Vendor]) 
         if "document" in call.passages and thing(call) == "贫血":
             return refusal
         if "document" in call.passages and thing(call) == "湿疹" and down:
-            return error(400, "bad", "no")
+            return error(429, retry_after=86_400)
         return honest(call)
 
     server = serve(odd)

@@ -295,7 +295,7 @@ def test_words_that_nobody_answered_for_stop_before_more_is_paid(
     def shaky(call: Call) -> Fault:
         asked_of_words = "term" not in call.passages and len(call.query) < 8
         if asked_of_words:
-            return error(400, "bad", "no") if down and call.query == "痛风" else vote(same(call))
+            return error(429, retry_after=86_400) if down and call.query == "痛风" else vote(same(call))
         return honest(call)
 
     server = serve(shaky)
@@ -333,7 +333,7 @@ def test_what_failed_is_asked_again_and_nothing_else(run: Path, serve: Callable[
 
     def shaky(call: Call) -> Fault:
         failing = any(call.query.startswith(word) for word in down)
-        return error(400, "bad", "no") if failing and "term" in call.passages else honest(call)
+        return error(429, retry_after=86_400) if failing and "term" in call.passages else honest(call)
 
     server = serve(shaky)
     first = sts(run, server)
@@ -370,7 +370,7 @@ def test_a_plan_counts_every_round(run: Path, serve: Callable[[Behaviour], Vendo
         tries[call.query] += 1
         failing = call.query.startswith(("偏头痛", "青光眼")) or tries[call.query] > 1
         broken = write(call, hard="x") if call.query.startswith("痛风") else write(call)
-        return error(400, "bad", "no") if failing else broken
+        return error(429, retry_after=86_400) if failing else broken
 
     server = serve(shaky)
     assert sts(run, server).unfinished == "6 questions failed; run `curate sts` again to retry them"
