@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from curate.ask import billing, planned_pool, privacy_guard, rating
+from curate.ask import billing, engine, planned_pool, privacy_guard, rating
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.core.errors import BudgetError, UserError
-from curate.llm import client
-from curate.llm.budget import CostEstimate, plan, together
-from curate.llm.cost import batch_price, estimate
+from curate.llm.budget import CostEstimate, together
+from curate.llm.cost import estimate
 from curate.llm.providers.settings import ProviderConfig
 from curate.pipeline.stage import Context
 from curate.system import egress
@@ -19,13 +18,8 @@ TOKENS_BESIDE = 100
 
 def plans(run: PanelRun) -> dict[str, CostEstimate]:
     """Return label -> cost estimate of all missing ratings of each language model; in a cascade an upper bound."""
-    batches = run.context.consent.batch
     return {
-        state.label: plan(
-            (task.request for task in run.table.tasks(state, state.work)), price, run.table.token_rate(state)
-        )
-        for state in run.asked()
-        for price in [batch_price(state.settings.price) if batches and state.settings.batch else state.settings.price]
+        order.state.label: engine.plan(order, run.table.ledger, run.context) for order in run.orders() if order.work
     }
 
 
@@ -124,15 +118,3 @@ def need_masked(panel: Sequence[JudgeState], context: Context) -> None:
             privacy_guard.may_ask(who, state.settings, context)
         elif isinstance(state, HeuristicState) and state.work:
             privacy_guard.ask(who, egress.beyond(who, state.judge), context)
-
-
-def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> client.RequestLimits:
-    """Return the limits on requests to a provider."""
-    return client.RequestLimits(
-        concurrency=settings.concurrency,
-        requests_per_minute=settings.requests_per_minute,
-        tokens_per_minute=settings.tokens_per_minute,
-        price=settings.price,
-        tokens_a_han=settings.tokens_a_han,
-        mixed_models=mixed_models,
-    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Generic
 
-from curate.ask import billing, build, consent, privacy_guard
+from curate.ask import billing, build, consent, engine, privacy_guard
 from curate.core.config import Json, digest, read_yaml
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request
@@ -214,5 +214,5 @@ class QuestionClient:
         model = talk.model
         judge = self.ledger.register(model.identity)
         account = client.Account(judge, talk.digest, talk.replicate, self.context.run_id, model.purpose)
-        limits = consent.limits(model.settings, mixed_models=self.mixed_models)
+        limits = engine.limits(model.settings, mixed_models=self.mixed_models)
         return client.Job(talk.label, tasks, provider(model.settings), account, limits, len(tasks))

@@ -1,12 +1,20 @@
-"""One run of a panel over a pool: judges, settings, and the order of a cascade."""
+"""One run of a panel over a pool: judges, settings, the order of a cascade, and what each judge is asked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import polars as pl
 
+from curate.ask import rating
+from curate.ask.engine import Order
 from curate.ask.panel_state import JudgeState, LlmState, PanelState, ReplayState
+from curate.ask.rating import TEXTS, Work, shown_digest
+from curate.core.errors import ProviderError
+from curate.core.messages import Reply
 from curate.core.records import STOPPED
+from curate.llm import client
+from curate.llm.client.accounting import SentRequest
 from curate.llm.cost import Price
 from curate.panel import cascade
 from curate.panel.reading import ReadingTest
@@ -47,9 +55,9 @@ class PanelRun:
         """Return the run, restricted to missing ratings of the given pairs."""
         return self.at(*(self.table.left(state, pairs) for state in self.seats))
 
-    def watch(self, state: LlmState) -> ReadingTest | None:
-        """Return the test that detects whether a judge reads its prompts; None if it is not tested."""
-        return self.table.reading_test(state) if self.watched else None
+    def orders(self) -> "list[JudgeOrder]":
+        """Return what each language model is asked."""
+        return [JudgeOrder.of_judge(self, state) for state in self.paid()]
 
     def ratings(self) -> pl.DataFrame:
         """Return the `ratings` of all judges, from the current ledger."""
@@ -97,3 +105,76 @@ def _turn(state: JudgeState) -> tuple[float, int]:
 def weight(price: Price | None) -> float:
     """Return a judge's sort key in a cascade: price per token, weighted by `ANSWER_SHARE`; infinity if unknown."""
     return ANSWER_SHARE * price.output + (1 - ANSWER_SHARE) * price.input if price else float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOrder(Order[Work]):
+    """The missing ratings of one judge.
+
+    What is left is found by texts, without building a request. A prompt is cut out of the whole pool of its query, so a
+    rated passage leaves its prompt and changes no other.
+    """
+
+    table: PanelState
+    state: LlmState
+    watched: bool
+
+    @classmethod
+    def of_judge(cls, run: PanelRun, state: LlmState) -> Self:
+        """Return the order of a judge of a panel run."""
+        return cls(
+            name=f"judges.{state.name}",
+            label=f"judges.{state.label}",
+            command="judge",
+            settings=state.settings,
+            account=client.Account(**vars(state.key), run=run.context.run_id),
+            work=state.work,
+            unit="pairs",
+            mixed_models=run.config.mixed_models,
+            canary=run.watched,
+            table=run.table,
+            state=state,
+            watched=run.watched,
+        )
+
+    def place(self, prompt: Work) -> str:
+        """Return the digest of the whole prompt, rated passages included."""
+        return prompt.place
+
+    def weight(self, prompt: Work) -> int:
+        """Return the number of passages."""
+        return len(prompt.passages)
+
+    def left(self, prompts: Sequence[Work]) -> list[Work]:
+        """Return the prompts without rated passages; those without any left are absent."""
+        pairs = pl.DataFrame(
+            [
+                (shown_digest(prompt.query.text), shown_digest(passage.shown()), position, slot)
+                for position, prompt in enumerate(prompts)
+                for slot, passage in enumerate(prompt.passages)
+            ],
+            {**dict.fromkeys(TEXTS, pl.String), "prompt": pl.Int64, "slot": pl.Int64},
+            orient="row",
+        )
+        standing = self.table.standing(self.state, pairs["query_digest"].unique())
+        missing = rating.missing(pairs, standing, self.table.since).group_by("prompt", maintain_order=True)
+        return [
+            replace(prompts[position], passages=tuple(prompts[position].passages[slot] for slot in unrated["slot"]))
+            for (position,), unrated in missing
+        ]
+
+    def tasks(self, prompts: Iterable[Work]) -> Iterator[client.Task]:
+        """Yield the requests; a prompt whose reply had no grade is split in halves."""
+        return self.table.tasks(self.state, prompts)
+
+    def read(self, sent: SentRequest, reply: Reply) -> client.ReplyResult:
+        """Return the ratings of a reply, by the digests of its texts."""
+        return rating.reading(self.state.judge, self.state.key, sent.query_digest, sent.slots, reply)
+
+    def failed(self, sent: SentRequest, error: ProviderError) -> client.ReplyResult:
+        """Return the ratings that follow from a refusal."""
+        return rating.failure(self.state.key, sent.query_digest, sent.slots, error)
+
+    def watch(self) -> ReadingTest | None:
+        """Return the test that detects whether the judge reads its prompts; None if it is not tested."""
+        return self.table.reading_test(self.state) if self.watched else None

@@ -61,6 +61,8 @@ class LlmState:
         return f"{self.name}, {self.purpose}" if self.purpose else self.name
 
 
+MOST_QUERIES = 500
+"""Most queries whose ratings are read by their digests; those of more are read all at once."""
 JudgeState = ReplayState | HeuristicState | LlmState
 
 
@@ -122,21 +124,6 @@ class PanelState:
                 work += rating.prompts(self.pool.queries[query], passages, batch, missing_by_query[query])
         return [replace(prompt, passages=prompt.passages[::-1]) for prompt in work] if self.backwards else work
 
-    def again(self, state: LlmState) -> LlmState:
-        """Return the state without the pairs that have been rated in the meantime."""
-        pairs = pl.DataFrame(
-            [
-                (rating.shown_digest(prompt.query.text), rating.shown_digest(passage.shown()))
-                for prompt in state.work
-                for passage in prompt.passages
-            ],
-            dict.fromkeys(TEXTS, pl.String),
-            orient="row",
-        )
-        remaining = self.left(state, pairs)
-        assert isinstance(remaining, LlmState)
-        return remaining
-
     def tasks(self, state: LlmState, work: Iterable[Work]) -> Iterator[Task]:
         """Return the tasks for prompts of a judge; a prompt whose reply had no grade is split in half.
 
@@ -154,9 +141,10 @@ class PanelState:
     def _key(self, identity: Mapping[str, Json], rubric_digest: str = "") -> Key:
         return Key(self.ledger.register(identity), rubric_digest, self.replicate)
 
-    def standing(self, state: HeuristicState | LlmState) -> pl.DataFrame:
-        """Return the ratings of a judge in the ledger."""
-        return self.ledger.ratings(state.key.judge_digest, state.key.rubric_digest, state.key.replicate)
+    def standing(self, state: HeuristicState | LlmState, queries: pl.Series | None = None) -> pl.DataFrame:
+        """Return the ratings of a judge in the ledger, at least those of the given digests of `queries`."""
+        few = None if queries is None or len(queries) > MOST_QUERIES else queries.sort().to_list()
+        return self.ledger.ratings(state.key.judge_digest, state.key.rubric_digest, state.key.replicate, few)
 
     def reading_test(self, state: LlmState) -> ReadingTest:
         """Return a test of whether a judge reads its prompts, filled with its latest ratings from the ledger."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from curate.ask import batching, billing, build, collection, consent, rating, seating
+from curate.ask import billing, build, collection, consent, engine, rating, seating
 from curate.ask.judges.heuristic import Config as Heuristic
 from curate.ask.judges.heuristic import Thresholds
 from curate.ask.panel_run import PanelRun
@@ -150,7 +150,7 @@ def settle(name: str, contested: pl.DataFrame, context: Context) -> Settled:
             models = ledger.models(state.key.judge_digest, state.key.rubric_digest)
             if not run.config.mixed_models:
                 client.refuse_mixture(f"judges.{name}", models)
-        batching.refuse_open(run)
+        engine.refuse_open(run.orders(), ledger, context)
         consent.need_masked(run.seats, context)
         consent.need_consent(run)
         ledger.note(rating.noted(run.table.pool))

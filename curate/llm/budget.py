@@ -119,18 +119,20 @@ class CostEstimate:
     cost: float | None
     currency: str = "USD"
     """Of the cost, if there is one."""
+    note: str = ""
+    """What else the user should know of it, as a clause."""
 
     def plus(self, other: "CostEstimate") -> "CostEstimate":
         """Return the sum of two estimates of one model; the cost is None if one is unknown."""
         total = None if self.cost is None or other.cost is None else self.cost + other.cost
         tokens = self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
-        return CostEstimate(self.calls + other.calls, *tokens, total, self.currency)
+        return CostEstimate(self.calls + other.calls, *tokens, total, self.currency, self.note or other.note)
 
     def said(self) -> str:
         """Return the estimate as a clause for a message."""
         price = "price unknown" if self.cost is None else f"at most {shown(self.cost, self.currency)}"
         tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
-        return f"{self.calls:,} calls, {tokens}, {price}"
+        return f"{self.calls:,} calls, {tokens}, {price}{self.note and f'; {self.note}'}"
 
 
 def plan(requests: Iterable[Request], price: Price | None, rate: TokenRate) -> CostEstimate:

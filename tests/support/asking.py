@@ -10,7 +10,9 @@ import polars as pl
 
 from curate.ask import rating
 from curate.ask.judges.llm import LlmJudge
-from curate.ask.rating import Key, Work
+from curate.ask.panel_run import JudgeOrder
+from curate.ask.panel_state import LlmState, PanelState
+from curate.ask.rating import Key, Pool, Work
 from curate.core import config as settings
 from curate.core.config import read_yaml, text_digest
 from curate.core.protocols import Provider
@@ -21,6 +23,7 @@ from curate.llm.budget import Budget, CapPolicy, Meter
 from curate.llm.cost import EstimatedUsage, Price, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
+from curate.llm.providers.presets import LanguageModel
 from curate.llm.providers.settings import ProviderConfig
 from tests import ROOT
 from tests.support.rows import sql
@@ -87,6 +90,24 @@ def cut(jobs: Sequence[Work], batch: int) -> list[Work]:
         for each in jobs
         for prompt in rating.prompts(each.query, each.passages, batch, {one.doc_id for one in each.passages})
     ]
+
+
+def order(ledger: Ledger, jobs: Sequence[Work], found: Key, url: str = "http://127.0.0.1:9") -> JudgeOrder:
+    """Return the order of a judge for prompts that were cut before, under a key."""
+    model = settings.check(LanguageModel, {"kind": "openai", "model": "m-1", "base_url": url}, "judges.m")
+    table = PanelState(Pool(pl.DataFrame(), {}, {}), ledger, RUBRIC, batch=2, seed=1)
+    state = LlmState("m", LlmJudge("m", RUBRIC, {}), found, list(jobs), model)
+    return JudgeOrder(
+        name="judges.m",
+        label="judges.m",
+        command="judge",
+        settings=model,
+        account=client.Account(**vars(found)),
+        work=jobs,
+        table=table,
+        state=state,
+        watched=False,
+    )
 
 
 def key(server: Server, **more: Any) -> Key:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from curate.ask import rating
@@ -10,10 +9,13 @@ from curate.ask.judges.llm import LlmJudge
 from curate.ask.rating import Key, Work
 from curate.core import config as settings
 from curate.core.config import text_digest
+from curate.core.errors import ProviderError
+from curate.core.messages import Reply
 from curate.ledger import Ledger
 from curate.ledger.claims import Batches
 from curate.llm.budget import Budget, CapPolicy
-from curate.llm.client import Account, Bill, Task
+from curate.llm.client import Account, Bill, ReplyResult, Task
+from curate.llm.client.accounting import SentRequest
 from curate.llm.client.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.cost import Price
 from curate.llm.providers.batch import batch_provider
@@ -48,7 +50,13 @@ def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more:
             left = {one.doc_id for one in each.passages if (query, text_digest(one.shown())) not in known}
             yield from rating.tasks(judge, rating.prompts(each.query, each.passages, size, left), key, vain)
 
-    return BatchJob(tasks, partial(rating.reading, judge, key), asked, account, partial(rating.failure, key), PRICE)
+    def read(sent: SentRequest, reply: Reply) -> ReplyResult:
+        return rating.reading(judge, key, sent.query_digest, sent.slots, reply)
+
+    def failed(sent: SentRequest, error: ProviderError) -> ReplyResult:
+        return rating.failure(key, sent.query_digest, sent.slots, error)
+
+    return BatchJob(tasks, read, asked, account, failed, PRICE)
 
 
 def collected(

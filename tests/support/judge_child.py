@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from curate.ask import sharing
+from curate.ask import engine
 from curate.ledger import Ledger
 from curate.llm.client.batch import judge_batches
 from tests.support.batching import FAST
@@ -43,9 +43,9 @@ def mortal(ledger: Ledger, *rows: Any) -> str | None:
 lives, append = int(os.environ.get("DIE", "0")), Ledger.append
 Ledger.append = mortal  # type: ignore[method-assign,assignment]
 setattr(judge_batches, "PollingPolicy", lambda: FAST)  # noqa: B010 - mypy
-sharing.LEASE_S = float(os.environ.get("LEASE_S", sharing.LEASE_S))
-sharing.PAUSE_S = 0.1
-sharing.AT_ONCE = int(os.environ.get("AT_ONCE", sharing.AT_ONCE))
+engine.LEASE_S = float(os.environ.get("LEASE_S", engine.LEASE_S))
+engine.PAUSE_S = 0.1
+engine.AT_ONCE = int(os.environ.get("AT_ONCE", engine.AT_ONCE))
 step(
     Path(sys.argv[1]),
     "judge",

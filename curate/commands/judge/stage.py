@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from curate.ask import batching, billing, build, collection, consent, gate, panel_run, rating
+from curate.ask import billing, build, collection, consent, engine, gate, panel_run, rating
 from curate.ask.gate import trial
 from curate.ask.judges.heuristic import Lexical, Similarity, guessing
 from curate.ask.judges.llm import LlmJudge
@@ -71,12 +71,12 @@ def run(config: JudgeConfig, context: Context) -> Report:
         if not config.mixed_models:  # before a rating is asked for or reused
             for state in panel.paid():
                 client.refuse_mixture(f"judges.{state.name}", _models(state, ledger))
-        for state in panel.paid():
-            client.refuse_unread(f"judges.{state.name}", panel.watch(state))
-            if panel.watched and ledger.last_form(state.key.judge_digest, CANARY) == CUT:
-                client.refuse_cut(f"judges.{state.name}")
+        for order in panel.orders():
+            client.refuse_unread(order.name, order.watch())
+            if panel.watched and ledger.last_form(order.account.judge_digest, CANARY) == CUT:
+                client.refuse_cut(order.name)
         unrated = panel.narrowed()
-        batching.refuse_open(unrated)
+        engine.refuse_open(unrated.orders(), ledger, context)
         tried = trial(panel)
         payable = unrated.at(*(tried.asked().seats if tried else ()), *unrated.seats)
         consent.need_masked(payable.seats, context)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, Protocol
 
-from curate.ask import billing, build, consent
+from curate.ask import billing, build, consent, engine
 from curate.commands.mask import model as reading
 from curate.commands.mask.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.core.config import Json, read_yaml
@@ -250,7 +250,7 @@ class _Spotter:
             self.tasks(texts, missing),
             provider(self.settings),
             account,
-            consent.limits(self.settings, mixed_models=True),  # whether a span is right does not depend on the model
+            engine.limits(self.settings, mixed_models=True),  # whether a span is right does not depend on the model
             len(missing),
             unit="texts",
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from curate.ask import batching, billing, collection, consent, quote, rating, seating
+from curate.ask import billing, collection, consent, engine, quote, rating, seating
 from curate.ask.panel_run import PanelRun
 from curate.ask.panel_state import HeuristicState, JudgeState, LlmState
 from curate.commands.pilot import pilot_figures
@@ -185,7 +185,7 @@ def _ask(bench: PilotBench) -> dict[str, str]:
     assert bench.people  # raises for unusable answers before anything is paid
     seating.check_language(bench.config, bench.context)
     run = bench.asked()
-    batching.refuse_open(run)
+    engine.refuse_open(run.orders(), run.table.ledger, run.context)
     consent.need_masked(run.seats, bench.context)
     consent.need_consent(run)
     bench.ledger.note(rating.noted(run.table.pool))
@@ -199,7 +199,7 @@ def _ask(bench: PilotBench) -> dict[str, str]:
             remaining = [judge for judge in run.seats if judge.name not in given_up]
             if len(remaining) < LEAST_LEFT or not ended:
                 raise
-            run = run.at(*(run.table.again(judge) if isinstance(judge, LlmState) else judge for judge in remaining))
+            run = run.at(*remaining)
         else:
             return given_up
 

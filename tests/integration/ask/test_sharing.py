@@ -15,17 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from curate.ask import sharing
+from curate.ask import engine
+from curate.ask.engine import Share, rest
 from curate.ask.rating import Key, Work, prompts, tasks
-from curate.ask.sharing import Share, rest
 from curate.core.config import Settings
 from curate.core.records import Query
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.llm import client
+from curate.system.processes import owner
 from tests import ROOT
 from tests import vendor as fake
-from tests.support.asking import FAST, job, judged, key, llm, paid_twice, passages, script
+from tests.support.asking import FAST, job, judged, key, llm, order, paid_twice, passages, script
 from tests.support.pools import QUERIES, pooled, said
 from tests.support.rows import locked
 from tests.vendor import Call, vendor
@@ -40,33 +41,33 @@ def cut(grades: str, query: str = "问题") -> list[Work]:
 
 
 @pytest.fixture
-def shares(ledger: Ledger) -> Iterator[list[Share]]:
+def shares(ledger: Ledger) -> Iterator[list[Share[Work]]]:
     with Claims(ledger, "one", 60) as first, Claims(ledger, "two", 60) as second:
-        yield [Share(ledger, claims, KEY, cut("SABCDS")) for claims in (first, second)]
+        yield [Share(order(ledger, cut("SABCDS"), KEY), claims) for claims in (first, second)]
 
 
-def test_what_one_has_claimed_is_elsewhere_for_the_other(shares: list[Share]) -> None:
+def test_what_one_has_claimed_is_elsewhere_for_the_other(shares: list[Share[Work]]) -> None:
     one, two = shares
     assert len(list(one)) == 3
     assert list(two) == []
     assert len(two.elsewhere) == 3
 
 
-def test_what_was_rated_meanwhile_is_not_asked_again(ledger: Ledger, shares: list[Share]) -> None:
+def test_what_was_rated_meanwhile_is_not_asked_again(ledger: Ledger, shares: list[Share[Work]]) -> None:
     one, two = shares
     with vendor(script) as server:
         judged(server, ledger, cut("SABCDS")[:1])
-        found = [replace(share, key=key(server)) for share in (one, two)]
+        found = [replace(share, order=order(ledger, cut("SABCDS"), key(server))) for share in (one, two)]
     assert [len(each.passages) for each in found[0]] == [2, 2]
     assert (list(found[1]), len(found[1].elsewhere)) == ([], 3)
 
 
 def test_the_rest_comes_once_the_others_are_done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "PAUSE_S", 0.0)
+    monkeypatch.setattr(engine, "PAUSE_S", 0.0)
     told: list[str] = []
     work = cut("SABCDS")
     with Claims(ledger, "two", 60) as second:
-        mine = Share(ledger, second, KEY, work)
+        mine = Share(order(ledger, work, KEY), second)
         with Claims(ledger, "one", 60) as first:
             first.take([mine._name(each.place) for each in work[:2]])
             assert list(mine) == work[2:]
@@ -76,18 +77,18 @@ def test_the_rest_comes_once_the_others_are_done(ledger: Ledger, monkeypatch: py
         assert list(mine) == work[:2]
         assert rest([mine], told.append) == []
     [line] = told
-    assert "2 prompts" in line
+    assert "asking 2 of these prompts" in line
 
 
 def test_the_claims_of_a_dead_process_are_free_at_once(ledger: Ledger) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    mine, alive, elsewhere = sharing.owner(), sharing.owner(), f"elsewhere:{gone.pid}:0"
+    mine, alive, elsewhere = owner(), owner(), f"elsewhere:{gone.pid}:0"
     dead = mine.replace(f":{os.getpid()}:", f":{gone.pid}:")
     for number, each in enumerate((dead, alive, elsewhere)):
         Claims(ledger, each, 60).take([f"k{number}"])
     with Claims(ledger, mine, 60) as claims:
-        sharing.bury(claims)
+        engine.bury(claims)
         assert claims.take(["k0", "k1", "k2"]) == {"k0"}
 
 
@@ -95,14 +96,14 @@ def test_the_claims_of_another_container_are_left_alone(ledger: Ledger) -> None:
     """It has the same host name, and process ids of its own: that such a process is not here says nothing."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    mine = sharing.owner()
+    mine = owner()
     dead = mine.replace(f":{os.getpid()}:", f":{gone.pid}:")
     boot, space = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), str(Path("/proc/self/ns/pid").readlink())
     owners = [dead.replace(space, "pid:[1]"), dead.replace(boot, "another"), dead]
     for number, each in enumerate(owners):
         Claims(ledger, each, 60).take([f"k{number}"])
     with Claims(ledger, mine, 60) as claims:
-        sharing.bury(claims)
+        engine.bury(claims)
         assert claims.owners() == set(owners[:2])
 
 
@@ -110,7 +111,7 @@ def test_what_others_took_over_during_a_sleep_is_not_sent(ledger: Ledger) -> Non
     """The lease passes while the first request is under way, and another process claims the rest."""
     now, work = [1_000.0], cut("SABCDS")
     one, two = (Claims(ledger, name, 60, lambda: now[0]) for name in ("one", "two"))
-    mine = Share(ledger, one, KEY, work)
+    mine = Share(order(ledger, work, KEY), one)
 
     def slept(_call: Call) -> None:
         now[0] += 100
@@ -147,7 +148,7 @@ def locked_until(path: Path, seen: Callable[[], bool]) -> Iterator[list[bool]]:
 def test_a_lane_that_waits_for_its_claims_keeps_no_other_waiting(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger, vendor(script) as server, Claims(ledger, "one", 60) as claims:
         judge, asked = llm(server, model="m-2")
-        mine = Share(ledger, claims, KEY, cut("SABCDS"))
+        mine = Share(order(ledger, cut("SABCDS"), KEY), claims)
         first = client.Job("m", tasks(judge, mine, KEY), asked, client.Account("judge"), FAST, ours=mine.keeps)
         with locked_until(ledger.path, lambda: len(server.calls) >= 4) as told:
             client.ask([first, job(server, cut("S" * 20))], ledger)

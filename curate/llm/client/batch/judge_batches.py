@@ -17,7 +17,7 @@ from curate.ledger import Ledger
 from curate.ledger.claims import Batches
 from curate.llm.budget import Budget, Hold
 from curate.llm.client import Bill, JudgeTally, Task, refuse_unread
-from curate.llm.client.accounting import Purse, failure_row, lost_row, read, reply_row
+from curate.llm.client.accounting import Purse, SentRequest, failure_row, lost_row, read, reply_row
 from curate.llm.client.batch.session import (
     BatchDraft,
     BatchItem,
@@ -80,8 +80,7 @@ class Division:
 
     def why(self, flight: Flight, state: BatchState) -> str:
         """Return why a batch was refused as a whole; the provider's message only if it quotes no request."""
-        queries = {batch_item.query_digest for batch_item in flight.items.values()}
-        requests = [task.request for task in self.order.tasks() if task.query_digest in queries]
+        requests = [request for sent in self._requests(flight.items.values()).values() for request in sent]
         return state.fault if not state.said or quotes(state.said, requests) else f"{state.fault}: {state.said}"
 
     def useless(self, flight: Flight, refused: Mapping[str, ProviderError]) -> ProviderError:
@@ -99,9 +98,9 @@ class Division:
         account = replace(self.order.account, run=flight.run)
         for key, error in self._worded(flight, refused).items():
             batch_item = flight.items[key]
-            reading = self.order.failed(batch_item.query_digest, batch_item.slots, error)
+            reading = self.order.failed(batch_item, error)
             self.session.ledger.append(reading.ratings, failure_row(batch_item, account, reading.form, error, seconds))
-            if not reading.ratings:
+            if len(batch_item.slots) > 1 and not reading.ratings:
                 self.steps += 1
                 self._sizes |= {
                     (batch_item.query_digest, slot): (len(batch_item.slots) + 1) // 2 for slot in batch_item.slots
@@ -109,11 +108,22 @@ class Division:
 
     def _worded(self, flight: Flight, refused: Mapping[str, ProviderError]) -> dict[str, ProviderError]:
         """Return the refusals with the provider's message, unless that quotes their query's texts."""
-        requests: dict[str, list[Request]] = {}
+        items = {key: flight.items[key] for key in refused if key in flight.items}
+        requests = self._requests(items.values())
+        return {key: worded(refused[key], requests.get(_about(sent), ())) for key, sent in items.items()}
+
+    def _requests(self, items: Iterable[BatchItem]) -> dict[str, list[Request]]:
+        """Return what items are about -> the requests on it that are left, without the parts of split prompts."""
+        requests: dict[str, list[Request]] = {_about(sent): [] for sent in items}
         for task in self.order.tasks():
-            requests.setdefault(task.query_digest, []).append(task.request)
-        queries = {key: flight.items[key].query_digest for key in refused if key in flight.items}
-        return {key: worded(refused[key], requests.get(query, ())) for key, query in queries.items()}
+            if _about(task) in requests:
+                requests[_about(task)].append(task.request)
+        return requests
+
+
+def _about(sent: SentRequest) -> str:
+    """Return the digest of a request's query, or its own where it has none."""
+    return sent.query_digest or sent.key
 
 
 # Batches of one judge: open ones are collected, then the missing requests are submitted and collected.
@@ -322,7 +332,7 @@ class JudgeBatches:
         """Write a reply and its ratings to the ledger."""
         batch_item = flight.items[key]
         reply = replace(reply, usage=believed(reply.usage, batch_item.guess.fewest if batch_item.guess else 0.0))
-        reading, broken = read(partial(self.order.read, batch_item.query_digest, batch_item.slots), reply)
+        reading, broken = read(partial(self.order.read, batch_item), reply, private=self.order.private)
         account = replace(self.order.account, run=flight.run)
         most = batch_item.hold.amount / self.rate
         row = reply_row(batch_item, account, reply, reading, self.price, most, seconds(flight, state), batch_item.guess)

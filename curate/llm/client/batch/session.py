@@ -3,7 +3,7 @@
 import asyncio
 import datetime as dt
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -15,13 +15,13 @@ from curate.ledger import Ledger
 from curate.ledger.claims import Batches
 from curate.llm.budget import Budget, Hold
 from curate.llm.client import Account, ReplyResult, Task, Watch
-from curate.llm.client.accounting import Purse
+from curate.llm.client.accounting import Purse, SentRequest
 from curate.llm.client.interrupt import Haltable, Halted
 from curate.llm.cost import EstimatedUsage, Price
 from curate.system.http import LONGEST_S, insist
 
-Reader = Callable[[str, Sequence[str], Reply], ReplyResult]
-"""Reads a reply by the digests of its query and of its passages in their order."""
+Reader = Callable[[SentRequest, Reply], ReplyResult]
+"""Reads a reply to a request whose text may be gone."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class BatchJob:
     read: Reader
     provider: BatchProvider
     account: Account
-    failed: Callable[[str, Sequence[str], ProviderError], ReplyResult]
-    """Reads a refusal, by the digests of its query and of its passages."""
+    failed: Callable[[SentRequest, ProviderError], ReplyResult]
+    """Reads a refusal."""
     price: Price | None = None
     """The online price, of which the `batch` share is paid."""
     mixed_models: bool = False
@@ -48,6 +48,8 @@ class BatchJob:
     """Most requests in a batch; None: what the vendor allows."""
     watch: Watch | None = None
     """Stops a judge that does not read its prompts."""
+    private: bool = False
+    """Whether no text of a request or a reply may be written down."""
 
 
 @dataclass(frozen=True)
