@@ -122,7 +122,13 @@ def run(config: Config, context: Context) -> Report:
         facts["approximate"] = {name: side.disagreement for name, side in sides.items()}
     total = sum(side.kept.size for side in sides.values())
     facts |= {"encoder": config.encoder, "qrels_lost": len(lost)}
-    notes = [*_notes(sides), *_losses(sides, lost), *guesses(config, context.language)]
+    notes = [*_notes(sides)]
+    if counts := [f"{int((~side.kept).sum()):,} of the {name}" for name, side in sides.items() if not side.kept.all()]:
+        listed = "`curate show diversify/dropped` lists each with the one that is kept"
+        notes.append(f"dropped: {' and '.join(counts)}; {listed}")
+    if len(lost):
+        notes.append(f"labels lost with their query or document: {len(lost):,}")
+    notes += guesses(config, context.language)
     return Report(total, total - len(dropped), len(dropped), facts=facts, notes=notes)
 
 
@@ -228,14 +234,6 @@ def _notes(sides: Mapping[str, Diversity]) -> list[str]:
         for name, side in sides.items()
         if side.disagreement is not None
     ]
-
-
-def _losses(sides: Mapping[str, Diversity], lost: pl.DataFrame) -> list[str]:
-    """Return a sentence on the dropped texts and one on the labels lost with them, each only if there are any."""
-    counts = [f"{int((~side.kept).sum()):,} of the {name}" for name, side in sides.items() if not side.kept.all()]
-    listed = "`curate show diversify/dropped` lists each with the one that is kept"
-    dropped = [f"dropped: {' and '.join(counts)}; {listed}"] if counts else []
-    return dropped + ([f"labels lost with their query or document: {len(lost):,}"] if len(lost) else [])
 
 
 def _refuse_too_many(config: Config, sides: Mapping[str, Diversity]) -> None:

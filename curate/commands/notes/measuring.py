@@ -237,7 +237,10 @@ def measured(plan: MeasurePlan, vectors: Vectors, name: str, progress: Progress)
     strict, chance = _recalls(plan, vectors, name, progress)
     for labelling in LABELLINGS:
         if f"silhouette_{labelling}" not in plan.undefined:
-            sums = _silhouettes(plan.table, vectors, labelling)
+            _, codes = plan.table.codes(labelling)
+            labelled = np.flatnonzero(codes >= 0)
+            values = silhouettes(vectors[labelled], codes[labelled])
+            sums = _by_group(values, plan.table.chains.group[labelled], plan.table.groups)
             strict[Measure(f"silhouette_{labelling}")] = chance[Measure(f"silhouette_{labelling}")] = sums
     probes: Mapping[str, Sequence[Sequence[Fold]]] = {}
     if plan.probe is not None:
@@ -263,13 +266,6 @@ def _recalls(
         for side, values in zip(sides, (ranked.hits(measure.at), ranked.by_chance(measure.at)), strict=True):
             side[measure] = _by_group(values, group, plan.table.groups)
     return sides
-
-
-def _silhouettes(table: NotesTable, vectors: Vectors, labelling: str) -> PerGroup:
-    _, codes = table.codes(labelling)
-    labelled = np.flatnonzero(codes >= 0)
-    values = silhouettes(vectors[labelled], codes[labelled])
-    return _by_group(values, table.chains.group[labelled], table.groups)
 
 
 def _by_group(values: Floats, group: Ints, groups: int) -> PerGroup:

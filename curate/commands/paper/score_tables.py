@@ -137,18 +137,20 @@ def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
         for task in compared
         for pair in task["enough"]["neighbours"]
     ]
+    tests = [
+        texts["test"].format(
+            **named(task, words),
+            how=texts["randomisation" if task["exchanged"] else "bootstrap"],
+            pairs=len(task["pairs"]),
+        )
+        for task in compared
+    ]
     caption = texts["caption"].format(
-        tests=words["listed"].join(_test_words(task, words) for task in compared),
+        tests=words["listed"].join(tests),
         told=sum(task["enough"]["told_apart"] for task in compared),
         neighbours=len(rows),
     )
     return PaperTable("differences", caption, texts["heads"], rows, keys=3)
-
-
-def _test_words(task: Figures, words: Words) -> str:
-    texts = words["tables"]["differences"]
-    how = texts["randomisation" if task["exchanged"] else "bootstrap"]
-    return str(texts["test"].format(**named(task, words), how=how, pairs=len(task["pairs"])))
 
 
 def timed(tasks: Sequence[Figures]) -> list[Figures]:

@@ -18,7 +18,6 @@ from curate.tables.exporters import triples
 from curate.tables.exporters.card import Table, form, told
 from curate.tables.exporters.mteb import readmes
 from curate.tables.exporters.reading import ExportContents
-from curate.tables.exporters.triples import TriplesContent
 from curate.tables.kinds import kind
 from curate.tables.kinds.benchmark_kind import listed
 
@@ -125,7 +124,7 @@ _SIDES = {1: ("positive_id", "relevant"), 0: ("negative_id", "not relevant")}
 def compare_triples(
     folder: Path, body: Mapping[str, Any], written: ExportContents, train: pl.DataFrame, verdicts: pl.DataFrame
 ) -> tuple[list[str], list[str]]:
-    """Return differences in training triples, and which parts could not be checked; `verdicts` are derived anew.
+    """Return differences in training triples, and the parts that could not be checked; `verdicts` are recomputed.
 
     Every document must be on the side of its verdict. The pairs determine the order of triples, the lines of
     `triples.jsonl` with scores, and the texts.
@@ -153,7 +152,13 @@ def compare_triples(
         expected = triples.content(train_set)
     except (DataError, KeyError) as error:
         return [f"{triples.LISTS}: cannot be made again ({type(error).__name__}: {error})"], [CHOICE]
-    differences = [*_triples_tables(written, train, expected), *_changed_line(folder / triples.LISTS, expected.lines)]
+    documents = pl.concat(written.documents()).select("doc_id", "text")
+    differences = [
+        f"{name}: its rows are not those that follow from the pairs and the ledger, or not in their order"
+        for name, table in (("train", train), ("queries", written.queries), ("documents", documents))
+        if not table.equals(expected.tables[name])
+    ]
+    differences += _changed_line(folder / triples.LISTS, expected.lines)
     if body["card"]["form"] != form():
         return differences, [CHOICE, OTHER_FORM]
     tables = [
@@ -178,14 +183,6 @@ def _misplaced(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
     missing = verdicts.join(chosen, on=PAIR, how="anti", maintain_order="left")
     if missing.height:
         yield f"train: {missing.height:,} judged pairs are in no triple, for example {listed(names(missing))}"
-
-
-def _triples_tables(written: ExportContents, train: pl.DataFrame, expected: TriplesContent) -> Iterator[str]:
-    """Yield tables whose rows or order do not follow from the pairs."""
-    documents = pl.concat(written.documents()).select("doc_id", "text")
-    for name, table in (("train", train), ("queries", written.queries), ("documents", documents)):
-        if not table.equals(expected.tables[name]):
-            yield f"{name}: its rows are not those that follow from the pairs and the ledger, or not in their order"
 
 
 def _changed_line(path: Path, expected: Iterable[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
@@ -24,6 +24,9 @@ from curate.llm.providers.settings import ProviderConfig, identity, key, key_var
 from curate.llm.providers.transport import SENDING, TooLarge, Way
 from curate.system import http
 from curate.system.egress import Egress
+
+if TYPE_CHECKING:
+    import httpx2
 
 KEPT = 256_000
 """Maximum characters of a reply that are parsed and stored."""
@@ -148,15 +151,19 @@ class SdkProvider(ABC):
         """Return the SDK's client, made with `_options` unless there is one."""
 
     def _options(self) -> dict[str, Any]:
-        from curate.llm.providers.transport import Client
-
         return {
             "api_key": self._key or NO_KEY,
             "base_url": self.base_url,
             "timeout": None,  # each call has its own bound
             "max_retries": 0,
-            "http_client": Client(self.base_url, self.config.concurrency, self.config.reply_bytes),
+            "http_client": self._http(),
         }
+
+    def _http(self) -> "httpx2.AsyncClient":
+        """Return the HTTP client for the SDK; the clients of batches have another one."""
+        from curate.llm.providers.transport import Client
+
+        return Client(self.base_url, self.config.concurrency, self.config.reply_bytes)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
