@@ -105,6 +105,7 @@ def audit(
     force: bool = False,
     max_cost: str | float | None = None,
     yes: bool = False,
+    batch: bool = False,
     progress: PaidProgress | None = None,
     tell: Tell | None = None,
 ) -> AuditResult:
@@ -131,7 +132,7 @@ def audit(
     notify = tell or _silent
     folder = None if run is None else Path(run)
     work = opening.need_audit(opening.opened(file, folder, [*changes, *assignments(settings)], tell=notify))
-    work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(max_cost, yes)
+    work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(max_cost, yes, batch=batch)
     with consenting(), newest_when_done(work.folder):
         work.execute(None, force=force)
     return AuditResult(RunView(work.folder), read_json(work.folder / "audit" / "audit.json"))

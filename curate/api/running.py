@@ -87,6 +87,7 @@ def bill(
     run: PathLike | None = None,
     settings: Settings | None = None,
     language: str | None = None,
+    batch: bool = False,
     progress: PaidProgress | None = None,
     tell: Tell | None = None,
 ) -> RunPlan:
@@ -98,7 +99,7 @@ def bill(
     assign = [*assignments(settings), *opening.assigned({"language": language})]
     folder, notify = None if run is None else Path(run), tell or _silent
     work = opening.opened_to_plan(os.fspath(pipeline), folder, assign, tell=notify)
-    work.progress, work.tell = progress or quiet, notify
+    work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(None, batch=batch)
     return planning.plan(work)
 
 

@@ -23,7 +23,7 @@ from curate.llm.budget import plan as estimated
 from curate.llm.client import batch
 from curate.llm.client.accounting import SentRequest
 from curate.llm.client.limits import RateLimit
-from curate.llm.cost import batch_price
+from curate.llm.cost import Price, batch_price
 from curate.llm.providers import provider
 from curate.llm.providers.batch import batch_provider
 from curate.llm.providers.presets import LanguageModel
@@ -61,8 +61,6 @@ class Order(ABC, Generic[Prompt]):
     """Go on though replies name several models."""
     private: bool = False
     """Whether no text of a request or a reply may be written down."""
-    least_batch: int = 1
-    """Fewer requests are asked online, at the full price: one wave of several is not worth the wait for a batch."""
     canary: bool = True
     """Whether a prompt with codes is sent after a reply with an impossible token count."""
 
@@ -89,6 +87,11 @@ class Order(ABC, Generic[Prompt]):
     @abstractmethod
     def failed(self, sent: SentRequest, error: ProviderError) -> client.ReplyResult:
         """Return the result of a refusal in a batch."""
+
+    @property
+    def least_batch(self) -> int:
+        """Return the least number of requests for which batches are worth their wait; fewer are asked online."""
+        return 1
 
     def watch(self) -> client.Watch | None:
         """Return the test that stops a model which does not read its prompts; None if there is none."""
@@ -134,9 +137,14 @@ def plan(order: AnyOrder, ledger: Ledger, context: Context) -> CostEstimate:
     """Return the cost estimate of an order's prompts, at the price of batches if they are sent so."""
     account, settings = order.account, order.settings
     few = too_few(order, context)
-    price = batch_price(settings.price) if context.consent.batch and settings.batch and not few else settings.price
+    price = settings.price if few else price_of(settings, context)
     rate = token_rate(ledger, account.judge_digest, account.rubric_digest, settings.tokens_a_han)
     return replace(estimated((task.request for task in order.tasks(order.work)), price, rate), note=few)
+
+
+def price_of(settings: LanguageModel, context: Context) -> Price | None:
+    """Return the price of a model: that of batches, if they are wanted and it has them; None if it is unknown."""
+    return batch_price(settings.price) if context.consent.batch and settings.batch else settings.price
 
 
 def open_batches(order: AnyOrder, ledger: Ledger) -> list[Batch]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from curate.ask import build
+from curate.ask.engine import price_of
 from curate.ask.judges.llm import LlmJudge
 from curate.ask.panel_run import LEAST, weight
 from curate.ask.seating import load_rubric
@@ -86,7 +87,7 @@ def forecast(config: JudgeConfig, context: Context, texts: SampleTexts, pools: P
         requests = list(_requests(judge, config, texts, pools.documents)) if isinstance(judge, LlmJudge) else []
         if model is None or not requests:
             continue
-        sampled = plan(requests, model.price, TokenRate(model.tokens_a_han))
+        sampled = plan(requests, price_of(model, context), TokenRate(model.tokens_a_han))
         if controls:
             control_forecasts.append(
                 JudgeForecast(f"{name}, {CONTROLS}", times(sampled, controls / sampled.calls), 1.0)

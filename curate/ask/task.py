@@ -122,11 +122,15 @@ class AnswerOrder(Order[str], Generic[Answer]):
     answers: RecordedAnswers[Answer]
     since: str = ""
     """Id of a call: refusals and unparsed replies before it are asked again; empty: none are."""
-    least_batch: int = LEAST_BATCH
 
     def place(self, prompt: str) -> str:
         """Return the key."""
         return prompt
+
+    @property
+    def least_batch(self) -> int:
+        """Return `LEAST_BATCH`."""
+        return LEAST_BATCH
 
     def left(self, prompts: Sequence[str]) -> list[str]:
         """Return the keys without an answer in the ledger now."""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from curate.pipeline import stages
-from curate.runs.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
+from curate.runs.options import Assign, Batch, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
 from curate.runs.running import allowed, assigned, go, listed, open_run, print_plan
 from curate.view.answers import only_plans
 from curate.view.output_mode import reporting
@@ -36,6 +36,7 @@ def _command(name: str) -> Callable[..., None]:
         retry: Retry = False,
         max_cost: MaxCost = None,
         yes: Yes = False,
+        batch: Batch = False,
         offline: Offline = False,
         as_json: PlanAsJson = False,
     ) -> None:
@@ -47,10 +48,12 @@ def _command(name: str) -> Callable[..., None]:
         if plan:
             planned = stages.module(name).planned
             work = open_run(pipeline, run, changes)
-            print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look(name, planned), 4, as_json)
+            spend = allowed(max_cost, yes, retry=retry, batch=batch)
+            print_plan(work, spend, lambda: work.look(name, planned), 4, as_json)
             return
         only_plans(as_json)
-        go([name], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
+        spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch)
+        go([name], pipeline, run, changes, force or retry, spend)
 
     _fit(command, stages.KIND_COMMANDS[name].generator)
     return command

@@ -14,6 +14,7 @@ from curate.runs import completing
 from curate.runs.options import (
     AllowWeak,
     Assign,
+    Batch,
     File,
     Folder,
     Force,
@@ -70,6 +71,7 @@ def run(
     force: Force = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     allow_weak_judges: AllowWeak = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what all stages would ask of models, and the cost; send nothing.")
@@ -81,10 +83,11 @@ def run(
     if plan:
         from curate.commands.run.command import print_run_plan
 
-        print_run_plan(pipeline, run, changes, allowed(max_cost), as_json=as_json)
+        print_run_plan(pipeline, run, changes, allowed(max_cost, batch=batch), as_json=as_json)
         return
     only_plans(as_json)
-    go(None, pipeline, run, changes, force, allowed(max_cost, yes, allow_weak_judges=allow_weak_judges))
+    spend = allowed(max_cost, yes, batch=batch, allow_weak_judges=allow_weak_judges)
+    go(None, pipeline, run, changes, force, spend)
 
 
 def mask(
@@ -104,11 +107,13 @@ def mask(
     ] = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     offline: Offline = False,
 ) -> None:
     """Replace personal data by typed placeholders."""
     changes = [*(assign or []), *([] if model is None else [f"mask.model={model}"])]
-    go(["mask"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
+    spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch)
+    go(["mask"], pipeline, run, changes, force or retry, spend)
 
 
 def diversify(
@@ -172,7 +177,7 @@ def judge(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
-    batch: Annotated[bool, typer.Option("--batch", help="Send through batch APIs where a vendor has one.")] = False,
+    batch: Batch = False,
     cascade: Annotated[
         str | None,
         typer.Option(help="exact or positives: ask expensive judges only about pairs that are still undecided."),
@@ -189,7 +194,9 @@ def judge(
         from curate.ask.quote import quote
 
         work = open_run(pipeline, run, changes)
-        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), 2, as_json)
+        print_plan(
+            work, allowed(max_cost, yes, retry=retry, batch=batch), lambda: work.look("judge", quote), 2, as_json
+        )
         work.remember_plan()
         return
     only_plans(as_json)
@@ -211,6 +218,7 @@ def resolve(
     retry: Retry = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     offline: Offline = False,
     as_json: PlanAsJson = False,
 ) -> None:
@@ -219,17 +227,12 @@ def resolve(
         from curate.commands.resolve.stage import planned
 
         work = open_run(pipeline, run, assign or [])
-        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("resolve", planned), 4, as_json)
+        spend = allowed(max_cost, yes, retry=retry, batch=batch)
+        print_plan(work, spend, lambda: work.look("resolve", planned), 4, as_json)
         return
     only_plans(as_json)
-    go(
-        ["resolve"],
-        pipeline,
-        run,
-        assign or [],
-        force or retry,
-        allowed(max_cost, yes, retry=retry, offline=offline),
-    )
+    spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch)
+    go(["resolve"], pipeline, run, assign or [], force or retry, spend)
 
 
 def export(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from curate.runs import completing
-from curate.runs.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
+from curate.runs.options import AsJson, Batch, File, Folder, MaxCost, Offline, Plan, Retry, Yes
 from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
@@ -29,6 +29,7 @@ def analyze(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     retry: Retry = False,
     offline: Offline = False,
     as_json: AsJson = False,
@@ -38,7 +39,7 @@ def analyze(
     from curate.view.progress import bars
 
     work = open_run(pipeline, run)
-    work.consent = allowed(max_cost, yes, retry=retry, offline=offline)
+    work.consent = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch)
     order = analysis.AnalysisOptions(model, sample)
     if plan:
         print_plan(work, work.consent, lambda: analysis.planned(work, order), digits=4, as_json=as_json)

@@ -9,6 +9,7 @@ import typer
 from curate.runs.options import (
     AsJson,
     Assign,
+    Batch,
     Depth,
     File,
     Folder,
@@ -49,6 +50,7 @@ def audit(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     pipeline: File = None,
     run: Folder = None,
     assign: Assign = None,
@@ -71,7 +73,7 @@ def audit(
         changes = of_source("audit", source) + changes
         pipeline = pipeline or "audit"
     work = open_run(pipeline, run, [*changes, *(assign or [])])
-    if not carry_out(need_audit(work), allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
+    if not carry_out(need_audit(work), allowed(max_cost, yes, batch=batch), plan=plan, force=force, as_json=as_json):
         return
     figures = read_json(work.folder / "audit" / "audit.json")
     warnings = [*figures["dependence"]["warnings"], *caveats(figures, figures["queries"])]

@@ -7,7 +7,7 @@ import typer
 
 from curate.commands.check import check_circular, check_leaks, check_mask, check_pool
 from curate.runs.group import CommandGroup
-from curate.runs.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
+from curate.runs.options import AllowWeak, AsJson, Assign, Batch, File, Folder, MaxCost, Offline, Plan, Yes
 from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 from curate.view.text import as_table, too_few
@@ -46,6 +46,7 @@ def judge(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     offline: Offline = False,
     allow_weak_judges: AllowWeak = False,
     as_json: AsJson = False,
@@ -57,7 +58,7 @@ def judge(
     from curate.view.progress import bars
 
     work = open_run(pipeline, run, assign or [])
-    work.consent = allowed(max_cost, yes, offline=offline)
+    work.consent = allowed(max_cost, yes, offline=offline, batch=batch)
     kinds = [name.strip() for name in again.split(",") if name.strip()]
     order = checks.JudgeOptions(controls, positives, kinds, rubric or [], prompts)
     if plan:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from curate.runs import completing
-from curate.runs.options import AsJson, MaxCost, Offline, Plan, Yes
+from curate.runs.options import AsJson, Batch, MaxCost, Offline, Plan, Yes
 from curate.runs.running import allowed, open_run, print_plan, run_folder
 from curate.view.answers import answer
 from curate.view.text import as_table
@@ -30,6 +30,7 @@ def extend(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +44,7 @@ def extend(
 
     order = version.ExtendOrder(run_file or (), encoder or (), depth, out, subset, split)
     work = open_run(None, run_folder(run), detect=False)
-    work.consent = allowed(max_cost, yes, offline=offline)
+    work.consent = allowed(max_cost, yes, offline=offline, batch=batch)
     if plan:
         print_plan(work, work.consent, lambda: version.planned(work, order), digits=4, as_json=as_json)
         return

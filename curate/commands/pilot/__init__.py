@@ -7,7 +7,20 @@ import typer
 
 from curate.runs import completing
 from curate.runs.group import CommandGroup
-from curate.runs.options import AsJson, Assessors, Assign, File, Folder, Formats, MaxCost, Offline, Plan, Seed, Yes
+from curate.runs.options import (
+    AsJson,
+    Assessors,
+    Assign,
+    Batch,
+    File,
+    Folder,
+    Formats,
+    MaxCost,
+    Offline,
+    Plan,
+    Seed,
+    Yes,
+)
 from curate.runs.running import allowed, open_run, print_plan
 from curate.view.answers import answer
 
@@ -101,6 +114,7 @@ def report(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
@@ -115,7 +129,7 @@ def report(
 
     file = _target(pipeline) if accept else None
     work = open_run(pipeline, run, assign or [])
-    work.consent = allowed(max_cost, yes, offline=offline)
+    work.consent = allowed(max_cost, yes, offline=offline, batch=batch)
     if models is None:
         candidates = list(getattr(work.pipeline.sections["judge"], "models", ()))
     else:

@@ -99,7 +99,8 @@ def exact(work: Run, name: str) -> Lines | None:
     except UserError:
         return None
     cascade = name == "judge" and cast("JudgeConfig", work.pipeline.sections[name]).cascade is not None
-    return _cost_lines(name, work.look(name, plan), exact=True, cascade=cascade) if plan else None
+    batch = work.consent.batch
+    return _cost_lines(name, work.look(name, plan), exact=True, cascade=cascade, batch=batch) if plan else None
 
 
 def _stage_plan(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
@@ -173,12 +174,16 @@ def _pools(work: Run, texts: Unfiltered) -> PoolSize:
     return PoolSize.most(cast("PoolConfig", work.pipeline.sections["pool"]), texts.queries, texts.documents)
 
 
-def _cost_lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascade: bool = False) -> Lines:
+def _cost_lines(
+    stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascade: bool = False, batch: bool = False
+) -> Lines:
     """Convert the rows of a stage's own plan, without its total."""
     lines = []
     for row in rows:
         label, answers = row.get("judge", row.get("question")), row.get("answer_tokens", row.get("output_tokens"))
         cost = row.get("online", row.get("cost"))
+        if batch and row.get("batches") is not None:
+            cost = row["batches"]
         if label != IN_ALL:
             estimate = CostEstimate(row["calls"], row["prompt_tokens"], answers, cost, row["currency"] or "USD")
             least = row["cascade_least"] if cascade else cost
@@ -235,7 +240,7 @@ def plan(work: Run) -> RunPlan:
     """
     work.need_consistent()
     work.remember_plan()
-    work.consent = Consent(currency=work.consent.currency)
+    work.consent = Consent(currency=work.consent.currency, batch=work.consent.batch)
     lines, assumed = list[PlannedCost](), list[str]()
     waiting = []
     for name in stages_that_ask(work):

@@ -9,6 +9,7 @@ from curate.runs import completing
 from curate.runs.options import (
     AsJson,
     Assign,
+    Batch,
     File,
     Folder,
     Force,
@@ -48,6 +49,7 @@ def train_set(
     plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Batch = False,
     pipeline: File = None,
     run: Folder = None,
     assign: Assign = None,
@@ -69,7 +71,7 @@ def train_set(
     work = open_run(pipeline, run, [*changes, *(assign or [])])
     if "train_set" not in work.pipeline.head.stages:
         raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
-    if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
+    if not carry_out(work, allowed(max_cost, yes, batch=batch), plan=plan, force=force, as_json=as_json):
         return
     summary = read_json(work.folder / "train_set" / "train_set.json")
     warnings = caveats(summary, summary["queries"]["before"] if summary["mined"][-1]["pairs"] else None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from curate.ask import task
 from curate.core.config import Settings
 from curate.ledger import Ledger
 from tests.integration.commands.gradient import test_gradient as gradient
@@ -148,8 +149,9 @@ def test_what_is_asked_online(name: str, tmp_path: Path) -> None:
         assert len(server.calls) == KINDS[name].calls, "everything is in the ledger"
 
 
-@pytest.mark.parametrize("name", ["judge"])
-def test_batches_ask_the_same(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_batches_ask_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "LEAST_BATCH", 1)
     run = KINDS[name].prepared(tmp_path)
     with asked(KINDS[name]) as server:
         step(run, name, settings(name, run), judges(server, batch=True), yes=True, batch=True)
