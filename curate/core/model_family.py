@@ -33,10 +33,7 @@ def begins_as(name: str) -> str | None:
 
 
 def _spelled(name: str, tables: Sequence[str] = (LANGUAGES, EMBEDDINGS), *, beginning: bool = False) -> str | None:
-    """Return the family whose spelling occurs first in a name as a separate word, on ties the longest.
-
-    None without one.
-    """
+    """Return the family whose spelling occurs first in a name as a separate word (the longest on ties), or None."""
     text, matches = _plain(name), list[tuple[int, int, str]]()
     for table in tables:
         for kin, spellings in _table()[table].items():

@@ -173,9 +173,9 @@ class Kit:
     language: str = "zh"
     """Language of the texts, declared by the pipeline or detected."""
     may_send: MaySend = freely
-    """Function to call with sender and address before data derived from texts is sent.
+    """Function to call with sender and address before sending data derived from texts.
 
-    UserError if that is forbidden.
+    It raises UserError if the data must not be sent.
     """
 
 

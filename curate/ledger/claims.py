@@ -84,7 +84,7 @@ class Claims:
         return ours
 
     def sure(self) -> bool:
-        """Return whether the lease of `held` is certainly valid, by a clock that runs during a suspend too."""
+        """Return whether the lease of `held` is certainly valid; the clock also runs while the machine is suspended."""
         return self._until > (self._clock or time.time)()
 
     def release(self, keys: Collection[str]) -> None:

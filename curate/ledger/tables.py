@@ -75,9 +75,9 @@ class Call:
     currency: str | None = None
     """Currency of the cost; None if unknown, and in calls of version 0.1."""
     estimated_tokens: int | None = None
-    """Tokens of the prompt as estimated by `llm.cost.estimate`.
+    """Tokens of the prompt as estimated by `curate.llm.cost.estimate`.
 
-    None before version 0.3 and for another process's batch.
+    None in calls from before version 0.3, and in a batch submitted by another process.
     """
 
 

@@ -271,7 +271,7 @@ def last_resort(language: str) -> Writer:
 def link(key: bytes, kind: str, original: str) -> str:
     """Return 16 hexadecimal digits, equal for equal values in any notation, which reveal nothing without the key.
 
-    Truncated HMAC-SHA-256 (64 bits).
+    The digits are an HMAC-SHA-256 truncated to 64 bits.
     """
     return _draw(key, kind, original)[:16]
 

@@ -209,7 +209,7 @@ def _suspicious(run: str, before: str, after: str) -> bool:
 def _free_line(number: str, before: str, after: str) -> bool:
     """Return whether a number is a public phone line, or a toll-free number written with letters.
 
-    Only in English context, because Chinese mobile numbers and parts of numbers look the same.
+    False outside of English text, because Chinese mobile numbers and parts of numbers look the same.
     """
     if script(before + after) != "en":
         return False

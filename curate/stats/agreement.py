@@ -132,9 +132,9 @@ def fleiss(sums: Sums, missing: Missing = "gwet") -> Floats:
 
 
 def fleiss_z(sums: Sums) -> Floats:
-    """Return Fleiss' kappa over its standard error under random ratings (Fleiss, Nee and Landis 1979).
+    """Return z: Fleiss' kappa over its standard error under random ratings (Fleiss, Nee and Landis 1979).
 
-    Complete ratings only.
+    The ratings must be complete.
     """
     shares, ratings = prevalence(sums), sums.counts.sum(axis=-1)
     ratings_per_item = divided(ratings, sums.paired)
@@ -197,9 +197,10 @@ def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | No
 
 
 def specific(sums: Sums) -> Floats:
-    """Return the specific agreement per category c: rater pairs that both chose c over those with one or both.
+    """Return the specific agreement of each category, shape (..., categories).
 
-    (..., categories). Every item with two or more ratings has the same weight. NaN for a category without such pairs.
+    It is the probability that a second rating of an item is in the category given that a first one is. Every item with
+    two or more ratings has the same weight. NaN for a category without rating pairs.
     """
     return divided(np.diagonal(sums.pairs, axis1=-2, axis2=-1), sums.pairs.sum(axis=-1))
 

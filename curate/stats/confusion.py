@@ -56,9 +56,10 @@ def mean_of_defined(figures: Floats) -> Floats:
 
 
 def auroc(scores: Floats, positive: npt.NDArray[np.bool_], weights: Floats) -> Floats:
-    """Return per row of weights the share of (positive, negative) pairs in which the positive scores higher.
+    """Return the AUROC per row of weights.
 
-    Ties count 1/2. This is the Mann-Whitney statistic, computed from sums over the sorted scores.
+    It is the share of (positive, negative) pairs in which the positive scores higher, with ties as 1/2 (Mann-Whitney
+    statistic), computed from sums over the sorted scores.
     """
     order = np.argsort(scores, kind="stable")
     starts = np.flatnonzero(np.diff(scores[order], prepend=np.nan) != 0)

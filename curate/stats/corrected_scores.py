@@ -26,10 +26,7 @@ FEW = 5
 SMALL = 72
 """Number of answers in total below which t intervals are used: normal ones had 0.92 coverage at 50 or 60 answers."""
 PLACED = 1.02
-"""Minimum ratio of the interval that accounts for the ranks of relevant pairs to the plain one.
-
-Below, the plain one is used.
-"""
+"""Minimum ratio of the `placed` interval to the `plain` one (see `_Spread`) for using it; a smaller excess is noise."""
 _DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))
 WEIGHTS: Mapping[str, Floats] = {
     "precision_at_10": np.full(DEPTH, 1 / DEPTH),
@@ -170,9 +167,9 @@ class AnticipatedScore:
         return NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self._sampled(drawn))
 
     def new_queries(self, drawn: Floats, level: float = LEVEL) -> float | None:
-        """Return the half width for other queries: variance between queries plus sampling variance.
+        """Return the half width for other queries; None for fewer than two queries.
 
-        None below two queries.
+        Its variance is that between queries plus the sampling variance.
         """
         if (quantile := _student(self.frame.queries, level)) is None:
             return None

@@ -76,9 +76,9 @@ def _expected(one_hot: Floats, times: Floats, prevalence: Floats, confusion: Flo
 
 
 def _log_chances(one_hot: Floats, log_confusion: Floats) -> Floats:
-    """Return the log probability of each pattern given each category, ignoring missing ratings.
+    """Return the log probability of each pattern given each category, shape (patterns, categories).
 
-    (patterns, categories).
+    Missing ratings are ignored.
     """
     log_chances = np.zeros((len(one_hot), log_confusion.shape[1]))
     for rater, log_matrix in enumerate(log_confusion):

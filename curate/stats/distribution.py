@@ -57,9 +57,9 @@ def _nearest_rank(ordered: Sequence[int], share: float) -> int:
 
 
 def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
-    """Return equal bins up to the 99th percentile and an open one.
+    """Return equal bins up to the 99th percentile and an open last one.
 
-    Else one outlier would put all others into one bin.
+    Equal bins up to the maximum would put nearly all numbers into one bin if there is a far outlier.
     """
     low, top = ordered[0], _nearest_rank(ordered, 0.99)
     width = next(

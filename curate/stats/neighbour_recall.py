@@ -46,10 +46,7 @@ class Chains:
 
     @cached_property
     def own(self) -> Ints:
-        """Return per pair the index of its query among the candidates of the protocol `card`.
-
-        -1 if it is no candidate.
-        """
+        """Return per pair the index of its query among the candidates of `card`; -1 if it is no candidate."""
         index = np.full(len(self.group), -1, dtype=np.int64)
         index[self.query + 1] = np.arange(len(self.query))
         return index[self.query]

@@ -111,9 +111,9 @@ def within_rho(scores: Floats, levels: Floats, source: Ints) -> Floats:
 
 
 def rising(scores: Floats, levels: Floats, source: Ints) -> Floats:
-    """Return per source 1 if the scores strictly separate the levels in ascending order, else 0.
+    """Return per source 1 if scores strictly separate the levels in ascending order, else 0.
 
-    NaN with a single level.
+    A source with a single level has NaN.
     """
 
     def strict(own_scores: Floats, marks: Floats) -> float:

@@ -105,7 +105,7 @@ def _added(values: Floats, row: Ints, labels: int) -> Floats:
 def correlation(sums: Moments) -> Floats:
     """Return the mean correlation over the pairs of judges; NaN if a judge's values do not vary.
 
-    Leading axes are retained.
+    Leading axes of the sums are retained.
     """
     count = sums.pairs[..., None, None]
     covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]

@@ -28,9 +28,9 @@ PER_CLASS, DRAWS, SEED = 8, 10, 42
 
 
 def overlap(one: str, other: str) -> float:
-    """Return the cosine similarity of two texts' counts of lower-case character 1- and 2-grams, 0 to 1.
+    """Return the cosine similarity, 0 to 1, of two texts' counts of lower-case character 1- and 2-grams.
 
-    0 for an empty text.
+    The similarity with an empty text is 0.
     """
     counts_one, counts_other = _counts(one), _counts(other)
     length = math.sqrt(sum(n * n for n in counts_one.values()) * sum(n * n for n in counts_other.values()))

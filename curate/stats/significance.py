@@ -342,8 +342,8 @@ def resampled(sums: Sequence[Floats], statistic: Statistic, seed: int, replicate
 
 
 def side_by_side(statistic: Statistic, models: int) -> Statistic:
-    """Return a statistic for concatenated sums of several models, shape (..., models x columns).
+    """Return a statistic of the concatenated sums of several models, shape (..., models x columns).
 
-    One result per model.
+    Its results have the shape (..., models).
     """
     return lambda sums: statistic(sums.reshape(*sums.shape[:-1], models, -1))

@@ -202,9 +202,9 @@ def _features(patterns: Ints) -> Sums:
 
 
 def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
-    """Return the index of one row per distinct row, and for every row the number of its distinct row.
+    """Return the index of one row per distinct row, and every row's number among the distinct rows.
 
-    Entries < base.
+    The entries of the matrix are whole numbers from 0 to `base` - 1.
     """
     key, span = np.zeros(len(matrix), dtype=np.int64), 1
     for column in matrix.T:

@@ -88,15 +88,12 @@ _RELEVANT: Sequence[tuple[_Colour, _Colour]] = (
     ((0.36, 0.065, 195), (0.55, 0.095, 215)),
     ((0.84, 0.085, 195), (0.66, 0.1, 225)),
 )
-"""Colours of relevant grades, from the best to the lowest, each for (light page, dark page).
-
-Other grades interpolate.
-"""
+"""Colours of the best and the lowest relevant grade, on a light page, then on a dark one; others are interpolated."""
 _OTHERS: Sequence[tuple[_Colour, _Colour]] = (
     ((0.93, 0.09, 95), (0.7, 0.045, 60)),
     ((0.53, 0.095, 75), (0.36, 0.02, 60)),
 )
-"""Colours of non-relevant grades, from the highest to the lowest."""
+"""Colours of the highest and the lowest grade below the relevance threshold, on a light page, then on a dark one."""
 _LIGHT, _DARK = "#ffffff", "#14191d"
 _CATEGORIES: Mapping[str, str] = {
     "#e69f00": _DARK,

@@ -17,9 +17,9 @@ def lines(texts: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Row], digits: int = 3, caption: str = "") -> str:
-    """Return rows with the same columns as an HTML table; floats with `digits` decimals, None as a dash.
+    """Return rows with the same columns as an HTML table, or "" without rows.
 
-    "" without rows.
+    Floats have `digits` decimals; None is shown as a dash.
     """
     if not rows:
         return ""

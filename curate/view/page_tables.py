@@ -66,10 +66,7 @@ def scores(task: Figures) -> Iterator[dict[str, object]]:
 
 
 def against_floors(task: Figures, what: str) -> Iterator[str]:
-    """Yield the lines of the section on the best baseline and the models' distances to it.
-
-    Nothing without baselines.
-    """
+    """Yield the lines on the best baseline and the models' distances to it; nothing without baselines."""
     against = task["against_floors"]
     if not against:
         return

@@ -64,9 +64,9 @@ class QueryCounts:
 
 
 def counted_texts(facts: Mapping[str, Json], name: str) -> str:
-    """Return the fact NAME of a stage for queries and documents as text: `3 queries and 20 documents`.
+    """Return a fact of a stage on queries and documents as text, such as `3 queries and 20 documents`.
 
-    "" without counts.
+    The text is empty if the stage counted none.
     """
     words = {"queries": "queries", "corpus": "documents"}
     counts = ((facts.get(f"{name}_{table}"), word) for table, word in words.items())

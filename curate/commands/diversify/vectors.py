@@ -80,10 +80,7 @@ def for_language(side: DiversityRule, table: str, encoder: str, language: str) -
 
 
 def guesses(config: Config, language: str) -> list[str]:
-    """Return a list with a caveat if a packaged threshold is used for a language on which it was not calibrated.
-
-    Else [].
-    """
+    """Return a list with a caveat if a packaged threshold was not calibrated on the language, else []."""
     sides = {"queries": config.queries, "corpus": config.corpus} if config.enabled else {}
     named = [name for name, side in sides.items() if side.enabled and side.t == NEAR_DUPLICATES]
     said = guess(f"{' and '.join(named)}: thresholds for near-duplicates", language)

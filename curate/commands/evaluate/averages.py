@@ -400,10 +400,7 @@ def _merged(
     models: Sequence[EvaluatedModel],
     left_out: Sequence[mteb_results.LeftOutResult],
 ) -> tuple[list[ResultModel], list[mteb_results.LeftOutResult]]:
-    """Return the result models and the excluded ones: models scored here in another revision are excluded.
-
-    Results of the same revision are added.
-    """
+    """Return the result models without those that are scored here in another revision, and all excluded ones."""
     revision_by_name = {model.name: model.revision for model in models}
     other_revision = [
         model

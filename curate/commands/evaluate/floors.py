@@ -141,7 +141,7 @@ def pair_classification_floors(task: EvaluationTask) -> NamedPairScores:
 def similarity_floors(task: EvaluationTask) -> NamedPairScores:
     """Yield (name of a baseline, similarities) for pairs with levels.
 
-    Single-text baselines only if there are two levels.
+    Baselines that read only one text of a pair are included only if there are two levels.
     """
     first_texts, second_texts = (list(task.data[name]) for name in task.made.column_names)
     labels = [float(label) for label in task.data["score"]]

@@ -16,10 +16,7 @@ READINGS = ("stock", "condensed", "optimistic")
 MEDIAN = "median"
 """Additional way of scoring binary labels, if grades and their gains are known."""
 GRADED = ("stock", "exponential", "mean")
-"""Ways of scoring graded labels: linear gain, as in mteb; exponential gain 2^gain - 1.
-
-Mean gain of the judges, linear.
-"""
+"""Ways of scoring graded labels: linear gain (as in mteb), gain 2^gain - 1, linear mean gain of the judges."""
 DOUBT = frozenset({"contested", "incomplete"})
 """Verdicts of pairs that are neither positive nor negative."""
 Gains = Mapping[str, float]

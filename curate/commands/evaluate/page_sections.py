@@ -229,7 +229,7 @@ WHY_NOT = (
 def levels(task: Figures) -> Iterator[str]:
     """Yield the section on corrected scores.
 
-    Nothing for a task without verdicts, or a task that no sample can cover.
+    It is empty for a task without verdicts, and for a task that no sample can cover.
     """
     if not task["verdicts"]:
         return

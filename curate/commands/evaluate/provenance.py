@@ -23,10 +23,7 @@ from curate.view.page_tables import ranged, table
 
 
 def run_of(folder: Path) -> Path | None:
-    """Return the run folder: the folder itself or one of its four nearest parents.
-
-    None for an export without its run.
-    """
+    """Return the run folder: the folder or one of its four nearest parents; None for an export without its run."""
     absolute = folder.resolve()
     return next((parent for parent in (absolute, *absolute.parents[:4]) if (parent / "pipeline.yaml").is_file()), None)
 

@@ -72,10 +72,7 @@ class Scorer(Protocol):
     searched: bool = False
     """Whether a whole corpus is searched: then documents may be unjudged or contested, and BM25 measures difficulty."""
     exchanged: bool = True
-    """Whether models are compared by a randomisation test, which exchanges their results per item.
-
-    Else by resampling.
-    """
+    """Whether a randomisation test, which exchanges results per item, compares models; otherwise resampling does."""
     centred: bool = False
     """Whether scores of resamples are centred on the score, as needed for a measure that rises with repeated items."""
     statistic: Statistic = staticmethod(mean)

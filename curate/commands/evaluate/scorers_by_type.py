@@ -78,7 +78,7 @@ class PairClassificationScorer(_OfSources):
 class LevelScorer(_OfSources):
     """Spearman's rho of cosines and levels over all pairs.
 
-    Also rho within sources, and the share of sources in strict order.
+    Further figures are rho within sources, and the share of sources whose cosines strictly rise with the level.
     """
 
     def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -91,10 +91,7 @@ class LevelScorer(_OfSources):
         return self._by_source(values, spearman(np.array(values[COSINE]), np.array(values[LABEL])))
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:
-        """Return the mean rho within sources, and the share of sources with strictly rising cosines.
-
-        Only defined ones.
-        """
+        """Return mean rho within sources, and the share of sources with strictly rising cosines, each if defined."""
         args = np.array(values[COSINE]), np.array(values[LABEL]), _sources(values)
         by_source = {"rho within source": within_rho(*args), "strict order": rising(*args)}
         return {
@@ -146,9 +143,9 @@ def _item_ids(values: Values) -> list[str]:
 # Labelled texts: macro-F1 of mteb's few-shot classification, V-measure of its clustering.
 
 TEXT_LABEL, CLASSES, DRAW, TIMES = "label", "classes", "draw", "times"
-"""Keys of values: label and number of classes.
+"""Keys of values: label, number of classes, and two per draw.
 
-Per draw the predicted class or cluster, and how often a text was drawn.
+The latter are the predicted class or cluster, and how often a text was drawn.
 """
 
 

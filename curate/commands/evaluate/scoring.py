@@ -59,9 +59,9 @@ class Scored:
     metrics: Mapping[str, float]
     """Other measures of mteb."""
     queries_a_second: float | None
-    """Queries, or sentences of STS, encoded per second; without the corpus if mteb times it separately.
+    """Queries, or sentences of STS, encoded per second; None if unknown.
 
-    None if unknown.
+    The time of the corpus is excluded if mteb reports it separately.
     """
     queries: list[str]
     """Ids of queries in order; for STS, indices of pairs."""

@@ -164,10 +164,7 @@ def _verdict_words(counts: Mapping[str, Any]) -> str:
 def made_from(
     context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, ids: PublishedIds
 ) -> dict[str, Json]:
-    """Return the inputs besides the ledger from which `curate verify` recomputes the labels.
-
-    `judged` are all verdicts.
-    """
+    """Return the inputs besides the ledger from which `curate verify` recomputes labels; `judged` are all verdicts."""
     experts = benchmark.verdicts.filter(pl.col("policy") == EXPERTS).height
     return {
         **made_by_panel(context, benchmark, judged, ids),

@@ -22,7 +22,7 @@ _BATCH = 20_000
 def holding(folder: Path, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (file, name) for each file below a folder that contains one of the `values` (name -> value).
 
-    Includes cells of Parquet tables.
+    The cells of Parquet tables are searched as well.
     """
     # A secret may be in a file as it is, or escaped as in JSON.
     forms_by_name = {

@@ -117,9 +117,9 @@ def _unique_columns(user_data: DataSources, table: Table, excluded: str) -> list
 
 
 def _like_ids(user_data: DataSources, table: Table) -> list[DoubtChoice]:
-    """Return the columns with id-like values in the first rows, despite repeated or missing ones.
+    """Return the columns with id-like values in the first rows, shortest values first.
 
-    Shortest values first.
+    Repeated or missing values do not exclude a column.
     """
     columns = pairing.text_columns(user_data.sources.tables[table][0])
     length = {name: sum(map(len, values)) / len(values) for name, values in columns.items()}

@@ -98,10 +98,7 @@ class TrainSettings(Section):
 
     @property
     def listed(self) -> int:
-        """Return the number of negatives per example.
-
-        0 for recipe `pairs`, which uses the other documents of the batch.
-        """
+        """Return the number of negatives per example: 0 for recipe `pairs`, which uses other documents of the batch."""
         return 0 if self.recipe == "pairs" else self.negatives
 
     @property

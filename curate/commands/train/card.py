@@ -1,6 +1,6 @@
-"""Provenance of triples, which rejects those graded by heuristics or not checked for leaks.
+"""Provenance of triples, with refusal of unsuitable ones, and the README of a trained model.
 
-README of a trained model.
+Triples are refused if heuristics graded them, or if they were not checked for leaks of the test set.
 """
 
 import json

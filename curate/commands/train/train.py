@@ -363,10 +363,7 @@ def _provenance(work: _Work) -> dict[str, Any]:
 
 
 def train_settings(pipeline: str, assignments: Sequence[str] = ()) -> TrainSettings:
-    """Return the settings of `train` in a pipeline file, with `train.key=value` applied.
-
-    ConfigError lists all mistakes.
-    """
+    """Return the settings `train` of a pipeline file with `train.key=value` applied; ConfigError lists all mistakes."""
     foreign = [assignment for assignment in assignments if not assignment.startswith("train.")]
     if foreign:
         raise ConfigError(f"--set {foreign[0]}: expected a setting of train, for example train.batch=64")

@@ -58,9 +58,6 @@ def any_name_at(text: str, start: int, trust: Trust) -> int | None:
 
 
 def sounds_at(text: str, start: int) -> int | None:
-    """Return the end of three to six characters of transcribed names at `start`.
-
-    None if more Chinese characters follow.
-    """
+    """Return the end of three to six characters of transcribed names at `start`; None if more Chinese follows."""
     match = _SOUNDS.match(text, start)
     return match.end() if match else None

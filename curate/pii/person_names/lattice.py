@@ -120,10 +120,7 @@ class Lattice:
 
 @lru_cache(maxsize=64)
 def lattice(run: str) -> Lattice:
-    """Return the lattice of a run in simplified characters.
-
-    Cached, because neighbouring candidates have the same run.
-    """
+    """Return the lattice of a run in simplified characters; cached, as neighbouring candidates have the same run."""
     return Lattice(fold(run))
 
 

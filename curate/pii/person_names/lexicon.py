@@ -238,7 +238,7 @@ _CAPITAL = re.compile("[A-Z][a-z]+")
 def is_name(rater: Sequence[str]) -> bool:
     """Return whether a rater's name consists of personal names only; `rater` are its words without accents.
 
-    If both words are capitalised, the second word of a full name may be unlisted.
+    If all words are capitalised, it suffices that the first one is a listed given name.
     """
     if rater and all(map(_is_known_name, rater)):
         return True

@@ -115,7 +115,7 @@ def _runs(text: str) -> tuple[list[int], list[int]]:
 def run_at(text: str, position: int) -> tuple[int, int]:
     """Return (start, end) of the run of Chinese characters at or directly before a position.
 
-    Of a long run, a part of it.
+    Of a long run, only a stretch around the position is returned.
     """
     starts, ends = _runs(text)
     index = bisect_right(starts, position) - 1

@@ -177,10 +177,7 @@ DASHED = re.compile("[0-9]{1,3}-[0-9]")
 
 
 def last_place(text: str, start: int) -> int | None:
-    """Return the end of the name of a shop or similar place directly after directions (`东北角广场`).
-
-    None if there is none.
-    """
+    """Return the end of a shop's or similar name directly after directions (`东北角广场`); None if there is none."""
     match = _last_place().match(text, start)
     return match.end() if match else None
 
@@ -243,17 +240,14 @@ _DISTRICTS = words("places")["districts"]
 _LIKE_DISTRICTS = "".join(one_character(name[index] for name in _DISTRICTS) for index in (0, 1))
 """Pattern of the first two characters of districts, a small automaton."""
 _FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
-"""Has bounded quantifiers, because `re` would scan a long line again from every position.
+"""Pattern with bounded quantifiers of the hints of an address.
 
-`regex` needs unbounded ones.
+With unbounded ones, `re` would scan a long line again from every position; `regex` is fast only with unbounded ones.
 """
 
 
 def address(text: str) -> list[Span]:
-    """Return addresses at least as specific as a town, road, village or estate.
-
-    After `家住` and the like, as a county.
-    """
+    """Return addresses that are specific to a town, road, village or estate at least, or to a county after `家住`."""
     if not _FIRST_LOOK.search(text):
         return []
     return in_order(_addresses(fold(text)), "address", "address")
@@ -333,9 +327,9 @@ def _read(text: str, position: int) -> list[_Part]:
 
 
 def _crossing_part(text: str, start: int, rank: int) -> _Part | None:
-    """Return the crossing at `start` with its directions, or the directions from a road or village at `start`.
+    """Return the address part at `start` that is a crossing or directions; None without one.
 
-    Else None.
+    Directions may follow a crossing, a road or a village.
     """
     cross = crossing(text, start) if rank <= PLACE else None
     if cross is None and rank not in (TOWN, PLACE):

@@ -130,10 +130,7 @@ def _stage_facts(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 
 
 def form() -> str:
-    """Return a digest of the version of curate-ir and all card templates.
-
-    With an equal digest, equal facts give equal cards.
-    """
+    """Return a digest of curate's version and all card templates; while it is equal, equal facts give equal cards."""
     shared = (*BASE, OVERVIEW, TRIPLES, benchmark_kind.WORDS, task_metadata.FILE)
     texts = map(template, (*shared, *(kind.card for kind in kinds())))
     # The path of the templates is normalised, so exports from before they moved keep their digest.

@@ -20,10 +20,7 @@ SHOWN = 3
 
 
 def sentence(table: str, ids: Sequence[str], what: str, remedy: str) -> Iterator[str]:
-    """Yield one sentence on the invalid rows `ids`: their number, the fault `what`, examples, `remedy`.
-
-    Nothing without rows.
-    """
+    """Yield a sentence on invalid rows, if any: their number, the fault `what`, example ids and `remedy`."""
     if ids:
         yield f"{table}: {len(ids)} {what}, for example {listed(ids)}; {remedy}"
 
@@ -233,16 +230,13 @@ class BenchmarkKind(Protocol):
         return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Return the kind's table rebuilt from its exported tables, which have names such as `pairs-train`.
-
-        Inverse of `content`.
-        """
+        """Return the kind's table rebuilt from its exported tables (such as `pairs-train`); inverse of `content`."""
         ...
 
     def verify(self, table: pl.DataFrame, facts: Mapping[str, Any], ledger: Ledger, /) -> "KindCheck":
-        """Return the differences of the kind's table from labels recomputed from the ledger.
+        """Return the result of comparing the kind's table with labels recomputed from the ledger.
 
-        `facts` is its manifest entry.
+        `facts` is the kind's entry in the manifest.
         """
         ...
 

@@ -166,9 +166,9 @@ class OfClasses(BenchmarkKind):
         ]
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems | None:
-        """Return the texts for review: assessors choose the class, `none` or `several`.
+        """Return the texts for review; assessors choose the class, `none` or `several`.
 
-        One stratum per class and verdict.
+        There is one stratum per class and verdict.
         """
         if self.only_confirmed:
             return None

@@ -171,7 +171,7 @@ def _plausible(sample: list[bytes], encoding: Encoding) -> float:
 def _usual(sample: list[bytes], encoding: Encoding) -> float:
     """Return the weighted share of non-ASCII characters in the older standard of an encoding; rare ones weigh `_RARER`.
 
-    0 if a line cannot be decoded.
+    The share is 0 if a line cannot be decoded.
     """
     older, low, high = _FIRST[encoding]
     texts = [_decode(line, encoding) for line in sample]

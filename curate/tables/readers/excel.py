@@ -31,9 +31,9 @@ Cells = list[str]
 
 @dataclass(frozen=True)
 class Worksheet:
-    """One sheet of an Excel file: the sheet `wanted`.
+    """One sheet of an Excel file.
 
-    Without it the only sheet with data, else a sheet named in `usual`.
+    It is the sheet `wanted`, if given, else the only sheet with data, else the only sheet with data named in `usual`.
     """
 
     path: Path

@@ -212,9 +212,9 @@ class File:
                 return text_rows.table(self.path, self.text_encoding, self.dialect)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the content, or a digest of it and the export's `sources.parquet`.
+        """Return the SHA-256 of the content, combined with the export's `sources.parquet` if there is one.
 
-        DataError if unreadable.
+        DataError if the file cannot be read.
         """
         try:
             state = self.path.stat()

@@ -302,10 +302,7 @@ def _labels(folder: Path, split: str | None) -> dict[str, list[Path]]:
 
 
 def _label_folder(folder: Path) -> Path | None:
-    """Return the folder of qrels named `default` or `data`, next to those of queries and corpus.
-
-    None if there is none.
-    """
+    """Return the folder of qrels named `default` or `data`, next to those of queries and corpus; None without one."""
     if not (_folder(folder, "queries") and _folder(folder, "corpus")):
         return None
     return next((path for name in _LABELS if (path := folder / name).is_dir()), None)

@@ -91,7 +91,7 @@ class Layout:
     raters: tuple[str, ...] = ()
     """Raters to measure: columns of a wide file, names in a long one.
 
-    Default: all, but no humans if models are rated too.
+    Default: all, without humans if there are models.
     """
     rater: str | None = None
     """Column of the rater's name in a long file; `rating` is then the column of the ratings."""

@@ -69,7 +69,7 @@ def _sample(path: Path, encoding: Encoding) -> list[str]:
 def _score(sample: Sequence[str], sign: str, *, header: bool) -> tuple[float, float] | None:
     """Return the share of rows with the expected number of cells, and that of delimiters without a space after them.
 
-    None if there is only one column.
+    The result is None if there is only one column.
     """
     widths = [*_widths(sample, sign)]
     if not widths:
