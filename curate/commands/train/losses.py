@@ -99,7 +99,7 @@ class FrozenContrastive(torch.nn.Module):  # type: ignore[misc]
 
 
 def info_nce(scores: Foreign, left_out: Foreign, positives: Foreign) -> Foreign:
-    """Return the mean cross-entropy of each row's positive (column index) among candidates not in `left_out`."""
+    """Return the mean cross-entropy of positives (column index per row) among candidates not masked by `left_out`."""
     truth = torch.as_tensor(positives, dtype=torch.long, device=scores.device)
     return functional.cross_entropy(scores.masked_fill(left_out, float("-inf")), truth)
 

@@ -44,7 +44,7 @@ def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
 
 
 def kinds() -> Sequence[BenchmarkKind]:
-    """Return all kinds, ours first, in the order of folders and of tables on a page."""
+    """Return all kinds, built-in ones first, in the order of task folders and of tables in the report."""
     return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]
 
 
