@@ -1,7 +1,7 @@
 """Design of the review that proves a threshold on the sum of a pair's grades: as many pairs are drawn of every sum.
 
-A sum with too few pairs is drawn completely, and the other sums get more. How often a threshold is found is simulated at
-anticipated error rates: the guesses of `panel/sampling_design.yaml`, updated by answers to earlier samples of the run.
+A sum with too few pairs is drawn completely, and the other sums get more. The chance to find a threshold is simulated
+at anticipated error rates: the guesses of `panel/sampling_design.yaml`, updated by answers to earlier samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
