@@ -81,7 +81,7 @@ def audit(
 
 
 def _lines(figures: dict[str, Any], work: "Run") -> Iterator[str]:
-    """Yield the main figures, and the paths of the files."""
+    """Yield the printed lines: main figures, and paths of the written files."""
     yield f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
     if relevant_from := figures.get("relevant_from"):
         yield f"labels of {relevant_from} and above count as relevant; the repaired labels keep the scores of the set"
