@@ -7,16 +7,18 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
+    from curate.api.asking import ask_models
     from curate.api.cost_plan import ConsentNeeded, CostPlan
     from curate.api.results import AuditResult, EvaluationResult, audit, evaluate
     from curate.api.run_view import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.api.running import bill, plan, run
+    from curate.ask.task import LLMTask
     from curate.commands.agree.result import AgreementResult, agree
     from curate.commands.anonymise.result import AnonymisedTexts, anonymise
     from curate.commands.run.plan import RunPlan
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
-    from curate.core.messages import Reply, Request
+    from curate.core.messages import Message, Reply, Request
     from curate.core.protocols import (
         Benchmark,
         Corpus,
@@ -50,6 +52,8 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "commands.agree.result": "AgreementResult agree",
+    "api.asking": "ask_models",
+    "ask.task": "LLMTask",
     "api.results": "AuditResult EvaluationResult audit evaluate",
     "commands.anonymise.result": "AnonymisedTexts anonymise",
     "api.run_view": "RunView open",
@@ -57,7 +61,7 @@ _NAMES = {
     "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
-    "core.messages": "Reply Request",
+    "core.messages": "Message Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Columns Document Hit Outcome Query Role Span",
     "tables.exporters.mteb": "load_task load_tasks",
@@ -97,7 +101,9 @@ __all__ = [
     "Judge",
     "KindCheck",
     "Kit",
+    "LLMTask",
     "Ledger",
+    "Message",
     "MtebClass",
     "Outcome",
     "Pipeline",
@@ -121,6 +127,7 @@ __all__ = [
     "Vectors",
     "agree",
     "anonymise",
+    "ask_models",
     "audit",
     "bill",
     "evaluate",

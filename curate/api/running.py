@@ -100,7 +100,7 @@ def bill(
     of the source. The arguments are those of `run`.
     """
     assign = [*assignments(settings), *opening.assigned({"language": language})]
-    folder, notify = None if run is None else Path(run), tell or _silent
+    folder, notify = None if run is None else Path(run), tell or silent
     work = opening.opened_to_plan(os.fspath(pipeline), folder, assign, tell=notify)
     work.progress, work.tell, work.consent = progress or quiet, notify, opening.consent(None, batch=batch)
     return planning.plan(work)
@@ -115,7 +115,7 @@ def _opened(
 ) -> Run:
     if pipeline is None and folder is None:
         raise UserError("found neither a pipeline nor a run, expected one; name a file, such as run('pipeline.yaml')")
-    notify = tell or _silent
+    notify = tell or silent
     file = None if pipeline is None else os.fspath(pipeline)
     work = opening.opened(file, None if folder is None else Path(folder), assign, tell=notify)
     work.progress, work.tell = progress or quiet, notify
@@ -147,5 +147,5 @@ def _plain(setting: object) -> object:
     )
 
 
-def _silent(_line: str) -> None:
+def silent(_line: str) -> None:
     """Ignore a notice."""

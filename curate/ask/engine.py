@@ -49,7 +49,7 @@ class Order(ABC, Generic[Prompt]):
     label: str
     """Name and purpose, as progress and bills show it."""
     command: str
-    """Command that collects its open batches."""
+    """What collects its open batches, such as `curate judge --batch` in backquotes."""
     settings: LanguageModel
     account: client.Account
     """Ledger key of its calls."""
@@ -164,7 +164,7 @@ def _refuse(order: AnyOrder, batches: Sequence[Batch]) -> None:
     if batches:
         raise UserError(
             f"{order.name}: its vendor still works on {len(batches)} batches ({batches[0].batch_id}, ...); "
-            f"collect them with `curate {order.command} --batch`"
+            f"collect them with {order.command}"
         )
 
 

@@ -56,6 +56,8 @@ class Panel:
     models: Sequence[AskedModel] = ()
     writer: AskedModel | None = None
     mixed_models: bool = False
+    command: str = ""
+    """What collects open batches; empty: the command of the models' purpose, with `--batch`."""
     dry: bool = False
     plans: dict[str, CostEstimate] = field(default_factory=dict)
     """Label -> cost estimate of what a dry panel would send."""
@@ -127,6 +129,7 @@ class Panel:
                 replicate=replicate,
                 since=self._since,
                 mixed_models=self.mixed_models,
+                command=self.command,
             )
         if self.dry:
             self._plan(list(orders.values()))

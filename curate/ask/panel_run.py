@@ -125,7 +125,7 @@ class JudgeOrder(Order[Work]):
         return cls(
             name=f"judges.{state.name}",
             label=f"judges.{state.label}",
-            command="judge",
+            command="`curate judge --batch`",
             settings=state.settings,
             account=client.Account(**vars(state.key), run=run.context.run_id),
             work=state.work,

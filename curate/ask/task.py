@@ -4,10 +4,10 @@ The answers stand in the ledger alone, as replies, so a killed or repeated comma
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from curate.ask import build
 from curate.ask.engine import Order
@@ -15,6 +15,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.model_family import family
+from curate.core.registry import Registry
 from curate.ledger import Ledger
 from curate.llm import client, questions
 from curate.llm.client.accounting import SentRequest
@@ -96,6 +97,10 @@ class LLMTask(ABC, Generic[Item, Answer]):
         return "", ()
 
 
+TASKS: "Registry[Callable[[], LLMTask[Any, Any]]]" = Registry("task", {})
+"""Tasks of other packages by name, under the entry-point group `curate.tasks`; ours belong to their commands."""
+
+
 class QuestionTask(LLMTask[tuple[str, ...], Said]):
     """A question with named answers about a query and a passage, or about one text."""
 
@@ -172,6 +177,7 @@ class TaskOrder(AnswerOrder[Answer], Generic[Item, Answer]):
         replicate: int = 0,
         since: str = "",
         mixed_models: bool = False,
+        command: str = "",
     ) -> "tuple[TaskOrder[Item, Answer], list[str]]":
         """Return what the ledger lacks of a model's answers about items, and the key of each item, in order."""
         keys: list[str] = []
@@ -183,7 +189,7 @@ class TaskOrder(AnswerOrder[Answer], Generic[Item, Answer]):
         order = cls(
             name=f"judges.{model.name}",
             label=task.label(model.name),
-            command=model.purpose,
+            command=command or f"`curate {model.purpose} --batch`",
             settings=model.settings,
             account=account,
             work=(),

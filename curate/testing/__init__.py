@@ -17,6 +17,7 @@ from curate.testing.contracts import (
     check_provider,
     check_recogniser,
     check_retriever,
+    check_task,
     listed,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "check_provider",
     "check_recogniser",
     "check_retriever",
+    "check_task",
     "listed",
 ]

@@ -1,4 +1,4 @@
-"""Checks of plugins against the requirements of their interfaces: encoder, retriever, judge, provider, ..."""
+"""Checks of plugins against the requirements of their interfaces: encoder, retriever, judge, task, provider, ..."""
 
 import asyncio
 import json
@@ -7,15 +7,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
+from curate.ask.task import LLMTask
 from curate.core.config import digest
 from curate.core.errors import ProviderError
 from curate.core.messages import Message, Reply, Request
 from curate.core.protocols import Benchmark, Corpus, Encoder, Exporter, Judge, Provider, Retriever, Vectors, quiet
 from curate.core.records import Document, Hit, Outcome, Query, Role, Span
+from curate.llm.recorded_votes import NONE
 from curate.retrieval.ranking import ask
 from curate.system.egress import understood
 from curate.system.files import digests, frame
@@ -163,6 +165,42 @@ def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Seque
     assert alone == outcomes, "the other passages change nothing"
     assert list(make().rate(query, passages)) == outcomes, "made again, it says the same"
     assert list(judge.rate(query, [])) == [], "of no passage nothing is said"
+
+
+# What a task promises: a request that depends on its item alone, and an answer or the reason why there is none.
+
+PAIRS = [(QUERY.text, passage.shown()) for passage in PASSAGES]
+"""Items of a task about pairs of a query and a passage."""
+
+
+def check_task(make: Callable[[], LLMTask[Any, Any]], items: Sequence[Any] = PAIRS, answer: str | None = None) -> None:
+    """Check a task of language models on different items; `answer` is a reply that gives a valid answer to each."""
+    task = make()
+    assert task.what, "a task says what its items are, in the plural"
+    assert task.digest, "the digest of the prompt is part of the ledger key"
+    assert make().digest == task.digest, "made again, it has the same digest"
+    requests = [task.request(item, 0) for item in items]
+    assert [make().request(item, 0).digest for item in items] == [request.digest for request in requests], (
+        "made again, it sends the same: else everything is paid again"
+    )
+    assert len({request.digest for request in requests}) == len(items), "different items have different requests"
+    for item, request in zip(items, requests, strict=True):
+        room = task.request(item, 1000).max_tokens - request.max_tokens
+        assert room == 1000, "thinking tokens come on top of the room for the answer"
+        for reply, status in (
+            (Reply("I cannot help with that.", "refusal", "m", None), "refused"),
+            (Reply("I cannot say.", "stop", "m", None), "unparsed"),
+            (Reply(None, "stop", "m", None), "unparsed"),
+            (Reply("{}", "stop", "m", None), "unparsed"),
+            (Reply(answer or '{"', "length", "m", None), "unparsed"),
+        ):
+            given = task.read(item, reply).status
+            assert given == status, f"a reply {reply.text!r} that ended by {reply.finish} is {status}, found {given}"
+        if answer is not None:
+            given = task.read(item, Reply(answer, "stop", "m", None)).status
+            assert given not in NONE, f"{answer!r} is an answer, found {given}"
+    for missing in NONE:
+        assert task.none(missing).status == missing, f"no answer for the reason {missing} has that status"
 
 
 # What a provider promises: replies in one form, one kind of error, and no secret in either.

@@ -100,7 +100,7 @@ def order(ledger: Ledger, jobs: Sequence[Work], found: Key, url: str = "http://1
     return JudgeOrder(
         name="judges.m",
         label="judges.m",
-        command="judge",
+        command="`curate judge --batch`",
         settings=model,
         account=client.Account(**vars(found)),
         work=jobs,

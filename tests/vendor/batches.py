@@ -95,7 +95,9 @@ class Batches:
         if batch.over:
             failed = bool(batch.errors) or self.rules.end == "failed"
             return "failed" if failed else self.rules.end if batch.cancelled_at is None else "cancelled"
-        return "cancelling" if batch.cancelled_at is not None else steps[min(batch.polls, len(steps) - 1)]
+        if batch.cancelled_at is not None or not steps:
+            return "in_progress" if batch.cancelled_at is None else "cancelling"
+        return steps[min(batch.polls, len(steps) - 1)]
 
     def poll(self, batch: Batch) -> str:
         """Return the state that this poll is told, and move on; the last move answers the items and bills them."""

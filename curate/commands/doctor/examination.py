@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from curate.ask.judges import JUDGES
+from curate.ask.task import TASKS
 from curate.core.errors import ConfigError, CurateError, MissingExtra
 from curate.ledger import Ledger
 from curate.llm.providers.presets import presets
@@ -125,7 +126,7 @@ def _tried_encoders() -> Finding:
 
 def _plugins() -> Iterator[Finding]:
     """Yield a finding for every plugin of another package; a broken one is `missing`, as only its users need it."""
-    for registry in (RETRIEVERS, JUDGES, EXPORTERS, ENCODERS, RECOGNISERS):
+    for registry in (RETRIEVERS, JUDGES, EXPORTERS, ENCODERS, RECOGNISERS, TASKS):
         for name, owner in registry.others().items():
             what = f"{registry.family} {name}"
             try:

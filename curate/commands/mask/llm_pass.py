@@ -205,7 +205,7 @@ class MaskOrder(AnswerOrder[Spotted]):
         order = cls(
             name=f"mask.model={name}",
             label=f"mask.model={name}",
-            command="mask",
+            command="`curate mask --batch`",
             settings=settings,
             account=account,
             work=(),

@@ -7,18 +7,23 @@ import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+import curate as package_itself
 from curate.ask import build
 from curate.ask.judges.llm import LlmJudge
 from curate.ask.seating import load_rubric
+from curate.ask.task import TASKS
 from curate.core import registry
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError
+from curate.core.messages import Message, Request
 from curate.core.protocols import Judge
 from curate.core.records import Document, Query
+from curate.llm.client.batch import judge_batches
 from curate.pii import RECOGNISERS
 from curate.pipeline.configs import JudgeConfig
 from curate.pipeline.pipeline import Pipeline
@@ -33,13 +38,17 @@ from curate.testing import (
     check_judge,
     check_recogniser,
     check_retriever,
+    check_task,
     listed,
 )
 from tests.conftest import EXAMPLE
 from tests.support import machine
+from tests.support.batching import FAST
 from tests.support.runs import curate, tiny
 from tests.support.small import context
+from tests.vendor import says, vendor
 
+PRICE = {"input": 2.0, "output": 10.0, "date": "2026-01-01"}
 PIPELINE = """\
 version: 1
 name: mine
@@ -114,6 +123,48 @@ def test_the_examples_encoder_keeps_the_contract_and_retrieves(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("example")
+def test_the_examples_task_keeps_the_contract_and_is_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_task(TASKS.load("answerable"), answer='{"answerable": "no"}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CURATE_HOME", str(tmp_path / "home"))
+    pairs = {f"pair {n}": (f"How to water plant {n}?", f"Water plant {n} daily.") for n in range(120)}
+    with vendor(lambda _query, _passage: "", lambda _call: says('{"answerable": "yes"}')) as server:
+        model = {"kind": "openai", "model": "m-1", "base_url": server.url, "local": True, "batch": True, "price": PRICE}
+        file = tmp_path / tiny(tmp_path)
+        pipeline = parse_yaml(file.read_text(encoding="utf-8"))
+        assert isinstance(pipeline, dict)
+        changed = {**pipeline, "judges": {"m": model}, "stages": ["ingest", "mask", "diversify"]}
+        file.write_text(json.dumps(changed), encoding="utf-8")
+        run = package_itself.run(file).folder
+        with pytest.raises(package_itself.ConsentNeeded) as asked:
+            package_itself.ask_models("answerable", pairs, ["m"], run=run)
+        assert asked.value.plan.calls == 120
+        answers: dict[str, dict[str, Any]] = package_itself.ask_models("answerable", pairs, ["m"], run=run, max_cost=1)
+        assert {name: by_model["m"].answerable for name, by_model in answers.items()} == dict.fromkeys(pairs, True)
+        again: dict[str, dict[str, Any]] = package_itself.ask_models("answerable", pairs, ["m"], run=run, offline=True)
+        assert (len(server.calls), again) == (120, answers)
+        others = {name: (f"{query} Why?", passage) for name, (query, passage) in pairs.items()}
+        monkeypatch.setattr(judge_batches, "PollingPolicy", lambda: FAST)
+        assert len(package_itself.ask_models("answerable", others, ["m"], run=run, yes=True, batch=True)) == 120
+        assert len(server.calls) == 120, "what is new went in a batch"
+
+
+@pytest.mark.parametrize(
+    ("bad", "promise"),
+    [
+        ({"what": ""}, "in the plural"),
+        ({"request": lambda self, item, thinking: Request((Message("user", item[1]),), 50)}, "on top of the room"),
+        ({"request": lambda self, item, thinking: Request((Message("user", "?"),), 50 + thinking)}, "different items"),
+        ({"read": lambda self, item, reply: self.none("failed")}, "is refused, found failed"),
+    ],
+)
+@pytest.mark.usefixtures("example")
+def test_a_task_that_breaks_a_promise_is_told_which(bad: dict[str, Any], promise: str) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_task(type("Bad", (TASKS.load("answerable"),), bad))  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("example")
 def test_a_pipeline_of_plugins_runs_to_its_report(tmp_path: Path) -> None:
     tiny(tmp_path)
     (tmp_path / "mine.yaml").write_text(PIPELINE, encoding="utf-8")
@@ -134,7 +185,7 @@ def test_a_pipeline_of_plugins_runs_to_its_report(tmp_path: Path) -> None:
 
 def test_the_example_is_short() -> None:
     files = sorted((EXAMPLE / "curate_example").glob("*.py"))
-    assert [path.stem for path in files] == ["__init__", "encoder", "exporter", "judge", "retriever"]
+    assert [path.stem for path in files] == ["__init__", "encoder", "exporter", "judge", "retriever", "task"]
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 70 for path in files)
 
 

@@ -1,0 +1,49 @@
+"""`curate.ask_models`: a task of one's own for language models, with ledger, cap and guards of the stages."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from curate.api.cost_plan import consenting
+from curate.api.run_view import PathLike
+from curate.api.running import Tell, silent
+from curate.ask.panel import Panel
+from curate.ask.task import TASKS, AskedModel, Item, LLMTask
+from curate.core.protocols import PaidProgress, quiet
+from curate.ledger import Ledger, default_path
+from curate.llm.recorded_votes import Answer
+from curate.runs import opening
+from curate.system.run_lock import locked
+
+PURPOSE = "task"
+
+
+def ask_models(
+    task: LLMTask[Item, Answer] | str,
+    items: Mapping[str, Item],
+    models: Sequence[str],
+    *,
+    run: PathLike | None = None,
+    max_cost: str | float | None = None,
+    yes: bool = False,
+    offline: bool = False,
+    retry: bool = False,
+    batch: bool = False,
+    progress: PaidProgress | None = None,
+    tell: Tell | None = None,
+) -> dict[str, dict[str, Answer]]:
+    """Return the answers of models to a task, item -> model -> answer; those in the ledger are not paid again.
+
+    `task` is a task or the name of a plugin's. `run` is the run folder that the items come from, by default the newest:
+    its models, prices and ledger are used, and remote models get nothing before its texts are masked and filtered. All
+    else is as for `curate.run`: without `max_cost` or `yes` nothing is sent, and ConsentNeeded says what it would cost.
+    """
+    notify = tell or silent
+    work = opening.opened(None, None if run is None else Path(run), detect=False, tell=notify)
+    work.progress, work.tell = progress or quiet, notify
+    work.consent = opening.consent(max_cost, yes, offline=offline, retry=retry, batch=batch)
+    context = work.beside("pool")
+    found: LLMTask[Item, Answer] = TASKS.load(task)() if isinstance(task, str) else task
+    asked = [AskedModel.named(context, name, "models", PURPOSE) for name in models]
+    with locked(work.folder), Ledger(context.ledger or default_path(context.home)) as ledger, consenting():
+        panel = Panel(ledger, context, asked, command="the same call with batch=True")
+        return panel.permitted("the task", lambda panel: panel.ask(found, items))
