@@ -19,7 +19,7 @@ WORDS = {"--max-cost AMOUNT": "max_cost=AMOUNT", "--yes": "yes=True"}
 
 @dataclass(frozen=True)
 class CostPlan:
-    """Planned calls of language models and their maximum cost; empty if nothing is left to send."""
+    """Cost estimate: calls of language models that are left to send, and their maximum cost; empty if none are left."""
 
     rows: Sequence[Mapping[str, Json]]
     """One row per model and, for several models, a last row with their total (`judge` is "in all").

@@ -46,7 +46,7 @@ HELP = {
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program, the stages in the order of the pipeline."""
+    """Add `run` and the commands of stages to the program, in the order of the pipeline."""
     app.command("run")(reporting(run))
     own = {each.__name__: each for each in (mask, diversify, pool, judge, resolve, export)}
     for name in stages.KNOWN:

@@ -60,7 +60,7 @@ MADE_FROM = "made_from"
 
 
 def made_from(context: Context, *stages: str) -> str | None:
-    """Return a digest of the tables of these stages; None unless all stages are finished."""
+    """Return a digest of all output files of these stages; None unless all of them have run."""
     marks = [context.folder(stage) / "stage.json" for stage in dict.fromkeys(stages)]
     if not all(mark.is_file() for mark in marks):
         return None

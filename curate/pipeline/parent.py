@@ -19,7 +19,7 @@ CHANGES = "CHANGES.md"
 
 @dataclass(frozen=True)
 class ParentVersion:
-    """The parent of a run, and the systems added to it."""
+    """The parent of a run (its earlier version), and the systems that the run adds."""
 
     version: int
     """Version of the run itself, 2 or more; a run without a parent is version 1."""

@@ -34,7 +34,7 @@ class IdMapping:
     """Map of every document id to its surviving id; `merged` and `left_out` count the hits merged and dropped."""
 
     def __init__(self, now: pl.DataFrame) -> None:
-        """`now` has a row per original `id`, with its surviving id `now`, null if dropped."""
+        """`now` is a table with one row per original `id`; its column `now` is the surviving id, null if dropped."""
         self.names = now["now"].drop_nulls().unique().sort()
         self.merged = self.left_out = 0
         numbers = pl.DataFrame({"now": self.names}).with_row_index("number")

@@ -32,7 +32,7 @@ from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
 
 SILENT = 0.05
-"""Share of drawn pairs without an answer above which there is a warning."""
+"""Share of unanswered pairs, of the drawn ones, above which there is a warning."""
 DRAW = "draw another one: `curate review export --target accept --size N --sample NAME`, and name it in accept.sample"
 
 

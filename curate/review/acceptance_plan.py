@@ -36,7 +36,7 @@ class SumPlan:
     size: int
     drawn: int
     wrong: float
-    """Anticipated share of pairs that people judge not relevant."""
+    """Anticipated share of the sum's pairs that assessors judge not relevant."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class AcceptancePlan:
     """Minimum size at which half of the reviews find a threshold; None if no size suffices."""
 
     def facts(self) -> dict[str, Json]:
-        """Return the facts of the plan that the sample stores."""
+        """Return the guarantee, the anticipated shares by sum and the odds, as stored in the sample's design."""
         rates: dict[str, Json] = {str(entry.sum): entry.wrong for entry in self.strata}
         return {"wrong": self.wrong, "confidence": self.confidence, "rates": rates, **self.odds.to_json()}
 

@@ -27,7 +27,7 @@ NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'
 """Start of every line, as `append` writes it."""
 _TAIL = 256
-"""Number of last bytes by which a file is recognised on the next read; they include the last row and its time."""
+"""Number of bytes at the end of a file that must be unchanged at the next read; else it is another file, read anew."""
 ADJUDICATED = "adjudicated"
 """Reserved name under which final answers are stored."""
 
@@ -77,7 +77,7 @@ def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
 
 
 class Heard:
-    """Reader of one person's answers that reads only lines appended since the last call; thread-safe."""
+    """Incremental reader of one person's answers: a call only reads lines appended since the last one; thread-safe."""
 
     def __init__(self, folder: Path, person: str) -> None:
         self._file, self._lock = path(folder, person), Lock()
@@ -198,7 +198,7 @@ class Desk:
             yield row, grades, counts
 
     def record(self, person: str, entries: Sequence[Answer]) -> int:
-        """Store answers that differ from earlier ones; return their number. They are on the disk when this returns.
+        """Append the answers that differ from a person's current ones; return their number, once they are on the disk.
 
         ConfigError for an unknown person, another person's row, or an answer that is not in the form.
         """
@@ -241,7 +241,7 @@ class Desk:
 
     @property
     def digest(self) -> list[Json] | None:
-        """Return the identity of the sample and all its answers; None before the first answer."""
+        """Return digests of the sample's design and of its files of answers; None before the first answer."""
         if not any((self.sample.folder / "answers").glob("*")):
             return None
         return [digests(self.sample.folder / "answers"), sha256(self.sample.folder / "design.json")]

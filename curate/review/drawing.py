@@ -63,7 +63,7 @@ class SampleOptions:
     """Requested half widths of 95 % intervals, instead of a size, as typed: `0.01` or `precision=0.02`."""
     assessors: Sequence[str] = ("assessor",)
     overlap: float = 0.0
-    """Share of the rows that a second person also reads."""
+    """Share of the rows that a second assessor reads, too."""
     controls: int | None = None
     """Number of planted controls, pairs with a random document; None for `CONTROLS` times the size."""
     known: Path | None = None
@@ -71,7 +71,7 @@ class SampleOptions:
     seed: int = 0
     language: str = "zh"
     of: str = "labels"
-    """Object of the review: the run's `labels`, its `audit` of original labels, `scores`, or a kind's items."""
+    """Object of the review: the run's `labels`, its `audit` of original labels, `scores`, or a task type's name."""
     results: Path | None = None
     """Folder of the evaluation whose models' top tens are sampled; only for `scores`."""
 
@@ -162,7 +162,7 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
 
 
 def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
-    """Return every judged pair with its stratum: verdict, grades and rank, or in an audit the legacy label."""
+    """Return every judged pair with its stratum: by verdict, grades and rank, or for an audit by the original label."""
     verdicts = read_table(run / "consensus", "verdicts")
     if order.of == "labels":
         return sampling_design.strata(verdicts, read_table(run / "pool", "pool"), read_scale(run / "judge"))

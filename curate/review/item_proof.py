@@ -73,7 +73,7 @@ def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
 
 
 def heading(proof: Proof) -> Iterator[str]:
-    """Yield the progress of a sample, and its open disagreements."""
+    """Yield printed lines on a sample's progress and on disagreements that are not adjudicated."""
     yield f"{proof['read']:,} of {proof['rows']:,} rows read, of {proof['items']:,} items of the kind {proof['of']}"
     sides = [f"{proof['disagreements_with_labels']:,} with the published labels"]
     if sum(bool(person["read"]) for person in proof["people"].values()) > 1:

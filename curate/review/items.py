@@ -25,7 +25,7 @@ from curate.tables.kinds import kinds
 from curate.tables.kinds.benchmark_kind import BenchmarkKind, ReviewItems
 
 GUESS = 0.1
-"""Anticipated share of items whose published label people do not confirm."""
+"""Anticipated share of items whose published label assessors do not confirm."""
 PRECISION = "published labels that people confirm (precision)"
 
 

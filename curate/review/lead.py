@@ -15,7 +15,7 @@ from curate.review.desk import graded_desks, relevance_desks
 from curate.review.proof import prove
 
 FOR_SCORES = "scores"
-"""Value of `of` of samples drawn for corrected scores."""
+"""Value of the fact `of` of samples drawn to correct models' scores."""
 _CIRCULAR = ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")
 _FROM_PEOPLE = ("kappa", "precision", "recall", "negative_precision", "negative_recall", "relevant", "held")
 

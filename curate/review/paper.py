@@ -161,7 +161,7 @@ def _contradictions(sheets: Sequence[tuple[Path, str, Returned]]) -> Iterator[st
 
 
 def _record(review: Desk, file: Path, person: str, returned: Returned) -> FileResult:
-    """Record the entries of a file that are new since its last import, so that no newer answer is overwritten."""
+    """Record the entries of a sheet that changed since its last import, so that it overwrites no newer answer."""
     current = review.said(person)
     past = answers.history(review.sample.folder, person)
     earlier = {answer.row_id: answer for answer in past if answer.source == file.name}

@@ -27,7 +27,7 @@ FIGURES = {
 }
 
 SCORES = {"level": "precision at 10 of a model", "difference": "difference of two models in it"}
-"""Figure of a margin for models' scores -> its name in a plan."""
+"""Name of a figure in `--margin`, for a sample for models' scores -> its description."""
 
 
 def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
@@ -97,7 +97,7 @@ def purpose(aims: Mapping[str, float | None]) -> str:
 _ROUNDS = 20
 """Number of reweighting rounds for several figures; further rounds narrow the widest interval by less than 0.1 %."""
 _SPARE = 1e-24
-"""Small weight of the variance of a total over all pairs; it allocates the rows that no figure needs."""
+"""Weight of the variance of a total over all pairs, added so that rows that no figure needs are allocated, too."""
 
 
 @dataclass(frozen=True)

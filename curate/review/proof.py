@@ -133,7 +133,7 @@ def people(review: Desk) -> dict[str, Json]:
 
 
 def heading(proof: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the progress of a sample, and its open disagreements."""
+    """Yield printed lines on a sample's progress and on disagreements that are not adjudicated."""
     yield f"{proof['read']:,} of {proof['rows']:,} rows read"
     figures_of = cast("Mapping[str, Mapping[str, int]]", proof["people"])
     people = [

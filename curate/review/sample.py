@@ -57,7 +57,7 @@ class Design:
     assessors: Sequence[str]
     strata: Sequence[Stratum]
     overlap: float = 0.0
-    """Share of the rows that a second person also reads."""
+    """Share of the rows that a second assessor reads, too."""
     facts: Mapping[str, Json] = field(default_factory=dict)
     scale: Mapping[str, Json] | None = None
     """Scale of the judges, as in `Scale.to_json`; None for the default scale of five grades."""
@@ -156,7 +156,7 @@ class Sample:
 
     @cached_property
     def meanings(self) -> dict[str, str]:
-        """Return answer -> meaning, best first, in the sample's language if the rubric or the guide has it."""
+        """Return answer -> meaning, best first, from rubric or guide, in the sample's language if it has that."""
         base = form(self.design.form, self.design.language, self.scale)
         if not (by_language := self.design.meanings):
             return dict(guide.meanings(self.guide, base.language))

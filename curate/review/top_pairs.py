@@ -33,7 +33,7 @@ ENOUGH = 1.05
 
 @dataclass(frozen=True)
 class TopPairs:
-    """The pairs of a frame with their strata, and the models' rankings of them."""
+    """Sampling frame: the pairs with their strata, and the models' rankings of them."""
 
     pairs: pl.DataFrame
     """query_id, doc_id, stratum; sorted by key."""

@@ -288,7 +288,7 @@ def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
 
 
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's figures of agreement with their intervals, per set of pairs.
+    """Return the card's agreement figures with intervals, as text, for all pairs and for subsets.
 
     On reranking candidates binary agreement is 1 by construction, so only the grades are shown.
     """

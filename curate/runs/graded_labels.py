@@ -50,7 +50,7 @@ def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.D
 
 
 def refuse(config: GradedConfig, context: Context) -> None:
-    """Raise ConfigError for graded labels with a tie-breaker judge, or with a cascade that skips votes."""
+    """Raise ConfigError if graded labels are combined with a tie-breaker judge or a cascade that skips votes."""
     section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
     if config.gain is None:
         return

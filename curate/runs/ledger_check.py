@@ -28,7 +28,7 @@ from curate.llm.providers import PROVIDERS, Reader, reader
 from curate.llm.providers.sdk import inner
 
 REPLIES = 500
-"""Calls fetched from the database at a time: their replies may be long."""
+"""Number of calls fetched from the database at a time; small, since replies may be long."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def grades(connection: sa.Connection) -> Iterator[LedgerFault]:
 
 
 def _of_scale(scales: Noted) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a row's grade is a label of its scale, by the rule of `Noted.of`."""
+    """Return the SQL condition that a rating's grade is a label of its scale; scales are found as by `Noted.of`."""
     row = ratings.c
     names_by_labels: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
     for index, scale_by_name in enumerate((scales.rubrics, scales.judges)):
@@ -172,7 +172,10 @@ def _misplaced(call: Any, rows: list[Any]) -> Iterator[tuple[str, str]]:  # noqa
 
 
 def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """Yield differences between a call's ratings and its reply; a missing grade counts only for a single passage."""
+    """Yield (fault, id) for differences between a call's ratings and those parsed again from its reply.
+
+    With several passages, one without a grade need not have a rating.
+    """
     if call.purpose != "judge" or call.finish == "error":
         return
     reply, number = read(call.raw), len(_listed(call.slots))

@@ -90,7 +90,7 @@ def consent(max_cost: str | float | None, yes: bool = False, **more: bool) -> Co
 def opened(
     pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True, tell: Tell
 ) -> Run:
-    """Return the run of a pipeline file or of a run folder; without either the newest run, with a notice.
+    """Return the run of a pipeline file or of a run folder; if neither is given, the newest run, with a notice.
 
     With `detect`, the language of a pipeline file that names none is detected from its texts, with a notice.
     """

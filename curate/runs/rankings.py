@@ -62,7 +62,7 @@ class LeftOut:
     alone: int
     """Number of the `found` that no other retriever ranks within that depth."""
     share: Figure
-    """`alone`, as a share of all relevant documents."""
+    """Share of all relevant documents that are in `alone`."""
     lost: int
     """Number of queries that would have no relevant document left."""
     tau: Figure
@@ -315,7 +315,10 @@ def covered(
     relevant: Relevant,
     seed: int,
 ) -> Covered:
-    """Return the coverage of a system's lists (by query, best first) by verdicts (by query and document)."""
+    """Return the coverage of a system's rankings (`lists`: query -> documents, best first) by verdicts, with nDCG@10.
+
+    `verdicts` is (query, document) -> verdict, `relevant` query -> relevant documents.
+    """
     queries = sorted(relevant)
     full_lists = [lists.get(query, ()) for query in queries]
     condensed_lists = [

@@ -36,7 +36,7 @@ State = Literal["done", "partial", "stale", "missing", "unchecked"]
 
 @dataclass
 class StageStates:
-    """States of a pipeline's stages in one run folder; runs and writes nothing."""
+    """Reader of the states of a pipeline's stages in one run folder; runs and writes nothing."""
 
     pipeline: Pipeline
     place: Callable[[str], Path]
@@ -158,7 +158,7 @@ def _ancestors(name: str) -> list[str]:
 
 
 def _lacking(name: str, ancestor: str, state: State) -> bool:
-    """Return whether an ancestor in this state prevents a stage from running."""
+    """Return whether `state` of `ancestor`, a stage that stage `name` depends on, prevents it from running."""
     return state == "stale" or (state == "missing" and ancestor not in stages.stage(name).optional)
 
 

@@ -193,7 +193,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
 
 @contextmanager
 def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
-    """Open the ledger at a file or URL, by default that of the environment; NotFound for a missing one unless `new`."""
+    """Yield the ledger at a file or URL, by default that of the environment; NotFound if missing, unless `new`."""
     from curate.core.errors import NotFound
     from curate.ledger import Ledger
     from curate.pipeline.stage import ledger_place

@@ -108,7 +108,7 @@ def summary(run: Run) -> list[str]:
 
 
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:
-    """Yield the numbers of exported queries and of dropped ones by reason."""
+    """Yield lines with the number of exported queries, and of those left out by reason."""
     reasons = facts.left_out(reports, lambda stage, table: read_table(folder / stage, table))
     lost = read_table(folder / "export", "dropped").filter(pl.col("table") == "queries")
     reasons[NO_POSITIVE] += int((lost["reason"] == NO_POSITIVE).sum())
@@ -120,7 +120,7 @@ def _queries(folder: Path, reports: Reports) -> Iterator[str]:
 
 
 def _labels(folder: Path, reports: Reports) -> Iterator[str]:
-    """Yield the counts of the published verdicts."""
+    """Yield lines with the counts of published labels, and what decided them."""
     counts = dict(read_table(folder / "resolve", "verdicts").group_by("verdict").len().iter_rows())
     pairs, positives = sum(counts.values()), count(reports, "export", "qrels")
     by_verdict = [

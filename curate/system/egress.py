@@ -74,7 +74,10 @@ def outside(address: str) -> str | None:
 
 
 def proxy(address: str) -> str | None:
-    """Return the proxy that the environment sets for an address, None without one; ConfigError unless it is HTTP(S)."""
+    """Return the URL of the proxy that the environment sets for an address; None without one.
+
+    ConfigError if it is not an HTTP(S) proxy.
+    """
     url, proxies = urlsplit(address), getproxies()
     proxy_url = proxies.get(url.scheme) or proxies.get("all")
     if not proxy_url or proxy_bypass(url.hostname or ""):

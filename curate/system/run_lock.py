@@ -59,7 +59,7 @@ class PendingStages:
     def __init__(self, run: Path, stages: Sequence[str]) -> None:
         self.run, self.stages = run, stages
         self.waiting: dict[str, Path] = {}
-        """Stage -> its new folder, in the order in which they were finished."""
+        """Completed stage -> its new folder, in the order of completion."""
 
     def place(self, stage: str) -> Path:
         """Return the folder of a stage: the hidden new one if it is completed, else `RUN/STAGE`."""

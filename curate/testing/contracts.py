@@ -312,7 +312,7 @@ UNDECIDED = (("001", "d4"), ("002", "d5"), ("002", "008"))
 
 
 def benchmark() -> Benchmark:
-    """Return two queries on seven documents, with ids that look like numbers and some undecided pairs."""
+    """Return a small benchmark to export: two queries, seven documents, ids that look like numbers, undecided pairs."""
     labelled = [*((*pair, 1) for pair in POSITIVES), *((*pair, 0) for pair in NEGATIVES)]
     decided = {
         **dict.fromkeys(POSITIVES, ("relevant", "SAS")),

@@ -128,7 +128,7 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
 
 
 def _dependence(figures: Mapping[str, Any], who: str) -> Iterator[str]:
-    """Yield the dependence between raters, warnings, and the effective number of raters."""
+    """Yield printed lines on dependent raters, with warnings and the effective number of raters."""
     from curate.panel import judge_dependence
     from curate.view.words import strings
 

@@ -95,7 +95,7 @@ class Ratings:
     """Ratings of a file as integer codes, with their labels, raters and clusters."""
 
     codes: Ints
-    """Shape (items, raters), -1 for a missing rating."""
+    """Indexes into `labels`, shape (items, raters); -1 for a missing rating."""
     labels: tuple[str, ...]
     """Rating of each code, in the order of the scale."""
     raters: tuple[str, ...]
@@ -285,7 +285,7 @@ def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
 
 
 def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[str]) -> Ratings:
-    """Return the cells as Ratings, with a matrix of codes in the order of the scale."""
+    """Return the collected cells as `Ratings`: labels sorted by the scale, with a matrix of their codes."""
     groups = RaterGroups(tuple(cells.raters), None, ())
     if plan.form != "counts":
         groups = raters.panel(list(cells.raters), layout, is_name, wide=plan.form == "wide")

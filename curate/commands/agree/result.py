@@ -138,7 +138,7 @@ def _few_clusters(measured: MeasuredLevels) -> list[str]:
 
 
 def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
-    """Return the agreement in a run's `judge` stage and its policies compared, see `compare`."""
+    """Return the agreement of a run's judges, and the comparison of its consensus rules (see `compare.compare`)."""
     from curate.commands.agree.compare import compared
     from curate.system.files import read_scale
 
@@ -170,7 +170,7 @@ def agree(
     missing: Literal["gwet", "drop"] = "gwet",
     seed: int = 0,
 ) -> AgreementResult:
-    """Measure the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
+    """Return the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
 
     `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, or anything that polars can convert), with a
     column per rater (wide) or a row per rating (long). Columns are detected by their names, or can be given: `item` are

@@ -1,4 +1,4 @@
-"""`curate anonymise` and `curate recognisers`: personal data in a user's files, and what is looked for."""
+"""`curate anonymise`: mask personal data in a user's files; `curate recognisers`: list what is searched for."""
 
 import os
 import sys

@@ -99,7 +99,7 @@ class Chunk(Protocol):
     """Some rows of a file that are masked together."""
 
     size: int
-    """Its length in the unit of the progress bar."""
+    """Length of the chunk in the unit of the progress bar: bytes, or rows."""
     numbers: int
 
     @property

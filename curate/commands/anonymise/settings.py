@@ -1,4 +1,4 @@
-"""Request to mask a file: source, target, fields and settings, checked before anything is read."""
+"""Request to mask a file: source, target, fields and settings, which are checked before the file is read."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`curate audit`: compare the original labels of a set with those of a panel."""
+"""`curate audit`: compare the original labels of a data set with a panel's verdicts, and repair them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -49,7 +49,7 @@ class Corrected:
     false_negatives: Mean | None
     false_positives: Mean | None
     positives: Mean | None
-    """Relevant documents among the retrieved, labelled or not."""
+    """Number of relevant documents among the retrieved ones, labelled or not, per query."""
     precision: Estimate | None
     """Share of the false negatives found by the panel that assessors confirm."""
 

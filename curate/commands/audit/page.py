@@ -61,7 +61,7 @@ class Card:
 
 
 def worst(counts: pl.DataFrame, most: int) -> list[str]:
-    """Return the queries with most errors (false negatives and positives), worst first, without error-free ones."""
+    """Return at most `most` queries with errors (false negatives and positives), those with most errors first."""
     errors = counts.with_columns(errors=pl.col("false_negatives") + pl.col("false_positives"))
     return errors.filter(pl.col("errors") > 0).sort(-pl.col("errors"), "query_id")["query_id"].head(most).to_list()
 

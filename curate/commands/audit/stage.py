@@ -158,7 +158,7 @@ SCORES = (
     "MTEB's nDCG takes every score as a gain, also one below {0}; its MAP and recall take every score above 0 as "
     "relevant and mean nothing here."
 )
-"""Added to `LABELS` if scores of the set are below the relevance threshold."""
+"""Sentences for the repaired set's README, added to `LABELS` if the lowest relevant original score is above 1."""
 
 
 def run(config: Config, context: Context) -> Report:

@@ -78,7 +78,7 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
 
 
 def _refuse(options: CircularityOptions, panel: Sequence[str]) -> None:
-    """Raise ConfigError for a judge in two roles, and for a panel of one judge without a replacement."""
+    """Raise ConfigError for a judge in two roles (panel, `fourth`, `others`), or one judge without a replacement."""
     in_two_roles = [
         name for name in options.named if name in panel or (name == options.fourth and name in options.others)
     ]

@@ -39,7 +39,7 @@ class SelfFavour:
 
     judge: str
     replaced_by: str | None
-    """None if the reference panel leaves the judge out."""
+    """Judge that takes its place on the reference panel; None if the judge is left out."""
     queries: int
     """Number of queries with a relevant document under both panels; the scores are means over them."""
     within: float

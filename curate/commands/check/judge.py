@@ -1,6 +1,6 @@
 """Diagnostics of the judges of a run: controls, position bias, repeatability, rubrics, strictness, shared errors.
 
-By default nothing is sent: the figures come from the ledger, answers to earlier checks included.
+By default nothing is sent: figures are computed from the ledger, which also contains the replies to earlier checks.
 """
 
 import math
@@ -54,7 +54,7 @@ class JudgeOptions:
 
 @dataclass(frozen=True)
 class Bench:
-    """Inputs shared by all diagnostics of a run."""
+    """Inputs that all diagnostics of a run share: options, settings, context, ledger, and the panel's state."""
 
     order: JudgeOptions
     config: JudgeConfig

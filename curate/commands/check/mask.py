@@ -40,7 +40,7 @@ def desk(run: Path, wish: Wish, number: int | None = None, *, new: bool = False)
 
 
 def exchange(sample_answers: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResult:
-    """Write the sheets of a sample, unless all exist (they may be filled in), and return the figures."""
+    """Write the annotation sheets of a sample, unless all exist (they may be filled in); return figures and paths."""
     out = sample_answers.sample.folder / "sheets"
     sheets = [out / f"{person}.{kind}" for person in sample_answers.assessors for kind in kinds]
     if not all(path.is_file() for path in sheets):

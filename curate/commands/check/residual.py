@@ -77,7 +77,7 @@ class Listing:
 
 
 def listing(run: Path) -> Listing:
-    """Return the listed spans of a run; DataError if `mask` has not run, or not with this version."""
+    """Return the spans that the residual scan of a run listed; DataError if `mask` has not run with this version."""
     may = privacy_guard.settings(Context(run, run, run, settings=Pipeline.load(run / "pipeline.yaml").settings))
     table, decided = read_table(run / "mask", "residual"), residual_decisions.read(run)
     by_place: dict[residual_decisions.Place, tuple[State, str, str, int | None, int | None]] = {}

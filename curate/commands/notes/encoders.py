@@ -94,7 +94,7 @@ def _overlap(texts: Sequence[str]) -> Vectors:
 
 
 def _random(texts: Sequence[str]) -> Vectors:
-    """Return normal random directions, seeded by a hash of the text, so equal texts get equal vectors."""
+    """Return random unit vectors, seeded by a hash of the text, so that equal texts have equal vectors."""
     vectors = np.empty((len(texts), RANDOM), dtype=np.float32)
     for row, text in enumerate(texts):
         seed = int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest())

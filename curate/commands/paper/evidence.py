@@ -45,7 +45,7 @@ class PaperEvidence:
 
     context: Context
     exported: bool = True
-    """Whether the export has the current labels."""
+    """Whether the export was written from the current labels."""
 
     @cached_property
     def agreed(self) -> Figures:
@@ -96,7 +96,7 @@ class PaperEvidence:
 
     @property
     def outdated(self) -> list[str]:
-        """Return the tasks whose scores are of another export."""
+        """Return the names of the tasks whose scores are of an earlier export."""
         current = {task["name"] for task in self.scored}
         return [task["name"] for task in self._scored_tasks if task["name"] not in current]
 

@@ -26,7 +26,7 @@ CJK = (
     "Noto Serif CJK SC",
     "Noto Serif CJK JP",
 )
-"""Font families with Chinese, in order of preference."""
+"""Font families with Chinese characters, in order of preference."""
 PLAIN = "DejaVu Sans"
 """Family packaged with matplotlib."""
 

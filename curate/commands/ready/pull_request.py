@@ -39,7 +39,7 @@ class PullRequest:
     sources: Mapping[str, TaskSource]
     """Folder of a task -> its source."""
     hubs: Mapping[str, HubPlace]
-    """Task -> location of its texts on the hub."""
+    """Task -> path and revision of its data on the hub."""
     statistics: Mapping[str, Statistics]
     out: Path
 
@@ -136,7 +136,7 @@ class PullRequest:
         yield from rows.values()
 
     def _imports(self) -> Iterator[str]:
-        """Yield the import lines to add to mteb's repository, each with its file, so that mteb finds the tasks."""
+        """Yield the import lines to add to mteb's repository, with their files, so that mteb loads the tasks."""
         import mteb
 
         repository = Path(str(mteb.__file__)).parent.parent

@@ -28,7 +28,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Step:
-    """Result of a stage: numbers of rows, its facts, and the reason to run it again."""
+    """Report of a stage as shown: numbers of rows, facts, and the reason to run it again, if any."""
 
     rows_in: int
     rows_out: int
@@ -130,7 +130,7 @@ class Shown:
     outdated: Sequence[str] = ()
     """Stages that are out of date; their figures are included."""
     asked: int = 0
-    """Number of queries read, including those dropped before judging."""
+    """Number of queries in the source, including those dropped before judging."""
     beside: Mapping[str, ShownCheck] = field(default_factory=dict)
     """Name -> figures of checks, audit, analysis and evaluation, from the function `beside`."""
     decided: Mapping[str, int] = field(default_factory=dict)

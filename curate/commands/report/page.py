@@ -183,7 +183,7 @@ def _agreement_chart(levels: Levels, words: Mapping[str, Any]) -> str:
 def _forest_entry(
     agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
 ) -> tuple[float | None, Sequence[float] | None, str]:
-    """Return a measure, its interval and its text; a measure that is 1 by definition has a text only."""
+    """Return (value, interval, text) of a measure for the chart; only the text if all ratings are equal."""
     if agreed.get("one_category") and agreed[name] is not None:
         return None, None, str(words["one_category"])
     return agreed[name], agreed["intervals"][name], run_figures.stated(agreed, name, words)

@@ -208,7 +208,7 @@ Row = dict[str, Json]
 Rates = Mapping[str, Rate | None]
 """Currency of a price -> exchange rate to the currency of the estimate, None if unknown."""
 NAMING = {"models", "model", "generator", "panel", "settle"}
-"""Settings of stages with names of language models."""
+"""Names of settings of stages whose values are names of language models."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class RunPlan:
     """Minimum cost: sum of `least` over rows; None if one is unknown."""
     most: float | None
     known: float | None
-    """Sum of `most` over rows with a known price; None without an exchange rate."""
+    """Maximum cost of the rows with a known price; None if an exchange rate is missing."""
     currency: str | None
     """Currency of all amounts, except of models whose price has no exchange rate."""
     assumed: Sequence[str]

@@ -32,7 +32,7 @@ LOOKED = 1000
 """Approximate number of documents, and of queries, in the sample from which lengths are estimated."""
 OFF = ("ingest.keep_raw=true", "mask.enabled=false", "mask.model=null", f"{FILTERED}.enabled=false")
 _FILLER = "文"
-"""Filler of assumed texts, with the tokens per character of Chinese."""
+"""Character that assumed texts are filled with, which has as many tokens as a Chinese character."""
 _REMEDY = (
     "to plan without the source give its size in the pipeline file, as in `assume: {queries: 1000, documents: 100000, "
     "query_tokens: 20, document_tokens: 400}`"

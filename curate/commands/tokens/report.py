@@ -37,7 +37,7 @@ METHOD = (
 
 
 def head(figures: Figures) -> str:
-    """Return a sentence with the numbers of texts and units."""
+    """Return a sentence with the numbers of texts and units (words or Chinese characters)."""
     characters = f", {figures['characters']:,} of them characters" if figures["characters"] else ""
     return f"{figures['part']}: {figures['texts']:,} texts, {figures['units']:,} units{characters}"
 
@@ -99,7 +99,7 @@ def _share(figure: Figures) -> str | None:
 # Input: tables of a run, a folder of queries and documents, an export, or one file.
 
 BELOW = ("", "retrieval", "beir", "mteb/retrieval", "export/beir", "export/mteb/retrieval")
-"""Subfolders in which queries and documents are looked for, in this order."""
+"""Subfolders in which queries and documents are searched for; the first that has them is used."""
 TABLES: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 

@@ -178,7 +178,7 @@ def _combining_marks() -> str:
 # Tokenizers by model name: a folder, a model of the hub, or a packaged encoder.
 
 WORD_BEGIN = ("▁", "Ġ")
-"""Tokens that only mark the beginning of a word."""
+"""Tokens that only mark the beginning of a word (SentencePiece, byte-level BPE)."""
 LONGEST = 1_000_000
 """Maximum lengths in tokenizer settings from this value on mean unlimited."""
 FILES = ["*.json", "*.txt", "*.model", "*.py"]

@@ -118,7 +118,7 @@ def otherwise(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
 CHOICE = "which of the judged pairs became triples, for that follows from the pool and from what the test set knows"
 OTHER_FORM = "the README, for another version of curate wrote it; write the set again with this one"
 _SIDES = {1: ("positive_id", "relevant"), 0: ("negative_id", "not relevant")}
-"""Score -> (column of `train`, verdict of its documents)."""
+"""Score of a training pair -> (column of `train` with its document, verdict that the document must have)."""
 
 
 def compare_triples(
