@@ -1,4 +1,4 @@
-"""The Python API: runs opened, run and planned, and what the commands compute, as values and frames.
+"""Implementation of the Python API: running and opening runs, cost estimates, and results of commands as frames.
 
-Its names are those of `curate`; from here nothing is to be imported.
+The public names are those of the package `curate`; import them from there, not from here.
 """

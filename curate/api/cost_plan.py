@@ -1,4 +1,4 @@
-"""Cost plans of judging, and the error for spending without consent."""
+"""Cost estimates of judging, and the error for spending without consent."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,19 +14,19 @@ from curate.llm.exchange_rates import shown
 from curate.view import html
 
 WORDS = {"--max-cost AMOUNT": "max_cost=AMOUNT", "--yes": "yes=True"}
-"""Options of the commands -> arguments of the API."""
+"""Option of the commands, as in messages -> argument of the API."""
 
 
 @dataclass(frozen=True)
 class CostPlan:
-    """Planned calls of language models and their maximum cost; empty if nothing is left to send."""
+    """Cost estimate: calls of language models that are left to send, and their maximum cost; empty if none are left."""
 
     rows: Sequence[Mapping[str, Json]]
-    """A row per model, and after several of them their total (`judge` is "in all").
+    """One row per model and, for several models, a last row with their total (`judge` is "in all").
 
-    `calls`; `prompt_tokens`, an estimate; `answer_tokens`, at most; `online`, what that costs at most in `currency`,
-    None without a price. A plan that was made before asking also has `prefix_tokens`, `batches`, `cascade_least` and
-    `minutes`, as `curate judge --plan` prints them.
+    `calls`: number of requests. `prompt_tokens`: an estimate. `answer_tokens`: upper bound. `online`: maximum cost of
+    these in `currency`, None without a price. The rows of `plan` also have `prefix_tokens`, `batches`, `cascade_least`
+    and `minutes`, as `curate judge --plan` prints them; those of an error may lack them.
     """
 
     @property
@@ -36,17 +36,17 @@ class CostPlan:
 
     @property
     def cost(self) -> float | None:
-        """Return what all calls cost at most, in `currency`; 0 if there are none, None if a price is unknown."""
+        """Return the maximum cost of all calls, in `currency`; 0 without calls, None if a price is unknown."""
         return cast("float | None", self.rows[-1]["online"]) if self.rows else 0.0
 
     @property
     def currency(self) -> str | None:
-        """Return the currency of `cost`, such as USD; None where no price is known."""
+        """Return the currency of `cost`, such as USD; None if there are no calls or no price is known."""
         return cast("str | None", self.rows[-1]["currency"]) if self.rows else None
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The rows as a frame."""
+        """Return the rows as a frame; empty without columns if there are no calls."""
         return pl.DataFrame(cast("Sequence[dict[str, Any]]", self.rows), infer_schema_length=None)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class CostPlan:
 
 
 class ConsentNeeded(BudgetError):
-    """Language models would be asked without consent to the cost; `plan` holds it."""
+    """Language models would be called without consent to the cost; `plan` is the cost estimate."""
 
     def __init__(self, message: str, plan: CostPlan) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class ConsentNeeded(BudgetError):
 
 @contextmanager
 def consenting() -> Iterator[None]:
-    """Convert a BudgetError with a plan into ConsentNeeded."""
+    """Turn a BudgetError with a cost estimate into ConsentNeeded; other errors are not changed."""
     try:
         yield
     except BudgetError as error:

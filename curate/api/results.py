@@ -1,4 +1,4 @@
-"""Audits of labels and evaluations of models, from Python."""
+"""Audits of original labels and evaluations of models, from Python, and their results."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ class AuditResult:
     """Result of an audit of a set's original labels by a panel."""
 
     run: RunView
-    """The run of the audit: its tables are `compared`, `audited`, `verdicts` and all others."""
+    """The run of the audit; its tables include `compared`, `audited` and `verdicts`."""
     figures: Mapping[str, Any]
-    """Every figure, as `curate audit --json` prints it."""
+    """All figures, as `curate audit --json` prints them."""
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Return measure, mean, low, high and median; a row per measure, counts per query with 95 % intervals."""
+        """Return one row per measure, a count per query: measure, mean, 95 % interval of it (low, high), median."""
         from curate.core.records import AUDITED
 
         rows = [
@@ -57,21 +57,24 @@ class EvaluationResult:
     """Scores of models on a benchmark."""
 
     figures: Mapping[str, Any]
-    """Every figure, as `curate evaluate --json` prints it."""
+    """All figures, as `curate evaluate --json` prints them."""
 
     @property
     def folder(self) -> Path:
-        """Return the folder with the tables and charts that were written."""
+        """Return the folder of the written tables and charts."""
         return Path(self.figures["folder"])
 
     @property
     def notes(self) -> list[str]:
-        """Return the caveats of the figures."""
+        """Return caveats on the figures, one sentence each."""
         return list(self.figures["notes"])
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Return task, model, measure, score (0 to 1) and circular; a row per task and model that was scored."""
+        """Return one row per task and scored model: task, model, measure, score (0 to 1), circular.
+
+        `circular` is whether the model took part in building the benchmark, so that its score is biased.
+        """
         circular = {model["model"]: model["circular"] for model in self.figures["models"]}
         rows = [
             (task["name"], row["model"], task["measure"], row["main"], circular[row["model"]])
@@ -109,13 +112,13 @@ def audit(
     progress: PaidProgress | None = None,
     tell: Tell | None = None,
 ) -> AuditResult:
-    """Have a panel grade what retrievers return, compare it with a set's labels, and write a repaired set.
+    """Audit the original labels of a data set: grade retrieved pairs with a panel, compare, and write a repaired set.
 
-    `source` is a folder in BEIR or MTEB layout, or a task that mteb knows; without one an audit's `run` is brought up
-    to date. `models` is the panel, `depth` how many documents each of the `retrievers` returns per query, `queries` the
-    size of a random sample, `relevant_from` the lowest score that means relevant; `run_files` are systems to score by
-    old and new labels. All else is as for `run`: without `max_cost` or `yes` language models are not asked, and
-    ConsentNeeded says what they would cost.
+    `source` is a folder in BEIR or MTEB layout, or a task of mteb; without one, the stages of the audit in `run` that
+    are out of date run again. `models` is the panel. `depth` is the number of documents that each of the `retrievers`
+    returns per query, `queries` the size of a random sample of queries, `relevant_from` the lowest relevant score of
+    the original labels. `run_files` are systems to score by original and new labels. All other arguments are as for
+    `run`: without `max_cost` or `yes` no language model is called, and ConsentNeeded has the cost estimate.
     """
     lists = {"pool.retrievers": retrievers, "judge.models": models}
     changes = [f"{key}=[{','.join(names)}]" for key, names in lists.items() if names]
@@ -151,11 +154,11 @@ def evaluate(
 ) -> EvaluationResult:
     """Score models on a benchmark with mteb, and test which differences between them are significant.
 
-    `run` is an opened run, its folder, an export or one task's folder; `models` are bm25, encoders, folders or names of
-    models, beside BM25 and the offline encoders unless `baselines` is false; `legacy` are folders or mteb tasks whose
-    ranking of the models is compared. `floors` scores what needs no meaning beside them, such as length. Tables and
-    charts are written to `out`, by default `evaluation` in the run. Needs the extra `eval`. The figures are those
-    of `curate evaluate --json`.
+    `run` is an opened run, a run folder, an export or the folder of one task. `models` are bm25, encoders, folders or
+    names of models. BM25 and the offline encoders are scored, too, unless `baselines` is false. `legacy` are folders or
+    mteb tasks whose system ranking is compared. `floors` adds trivial baselines, such as ranking by length. Tables and
+    charts are written to `out`, by default the folder `evaluation` of the run. Needs the extra `eval`. The figures are
+    those of `curate evaluate --json`.
     """
     from curate.commands.evaluate import evaluation as evaluating
 

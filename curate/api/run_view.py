@@ -1,4 +1,4 @@
-"""Run folders, opened read-only: tables as frames, states, cost, agreement; no lock is taken."""
+"""Read-only view of a run folder: tables as frames, states of stages, cost, agreement; no lock is taken."""
 
 import os
 import tempfile
@@ -44,73 +44,73 @@ SHOWN = ("stage", "state", "rows_in", "rows_out", "dropped", "seconds", "cost", 
 class RunView:
     """A run folder, opened read-only.
 
-    Tables are polars frames, with the columns and types of the reference, and are read again at every access, so they
-    include what a stage has written in the meantime. A table whose stage has not run raises UserError with the command
-    to type.
+    Tables are polars frames, with the columns and types of the reference. They are read again at every access, so they
+    include what a stage has written in the meantime. A table whose stage has not run raises MissingTable, a UserError
+    that names the command to type.
     """
 
     folder: Path
 
     queries = StageTable("ingest")
-    """Queries: query_id, text, source; of the last stage that kept them, masked once `mask` has run."""
+    """Queries: query_id, text, source; of the last stage that wrote them, so masked once `mask` has run."""
     corpus = StageTable("ingest")
-    """Documents: doc_id, title, text, source; of the last stage that kept them. `scan("corpus")` for a large one."""
+    """Documents: doc_id, title, text, source; of the last stage that wrote them. Use `scan("corpus")` if many."""
     qrels = StageTable("ingest")
-    """Labels: query_id, doc_id, score. Those that the source came with, and the published ones once `resolve` has run;
-    `table("diversify/qrels")` is always the source's."""
+    """Labels: query_id, doc_id, score; the original labels, or once `resolve` has run the published ones. The original
+    ones are always `table("diversify/qrels")`."""
     labels = StageTable("resolve", "resolve/qrels")
-    """Published labels: query_id, doc_id, score 1 for each pair that is relevant. Graded labels are in the export."""
+    """Published labels: query_id, doc_id, score 1; a row per relevant pair. Graded labels are in the export."""
     verdicts = StageTable("consensus")
     """Verdicts: query_id, doc_id, verdict, votes (judge, grade), policy; a row per judged pair."""
     contested = StageTable("consensus")
-    """The verdicts on which the judges disagree."""
+    """Contested verdicts, on which the judges disagree; columns of `verdicts`."""
     incomplete = StageTable("consensus")
-    """The verdicts that lack a rating."""
+    """Incomplete verdicts, which lack the rating of a judge; columns of `verdicts`."""
     overrides = StageTable("resolve")
-    """Verdicts of the panel that people changed: query_id, doc_id, panel, verdict, grades, assessors."""
+    """Verdicts of the panel that assessors changed: query_id, doc_id, panel, verdict, grades, assessors."""
     rankings = StageTable("pool")
     """Rankings: query_id, retriever, doc_id, rank from 1, score."""
     pool = StageTable("pool")
-    """Candidates: query_id, doc_id, position, hits (retriever, rank, score); a row per pair that is judged."""
+    """Pool, the pairs to judge: query_id, doc_id, position, hits (retriever, rank, score)."""
     ratings = StageTable("judge")
     """Ratings: query_id, doc_id, judge, grade, status and more; a row per judge and pair."""
     samples = StageTable("judge")
-    """Pairs of a cascade that every judge was to rate: query_id, doc_id; empty without one."""
+    """Random sample of pairs that a cascade lets every judge rate: query_id, doc_id; empty without a cascade."""
     spans = StageTable("mask")
-    """Where personal data was found: table, id, field, start, end (code points of the raw text), kind, recogniser."""
+    """Masked personal data: table, id, field, start, end (in code points of the raw text), kind, recogniser."""
     residual = StageTable("mask")
-    """Where masked texts still look like personal data: table, id, field, start, end, reason."""
+    """Possible residual PII in masked texts: table, id, field, start, end, reason."""
     altered = StageTable("mask")
-    """Texts of which masking took much: table, id, lost (share of the characters), equal_to."""
+    """Texts much shortened by masking, or made equal to another: table, id, lost (share of characters), equal_to."""
     aliases = StageTable("ingest")
-    """Ids whose text equals another's, or that were renamed: table, old_id, kept_id."""
+    """Ids that were merged into an exact duplicate, or renamed: table, old_id, kept_id."""
     classes = StageTable("ingest")
-    """Classes of equal texts: table, id, class."""
+    """Classes of exact duplicates: table, id, class."""
     pairs = StageTable("sts")
     """Sentence pairs: sentence1, sentence2, label 0 or 1, kind, split and more."""
     sentences = StageTable("sts")
-    """Sentences that were written for pairs, with the answers of the panel."""
+    """Sentences written for the pairs, with the answers of the panel."""
     classified = StageTable("label")
     """Labelled texts: text, label, label_id, split, group, verdict, votes and more."""
     paraphrases = StageTable("paraphrase")
     """Pairs of a query and a sentence: sentence1, sentence2, label 0 or 1, kind, split (or null), votes and more."""
     originals = StageTable("paraphrase")
-    """Original queries, each with the paraphrases that it was judged with: query_id, pair_id, verdict, votes."""
+    """Verdicts on original queries and their paraphrases: query_id, pair_id, verdict, votes."""
     gradients = StageTable("gradient")
-    """Series of texts with falling agreement: item_id, kind, level, source, destination, pair_id, votes and more."""
+    """Series of texts of decreasing similarity: item_id, kind, level, source, destination, pair_id, votes and more."""
     edited = StageTable("gradient")
-    """Every edit that was proposed, with the answers of the panel."""
+    """All proposed edits of texts, with the answers of the panel."""
     compared = StageTable("audit")
-    """An audit's pairs: query_id, doc_id, legacy, verdict, kind, same_as, votes."""
+    """Pairs of an audit, with original label and verdict: query_id, doc_id, legacy, verdict, kind, same_as, votes."""
     audited = StageTable("audit")
-    """An audit's counts per query: labels, confirmed, false_positives, false_negatives and more."""
+    """Counts of an audit per query: labels, confirmed, false_positives, false_negatives and more."""
 
     def __post_init__(self) -> None:
         named.run_folder(self.folder, "give the folder of a run, such as runs/demo", tell=_silent)
 
     @property
     def name(self) -> str:
-        """Return the name of the benchmark, as the pipeline file has it."""
+        """Return the name of the benchmark, from the settings of the run."""
         return self._run().pipeline.head.name
 
     @property
@@ -125,17 +125,17 @@ class RunView:
         return [f"{path.parent.name}/{path.stem}" for path in paths]
 
     def table(self, name: str) -> pl.DataFrame:
-        """Return a table by its name, of the last stage that has one, or of the stage in `stage/table`."""
+        """Return a table, given as `TABLE` (of the last stage that wrote it) or `STAGE/TABLE`; MissingTable without."""
         return pl.read_parquet(located(self.folder, name))
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return a table as a lazy frame, so that a corpus larger than memory can be filtered."""
+        """Return a table, named as for `table`, as a lazy frame, to filter a corpus larger than memory."""
         return pl.scan_parquet(located(self.folder, name))
 
     def dropped(self, stage: str | None = None) -> pl.DataFrame:
         """Return the rows dropped by one stage or by all: table, id, stage, reason, nearest_id, similarity.
 
-        A query that was merged with an equal one is in `aliases`. MissingTable if the stage has not run; UserError for
+        Exact duplicates that were merged are in `aliases` instead. MissingTable if the stage has not run; UserError for
         an unknown stage.
         """
         if stage is not None and stage not in stages.KNOWN:
@@ -150,10 +150,10 @@ class RunView:
         raise MissingTable(f"{self.folder}: {remedy(self.folder, stage)}")
 
     def status(self) -> pl.DataFrame:
-        """Return a row per stage of the pipeline, as `curate status` prints it.
+        """Return one row per stage of the pipeline, as `curate status` prints it.
 
-        `state` is done, partial, stale, missing or unchecked; `seconds` of wall clock; `cost` in `currency`, None where
-        a price is unknown; `judged` is the share of existing ratings while judging is not done.
+        `state` is done, partial, stale, missing or unchecked. `seconds` are wall-clock time. `cost` is in `currency`,
+        null if a price is unknown. `judged` is the share of ratings that exist, as long as judging is not done.
         """
         rows = [[row[name] for name in STATUS] for row in status.status_rows(self._run())]
         return pl.DataFrame(rows, schema=STATUS, orient="row")
@@ -169,11 +169,11 @@ class RunView:
     def agreement(
         self, truth: PathLike | None = None, run_files: Sequence[PathLike] = (), seed: int | None = None
     ) -> AgreementResult:
-        """Return the agreement of the judges with 95 % intervals, and every consensus policy compared.
+        """Return the agreement of the judges with 95 % intervals, and a comparison of all consensus rules.
 
-        The figures are those of `curate agree --json`. `truth` is a file of people's grades (query_id, doc_id, grade),
-        `run_files` are rankings of further systems, `seed` is that of the bootstrap, by default the pipeline's.
-        UserError if the run is not judged.
+        The figures are those of `curate agree --json`. `truth` is a file of assessors' grades (query_id, doc_id,
+        grade), `run_files` are rankings of further systems, `seed` is that of the bootstrap, by default the pipeline's.
+        MissingTable if the run is not judged.
         """
         located(self.folder, "ratings", "judge")
         return of_run(self._run(), Path(truth) if truth else None, [Path(run_file) for run_file in run_files], seed)
@@ -195,12 +195,12 @@ class RunView:
 
     @property
     def report_path(self) -> Path:
-        """Return the path of the HTML report, or of an audit's page; MissingTable if it is not written yet."""
+        """Return the path of the HTML report, or of that of an audit; MissingTable if it is not written yet."""
         return self._existing("audit.html" if (self.folder / "audit.html").exists() else "report.html", "report")
 
     @property
     def export_path(self) -> Path:
-        """Return the folder of the exported benchmark, one folder in it per format; MissingTable before that."""
+        """Return the folder of the exported benchmark, with one folder per format; MissingTable before the export."""
         return self._existing("export", "export")
 
     def _existing(self, name: str, stage: str) -> Path:
@@ -223,9 +223,9 @@ class RunView:
 
 
 def open(path: PathLike | None = None) -> RunView:  # noqa: A001 - it is `curate.open`
-    """Open a run folder to be read; without a path the newest one in ./runs.
+    """Return a read-only view of a run folder, by default of the newest one in `./runs`.
 
-    UserError if it is not a run folder. A command may work in it at the same time: no lock is taken, and nothing is
+    UserError if there is no such folder. A command may work in it at the same time: no lock is taken, and nothing is
     written.
     """
     folder = newest() if path is None else Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""Pipelines run and planned from Python, under the same rules as by the commands."""
+"""Running pipelines and estimating their cost from Python, with the same rules as the commands."""
 
 import json
 import os
@@ -37,19 +37,21 @@ def run(
 ) -> RunView:
     """Run the stages of a pipeline that are not up to date, as `curate run` does, and return the run.
 
-    `pipeline` is a file or the name of a packaged one (`demo`); `run` the run folder, by default runs/NAME. Without a
-    pipeline the folder's own settings hold. `settings` change some, `{"pool.depth": 50}` or `{"pool": {"depth": 50}}`,
-    `stages` are those to run, by default all of the pipeline; `force` runs them though they are up to date.
+    `pipeline` is a file or the name of a packaged one (`demo`); without it, the settings in the run folder are used.
+    `run` is the run folder, by default runs/NAME. `settings` override settings: `{"pool.depth": 50}` or
+    `{"pool": {"depth": 50}}`. `stages` are those to run, by default all of the pipeline; `force` also runs those that
+    are up to date.
 
-    Language models are asked only up to `max_cost`, such as 5 or "5USD", or with `yes` without a cap; else
-    ConsentNeeded is raised, with the plan, before anything is sent. `offline` sends nothing and takes all answers from
-    the ledger, `retry` asks again what was refused or unreadable, `batch` uses batch APIs where there are some.
+    Language models are called within the budget `max_cost`, such as 5 or "5USD", or without a budget if `yes`.
+    Otherwise ConsentNeeded, with the cost estimate, is raised before anything is sent. `offline` sends nothing and
+    takes all replies from the ledger. `retry` asks again about pairs with a refused or unreadable reply. `batch` uses
+    the batch APIs of providers that have one. `allow_weak_judges` accepts judges that fail the qualification test.
 
-    `progress(label, total, done, money)` is called while a step lasts, `tell(line)` with a line when a stage starts or
-    ends (`tell=print`). Both may be called in another thread, as it is in a notebook. Ctrl-C raises KeyboardInterrupt,
-    while models are asked Interrupted; what was finished and paid is kept, and the same call goes on from there.
+    `progress(label, total, done, money)` is called during a step, `tell(line)` when a stage starts or ends
+    (`tell=print`). Both may be called from another thread, as in a notebook. Ctrl-C raises KeyboardInterrupt, or
+    Interrupted while models are called; completed and paid work is kept, and the same call resumes it.
 
-    UserError, ConfigError, DataError: what is wrong with the input, and where. RunFailed: the work could not be done.
+    UserError, ConfigError or DataError if the input is invalid, RunFailed if the work could not be done.
     """
     work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
     work.consent = opening.consent(
@@ -69,10 +71,11 @@ def plan(
     progress: PaidProgress | None = None,
     tell: Tell | None = None,
 ) -> CostPlan:
-    """Return what judging would send and cost, per model and in all; nothing is sent, and no run is changed.
+    """Return the calls and cost of judging, per model and in total; nothing is sent, and no run is changed.
 
-    The stages before judging are done for it, and not kept: that may take minutes. The arguments are those of `run`. Of
-    a run that stands before judging `RunView.plan` says the same at once. `bill` has every stage that asks a model.
+    The stages before judging run for this estimate and are discarded, which may take minutes. If a run has completed
+    them, `RunView.plan` gives the same at once. The arguments are those of `run`. `bill` estimates all stages that call
+    a model.
     """
     work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
     if "judge" not in work.pipeline.head.stages:
@@ -91,10 +94,10 @@ def bill(
     progress: PaidProgress | None = None,
     tell: Tell | None = None,
 ) -> RunPlan:
-    """Return what all stages of a pipeline would ask and cost, as `curate run PIPELINE --plan` does.
+    """Return the calls and cost of all stages of a pipeline, as `curate run PIPELINE --plan` does.
 
-    Nothing is sent or kept. A stage whose input is there plans itself, all others are forecast from the texts of the
-    source. The arguments are those of `run`.
+    Nothing is sent or written. The estimate of a stage is exact if its input exists; else it is forecast from the texts
+    of the source. The arguments are those of `run`.
     """
     assign = [*assignments(settings), *opening.assigned({"language": language})]
     folder, notify = None if run is None else Path(run), tell or silent
@@ -120,7 +123,10 @@ def _opened(
 
 
 def assignments(settings: Settings | None) -> list[str]:
-    """Return `section.key=value` of changed settings; a mapping in the place of a section changes keys of it."""
+    """Return overridden settings as assignments `SECTION.KEY=JSON`; UserError for a value that JSON cannot represent.
+
+    A mapping as value overrides single keys of a section.
+    """
     lines = []
     for key, setting in (settings or {}).items():
         changes: dict[str, object] = {key: setting}
@@ -131,7 +137,7 @@ def assignments(settings: Settings | None) -> list[str]:
 
 
 def _plain(setting: object) -> object:
-    """Return a value as JSON has it: of paths the text, of other sequences a list."""
+    """Return a path as text and a set as a sorted list, for JSON; UserError for other types."""
     if isinstance(setting, os.PathLike):
         return os.fspath(setting)
     if isinstance(setting, set | frozenset):

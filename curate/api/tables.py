@@ -1,4 +1,4 @@
-"""The tables of a run as attributes."""
+"""Tables of a run as attributes of `RunView`, and their files."""
 
 from pathlib import Path
 from shlex import quote
@@ -11,11 +11,11 @@ from curate.pipeline.folder import readable, table_path, table_paths
 
 
 class MissingTable(NotFound, AttributeError):
-    """A run has no table of that name, or not yet; `hasattr` says so too."""
+    """A run has no table of that name, or not yet. Also an AttributeError, so that `hasattr` is False."""
 
 
 class HasFolder(Protocol):
-    """A run folder that is open."""
+    """An object with a run folder, such as a `RunView`."""
 
     @property
     def folder(self) -> Path:
@@ -24,9 +24,10 @@ class HasFolder(Protocol):
 
 
 class StageTable:
-    """A table of a run: read when it is asked for, always as it is then.
+    """Descriptor of a table of a run: reads the file anew at every access.
 
-    Of several stages that write one the last counts, as for `curate show`.
+    If several stages wrote the table, the last one counts, as for `curate show`. `stage` is the one named if it is
+    missing.
     """
 
     def __init__(self, stage: str, table: str = "") -> None:
@@ -44,9 +45,9 @@ class StageTable:
 
 
 def located(run: Path, name: str, stage: str = "") -> Path:
-    """Return the Parquet file of a table, of the last stage that has one, or of the stage in `stage/table`.
+    """Return the Parquet file of a table, given as `TABLE` (of the last stage that wrote it) or `STAGE/TABLE`.
 
-    MissingTable if there is none: with the command that writes it, if its `stage` is known and has not run.
+    MissingTable if there is none; the message names the command that writes it if its `stage` is given.
     """
     paths = [path for path in table_paths(run) if path.suffix == ".parquet"]
     if stage and not any(name in (path.stem, f"{path.parent.name}/{path.stem}") for path in paths):
@@ -61,6 +62,6 @@ def located(run: Path, name: str, stage: str = "") -> Path:
 
 
 def remedy(run: Path, stage: str) -> str:
-    """Return the clause that a stage has not run, or left no table, and the command that runs it."""
+    """Return a clause for messages: the stage has not run, or has left no table, and the command that runs it."""
     why = "has left none" if (run / stage / "stage.json").is_file() else "has not run"
     return f"the stage {stage!r} {why}; run `curate {stage.replace('_', '-')} --run {quote(str(run))}`"

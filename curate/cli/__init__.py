@@ -1,1 +1,1 @@
-"""The command line: parses, calls one function, prints."""
+"""The command line interface: each command parses its options, calls one function and prints the result."""

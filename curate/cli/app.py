@@ -1,4 +1,4 @@
-"""The program: all commands together, and `curate --version`."""
+"""The program `curate`: registration of all commands, and the option `--version`."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -58,7 +58,7 @@ def root(
 
 
 def _versions() -> dict[str, object]:
-    """Return the versions of the program, Python and all required or optional libraries; None if not installed."""
+    """Return the versions of the program, of Python and of all required or optional libraries; None if missing."""
     import platform
     import re
     from importlib.metadata import PackageNotFoundError, requires

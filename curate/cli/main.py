@@ -1,4 +1,4 @@
-"""The `curate` command and its exit codes: 0 done, else what `error_codes.yaml` says of the error."""
+"""Entry point of the `curate` command, and its exit codes: 0 for success, else by class of error (error_codes.yaml)."""
 
 import math
 import shlex
@@ -8,7 +8,7 @@ from curate.system import interrupts
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is a sentence, not a traceback."""
+    """Run the command line and exit; an error of the user is printed as a sentence, without a traceback."""
     interrupts.listen()  # first of all, for what is imported takes a third of a second
     from curate.runs.group import STOPPED, Stopped
 
@@ -24,9 +24,9 @@ def main() -> None:
 
 
 def _ended() -> int | str | None:
-    """Run the command that was typed, say what was wrong, and return the exit code.
+    """Run the typed command, report its error, and return the exit code; None if Ctrl-C was pressed.
 
-    No error is kept, for its traceback keeps every file open that the command had opened.
+    No reference to an error is kept, since its traceback would keep open every file that the command had opened.
     """
     from typer import Abort
     from typer.exceptions import TyperException
@@ -55,7 +55,10 @@ def _ended() -> int | str | None:
 
 
 def _allowing(error: BaseException) -> list[str]:
-    """Return the command that was refused for money with the cap that allows it, where its plan has a price."""
+    """Return a line with the refused command and a sufficient `--max-cost`; empty unless cost was the reason.
+
+    Also empty if the cost estimate has no price.
+    """
     from curate.core.errors import BudgetError
 
     rows = error.planned if isinstance(error, BudgetError) else ()
@@ -67,10 +70,10 @@ def _allowing(error: BaseException) -> list[str]:
 
 
 def complain(error: BaseException) -> int:
-    """Say what was wrong, to people on standard error and to a machine that asked for JSON; return the exit code.
+    """Report an error on standard error and, if JSON output was requested, as JSON; return the exit code.
 
-    People read every line of an error's message, of one about a file the file and what is wrong, and a traceback of a
-    mistake in the program.
+    Printed are all lines of the message; for an OSError the file and the reason; for an error in the program a
+    traceback.
     """
     import typer
 

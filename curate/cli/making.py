@@ -1,4 +1,4 @@
-"""One command per stage that makes a kind of benchmark and asks a panel, such as `curate sts`."""
+"""One command per stage that builds the items of a task type and asks a panel, such as `curate sts`."""
 
 import inspect
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def add_to(app: typer.Typer, name: str) -> None:
 
 
 def _command(name: str) -> Callable[..., None]:
-    """Return the command of a stage; its option `--generator` only where the stage has such a setting."""
+    """Return the command of a stage; it has the option `--generator` only if the stage has this setting."""
 
     def command(
         pipeline: File = None,
@@ -60,7 +60,7 @@ def _command(name: str) -> Callable[..., None]:
 
 
 def _fit(command: Callable[..., None], generator: str) -> None:
-    """Give `--generator` its help, or take the option from a command without."""
+    """Set the help of the option `--generator` to `generator`; if that is empty, remove the option."""
     signature = inspect.signature(command)
     parameters = dict(signature.parameters)
     if generator:

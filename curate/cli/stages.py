@@ -46,7 +46,7 @@ HELP = {
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program, the stages in the order of the pipeline."""
+    """Add `run` and the commands of stages to the program, in the order of the pipeline."""
     app.command("run")(reporting(run))
     own = {each.__name__: each for each in (mask, diversify, pool, judge, resolve, export)}
     for name in stages.KNOWN:
@@ -145,7 +145,7 @@ def diversify(
 
 
 def _sampled(row: "Mapping[str, Json]") -> dict[str, "Json"]:
-    """Return what a threshold keeps as a row for people: the size of the sample stands in the heading."""
+    """Return a row of `diversify --sweep` for printing: texts retained and dropped; headings have the sample size."""
     cells: dict[str, Json] = {"t": row["t"]}
     for name in ("queries", "corpus"):
         cells[f"{name} of {row[f'{name}_sampled']:,}"] = row[f"{name}_kept"]
@@ -257,7 +257,10 @@ def export(
 
 
 def _secrets(folder: Path) -> dict[str, str]:
-    """Return the environment variables that the judges of a run may have read, and what they hold."""
+    """Return name -> value of the environment variables with keys that a run may have used, if set.
+
+    These are the key variables of judges, encoders and retrievers, and CURATE_PII_KEY.
+    """
     import os
 
     from curate.llm.providers.presets import variables

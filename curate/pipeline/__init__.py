@@ -1,1 +1,1 @@
-"""Pipeline files, run folders, and what a stage is: the contract between a run and its stages."""
+"""Pipeline files, run folders, and the interface of stages: settings, context, report."""

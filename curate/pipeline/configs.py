@@ -1,6 +1,7 @@
-"""Settings of the stages `pool`, `judge` and `consensus`, which services read too; other stages have their own.
+"""Settings of the stages `pool`, `judge` and `consensus`, which other modules read, too.
 
-Separate from the stages' code, so that a pipeline file can be checked without importing their dependencies.
+They are separate from the stages' code, so that a pipeline file can be checked without importing its dependencies.
+Settings of other stages are in the modules of their commands.
 """
 
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ class PoolConfig(Section):
 
 
 def _form(policy: object) -> str:
-    """Return the intended form of a policy, so that error messages name only that form."""
+    """Return the tag of the form in which a policy is given (name or rule), so that errors refer to that form only."""
     return "dict[rule]" if isinstance(policy, Mapping | ConsensusRule) else "literal[name]"
 
 
@@ -103,7 +104,7 @@ class Gate(Section):
 
 
 CONTROL_SHARE = 0.1
-"""Maximum prompts of controls that need no people, as a share of those of the pool."""
+"""Maximum number of prompts for automatic controls, as a share of the prompts of the pool."""
 
 
 class JudgeConfig(Section):

@@ -1,4 +1,4 @@
-"""Facts of a run for its card and report: retrievers' indexes, final labels, self-preference, query writers, cost."""
+"""Facts of a run for dataset card and report: indexes, stage of the labels, self-preference, query writers, cost."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from curate.view.run_figures import only_heuristics
 
 
 def on_card(context: Context) -> dict[str, Json]:
-    """Return a sentence per retriever with an approximate index: its build, its search and its recall."""
+    """Return heading -> sentence per retriever with an approximate index of known recall: build, search, recall."""
     report = context.report("pool")
     indexes: Any = report.facts.get("indexes") if report else None
     return {
@@ -46,7 +46,7 @@ def _index_sentence(index: Mapping[str, Any]) -> str:
 
 
 def heuristic(context: Context) -> bool:
-    """Return whether all judges are heuristics, whose figures are no evidence."""
+    """Return whether all judges are heuristics, whose labels are for tests only; False before judging."""
     report = context.report("judge")
     panel = read_json(context.folder("judge") / "panel.json") if report else {}
     heuristics = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
@@ -56,11 +56,11 @@ def heuristic(context: Context) -> bool:
 # Freshness of checks: figures are current only while the tables that they were made from are unchanged.
 
 MADE_FROM = "made_from"
-"""Key of the input tables in a check's file."""
+"""Key in the result file of a check: the digest of the tables that it was computed from."""
 
 
 def made_from(context: Context, *stages: str) -> str | None:
-    """Return a digest of the tables of these stages; None unless all stages are finished."""
+    """Return a digest of all output files of these stages; None unless all of them have run."""
     marks = [context.folder(stage) / "stage.json" for stage in dict.fromkeys(stages)]
     if not all(mark.is_file() for mark in marks):
         return None
@@ -69,18 +69,24 @@ def made_from(context: Context, *stages: str) -> str | None:
 
 
 def rated(context: Context) -> tuple[str, ...]:
-    """Return the stages whose tables hold the ratings: `judge`, and `resolve` if it ran, for the experts' answers."""
+    """Return the stages whose tables contain grades: `judge` and, if it has run, `resolve` (answers of experts)."""
     return ("judge",) if context.report("resolve") is None else ("judge", "resolve")
 
 
 def current(context: Context, figures: Mapping[str, Any], *stages: str) -> bool:
-    """Return whether figures were computed from the current tables of these stages; False for versions before 0.2."""
+    """Return whether `figures`, the result of a check, were computed from the current tables of these stages.
+
+    False for results of versions before 0.2, which store no digest.
+    """
     seen = figures.get(MADE_FROM)
     return seen is not None and seen == made_from(context, *stages)
 
 
 def label_stage(run: Path) -> str:
-    """Return the stage with the final labels: `resolve` if made from the current `consensus`, else `consensus`."""
+    """Return the stage with the final labels of a run folder: `resolve` if computed from the current `consensus`.
+
+    Else `consensus`.
+    """
     try:
         resolved_from = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
         current_outputs = read_json(run / "consensus" / "stage.json")["outputs"]
@@ -92,16 +98,16 @@ def label_stage(run: Path) -> str:
 # Circularity of a run's judges, as written by `curate check circular`, while grades and rule are unchanged.
 
 PLACE = Path("checks", "circular.json")
-"""Path below the run folder."""
+"""Result file of `curate check circular`, relative to the run folder."""
 
 
 def circularity_made_from(judged: Path, policy: Policy | ConsensusRule) -> str:
-    """Return the digest of the grades in a folder of the stage `judge` and of the consensus rule."""
+    """Return a digest of the grades in `judged`, the folder of the stage `judge`, and of the consensus rule."""
     return digest([read_json(judged / "stage.json")["outputs"], voting.dumped(policy)])
 
 
 def checked(context: Context) -> dict[str, Any] | None:
-    """Return the figures of the check; None if it was not run, or grades or rule have changed since."""
+    """Return the result of `curate check circular`; None if not run, or if grades or consensus rule changed since."""
     path = context.run / PLACE
     if not path.is_file():
         return None
@@ -112,7 +118,7 @@ def checked(context: Context) -> dict[str, Any] | None:
 
 
 def of_judges(context: Context) -> dict[str, dict[str, Json]]:
-    """Return judge -> `family`, and `favour`: its self-preference, None where not measured."""
+    """Return judge -> its model `family`, and `favour`: its self-preference as in `favours`, None if not measured."""
     favour_by_judge = favours(context)
     panel = read_json(context.folder("judge") / "panel.json")
     kin = presets.families(panel, context.definitions.get("judges", {}))
@@ -120,7 +126,10 @@ def of_judges(context: Context) -> dict[str, dict[str, Json]]:
 
 
 def favours(context: Context) -> dict[str, Json]:
-    """Return judge -> its self-preference; empty where not measured."""
+    """Return judge -> its self-preference: effect (nDCG@10), ranks, queries, replaced_by, warned.
+
+    Empty without a current result of `curate check circular`.
+    """
     figures = checked(context)
     keys = ("effect", "ranks", "queries", "replaced_by", "warned")
     return {figure["judge"]: {name: figure[name] for name in keys} for figure in figures["judges"]} if figures else {}
@@ -130,13 +139,13 @@ def favours(context: Context) -> dict[str, Json]:
 
 
 def pooled(context: Context) -> pl.DataFrame:
-    """Return the rows of `queries` with a pool, in their order; others are not judged."""
+    """Return the queries that get a pool and are judged, in their order: all, or a sample of `pool.queries`."""
     size = check(PoolConfig, context.settings.get("pool") or {}, "pool").queries
     return drawn(context.queries, size, context.seed)
 
 
 def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
-    """Return a random sample of `size` rows, in their order; all if there are no more, or without a size."""
+    """Return a random sample of `size` queries, in their order; all of them if `size` is None or not smaller."""
     if size is None or size >= len(queries):
         return queries
     chosen = shuffled(sorted(queries["query_id"]), seed, "pool", "queries")[:size]
@@ -144,7 +153,7 @@ def drawn(queries: pl.DataFrame, size: int | None, seed: int) -> pl.DataFrame:
 
 
 def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
-    """Return the mapping of the documents' ids by `mask` and `diversify`."""
+    """Return the mapping of document ids to those that survived `mask` and `diversify`, which merge and drop texts."""
     tables = [context.read(stage, "dropped") for stage in ("mask", FILTERED)]
     dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
     surviving = corpus.ids().to_frame("id").with_columns(now="id")
@@ -157,26 +166,26 @@ def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
 # Synthetic queries of a run: their writers, and retrievers and judges of a writer's family.
 
 TABLE = "sources"
-"""Table next to the files of an export: query and mark of every query that a model wrote."""
+"""Table next to the files of an export: query_id and source of every query written by a model."""
 
 
 def marked(queries: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id and source of the queries that a model wrote."""
+    """Return query_id and source of the queries written by a model, sorted by query_id."""
     rows = [row for row in queries.select("query_id", "source").iter_rows() if synthetic.writer(row[1])]
     return pl.DataFrame(rows, {"query_id": pl.String, "source": pl.String}, orient="row").sort("query_id")
 
 
 def write(folder: Path, queries: pl.DataFrame) -> None:
-    """Write the table `sources` into a folder; nothing where no model wrote a query."""
+    """Write the table `sources` into a folder; no file if no query was written by a model."""
     if not (synthetic_queries := marked(queries)).is_empty():
         write_table(folder, TABLE, synthetic_queries)
 
 
 def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str, Any]) -> list[dict[str, Json]]:
-    """Return a row per query-writing model: it wrote `queries` of `of`; `kin` are retrievers and judges of its family.
+    """Return one row per model that wrote queries, with their number (`queries`, out of `of`) and its `kin`.
 
-    `parts` is role -> names, `judges` judge -> family, which may be None. A writer and models of its family find a
-    query's source document relevant more often than other models do.
+    `kin` are the retrievers and judges of its model family: they find a query's source document relevant more often
+    than other models do. `parts` is role -> names, `judges` judge -> family or None.
     """
     rows: list[dict[str, Json]] = []
     for (source,), written in sorted(marked(queries).group_by("source"), key=lambda group: str(group[0])):
@@ -197,7 +206,7 @@ def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str
 
 
 def _of_judge(name: str, declared: object) -> str | None:
-    """Return the family of a judge; one that replays grades has none of its own and may be named after a model."""
+    """Return the model family of a judge; if none is declared (recorded grades), the one that its name begins with."""
     return family("", str(declared)) if declared else begins_as(name)
 
 
@@ -206,14 +215,14 @@ def _of_judge(name: str, declared: object) -> str | None:
 NO_GAIN = "no graded label gains anything"
 
 MERGED = {"ingest": "equal to another", "mask": "equal to another once masked"}
-"""Stage -> reason of dropped queries that have no row."""
+"""Stage -> reason of the queries that it merged, which have no row in its table `dropped`."""
 NO_POSITIVE = "no positive"
-"""Reason of queries that are in no export."""
+"""Reason of judged queries that are not exported, since they have no relevant document."""
 Reports = Mapping[str, Report]
 
 
 def left_out(reports: Reports, read: Callable[[str, str], pl.DataFrame]) -> Counter[str]:
-    """Return reason -> number of queries dropped before judging; `read` returns a stage's table."""
+    """Return reason -> number of queries dropped before judging; `read(stage, table)` returns a table."""
     reasons = Counter({MERGED[stage]: count(reports, stage, "merged_queries") for stage in MERGED if stage in reports})
     for stage in ("mask", FILTERED):
         if stage in reports:
@@ -222,13 +231,13 @@ def left_out(reports: Reports, read: Callable[[str, str], pl.DataFrame]) -> Coun
 
 
 def queries(kept: int, reasons: Counter[str]) -> str:
-    """Return the line with the numbers of exported queries and of dropped ones by reason."""
+    """Return a line with the number of exported queries (`kept`) and of dropped ones by reason."""
     why = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common() if number)
     return f"queries: {kept:,} of {kept + reasons.total():,} are exported{f'; left out: {why}' if why else ''}"
 
 
 def paid(reports: Reports) -> str:
-    """Return the line with the cost of stages, per currency, and the stages with models without a price."""
+    """Return a line with the total cost of all stages by currency, and the stages whose cost is unknown."""
     spent: dict[str, float] = {}
     for report in reports.values():
         currency = str(report.facts.get("currency") or "")
@@ -239,14 +248,17 @@ def paid(reports: Reports) -> str:
 
 
 def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
-    """Return the outcome, as lines, of a run without any positive; `stages` are those that have run."""
+    """Return lines that report a run without any positive: queries left out by reason, and cost.
+
+    `stages` are those that have run.
+    """
     reports = {name: report for name in stages if (report := context.report(name)) is not None}
     judged = len(pooled(context))
     return [queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})), paid(reports)]
 
 
 def count(reports: Reports, stage: str, name: str) -> int:
-    """Return a count that a stage reported; 0 if it does not count that."""
+    """Return the count `name` from the facts of a stage's report; 0 if it has none."""
     number = reports[stage].facts.get(name, 0)
     assert isinstance(number, int)
     return number

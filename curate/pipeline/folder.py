@@ -1,4 +1,4 @@
-"""Paths of a run folder: its tables, the newest run, and foreign files, which are never replaced."""
+"""Run folders: whether a folder is one, the newest one, paths of tables, and foreign files, which are not replaced."""
 
 import os
 import re
@@ -15,19 +15,19 @@ from curate.system.files import digests, read_json
 ID = ".id"
 """File with the random id of a run folder, drawn by its first command."""
 _OTHERS = re.compile(r"\.DS_Store|\.nfs\w+|\._.*|Thumbs\.db|desktop\.ini|.*\.pyc|\..+\.\d+")
-"""Names of files left by systems and programs; the last pattern is of curate's own interrupted writes."""
+"""Names of files that systems and programs leave behind; the last pattern is that of curate's interrupted writes."""
 _SHOWN = 3
 
 
 def run_id(run: Path) -> str:
-    """Return the random id of a run folder; empty without one, or if the file is not ours."""
+    """Return the random id of a run folder, 32 hex digits; empty if the file is missing or has other content."""
     path = run / ID
     content = path.read_text("ascii", "replace") if path.is_file() else ""
     return content if re.fullmatch("[0-9a-f]{32}", content) else ""
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder is a run; a copy without hidden files is recognised by a stage's mark."""
+    """Return whether a folder is a run: it has an id or, if copied without hidden files, a stage's done-mark."""
     if run_id(folder):
         return True
     from curate.pipeline.mark import Mark  # of the stages' side, which takes as long as the rest of `curate models`
@@ -36,7 +36,10 @@ def is_run(folder: Path) -> bool:
 
 
 def need_run(folder: Path) -> None:
-    """Raise UserError unless a folder is a run, or can become one because no foreign file is in it."""
+    """Raise UserError unless a folder is a run or can become one: missing, or empty but for hidden files.
+
+    UserError, too, if a stage's folder is a symbolic link.
+    """
     if folder.is_dir() and not is_run(folder):
         foreign = sorted(path.name for path in folder.iterdir() if not path.name.startswith(".") or path.name == ID)
         if foreign:
@@ -52,7 +55,7 @@ def need_run(folder: Path) -> None:
 
 
 def need_ours(run: Path, name: str) -> None:
-    """Raise UserError if the folder that a stage is to replace holds what the stage did not write."""
+    """Raise UserError if the folder of a stage, before it is replaced, contains files that the stage did not write."""
     folder = run / name
     if not folder.exists():
         return
@@ -70,7 +73,7 @@ def need_ours(run: Path, name: str) -> None:
 
 
 def _files_of_stage(run: Path, name: str) -> set[str] | None:
-    """Return the files that a stage wrote, by its mark, or if that is damaged by the manifest."""
+    """Return the files that a stage wrote, by its done-mark or, if damaged, by manifest.json; None if unknown."""
     from curate.pipeline.mark import Mark
 
     folder, mark = run / name, Mark.read(run / name)
@@ -100,13 +103,13 @@ def _name_list(names: list[str]) -> str:
 # Paths of a run's tables, and the newest run; imports only what `curate show` needs.
 
 SETTINGS = "pipeline.yaml"
-"""File of a run folder's settings; the newest run is the one whose settings were written last."""
+"""File with the settings of a run; the run whose file was written last is the newest."""
 SHOWN = (".parquet", ".json")
-"""Endings of what `curate show` shows."""
+"""Endings of the files that `curate show` can show."""
 
 
 def newest(parent: Path = Path("runs")) -> Path:
-    """Return the run folder that was used last; UserError if there is none."""
+    """Return the newest run folder in `parent`, by the time of its settings; NotFound if there is none."""
     runs = [path.parent for path in parent.glob(f"*/{SETTINGS}") if is_run(path.parent)]
     if not runs:
         raise NotFound(f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR")
@@ -115,7 +118,7 @@ def newest(parent: Path = Path("runs")) -> Path:
 
 @contextmanager
 def newest_when_done(run: Path) -> Iterator[None]:
-    """If the block fails in a new run, leave the former newest run the newest; the new run's files stay."""
+    """Keep the former newest run the newest if the block raises in a new run; the new run's files remain."""
     settings, others = run / SETTINGS, [*run.parent.glob(f"*/{SETTINGS}")]
     try:
         yield
@@ -127,7 +130,10 @@ def newest_when_done(run: Path) -> Iterator[None]:
 
 
 def table_paths(run: Path) -> list[Path]:
-    """Return the files of all tables and figures of a run, in the order of its stages; NotFound without a run."""
+    """Return the files of all tables (Parquet) and figures (JSON) of a run, in the order of stages.
+
+    NotFound if there is no such run.
+    """
     if not run.is_dir():
         raise NotFound(f"{run}: no such run folder; give one with --run")
     files = [path for stage in stages.KNOWN for path in (run / stage).glob("*.*") if path.suffix in SHOWN]
@@ -135,9 +141,9 @@ def table_paths(run: Path) -> list[Path]:
 
 
 def table_path(run: Path, table: str) -> Path:
-    """Return the file of a table, given as `table` (the last stage that has it) or as `stage/table`.
+    """Return the file of a table, given as `TABLE` (of the last stage that has it) or as `STAGE/TABLE`.
 
-    Figures that are not a table, such as agreement, are in a JSON file.
+    Figures, such as `agreement`, are in a JSON file instead. NotFound if there is none.
     """
     stage, _, name = table.rpartition("/")
     tables = table_paths(run)
@@ -148,7 +154,7 @@ def table_path(run: Path, table: str) -> Path:
 
 
 def readable(path: Path) -> Path:
-    """Return the path of a table or figures after checking that it can be read; UserError if it is damaged."""
+    """Return `path`, the file of a table or of figures; UserError if it is damaged. A table's rows are not read."""
     try:
         if path.suffix == ".json":
             read_json(path)

@@ -1,4 +1,4 @@
-"""Account of a user's original labels: the status of every known positive."""
+"""Account of the original labels that a user's data came with: the status of every known positive after judging."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,28 +14,29 @@ from curate.system.files import read_positives
 
 FILE = "legacy.tsv"
 LOST = "lost_positives"
-"""Fact of `ingest`: status -> known positives among the rows of the qrels that it dropped."""
+"""Fact of `ingest`: status -> number of known positives among the dropped rows of the qrels."""
 STATUSES = ("confirmed", "rejected", "contested", "incomplete", "not in corpus", "dropped", "not judged")
-"""Statuses of a known positive. `dropped`: its query or document was left out before judging, or its row of the
-qrels could not be used; `not judged`: its query has no pool."""
+"""Statuses of a known positive; the first four are by its verdict. `dropped`: its query or document was left out before
+judging, or its row of the qrels was invalid. `not judged`: its query has no pool."""
 _OF_VERDICT = dict(zip(VERDICTS, ("confirmed", "rejected", "contested", "incomplete", "rejected"), strict=True))
 
 
 def joins(config: PoolConfig, context: Context) -> bool:
-    """Return whether known positives join the pools; not in an audit, which measures how many retrieval finds."""
+    """Return whether known positives are added to the pools; never in an audit, which measures their recall."""
     return config.legacy and "audit" not in context.stages
 
 
 def identity(context: Context) -> dict[str, Json]:
-    """Return the settings and labels that decide which known positives joined the pools, for fingerprints; or {}."""
+    """Return the settings that decide which known positives join the pools, for fingerprints; {} if none were added."""
     pool = context.report("pool")
     return {"legacy": {"relevant_from": context.relevant_from}} if pool and "legacy" in pool.facts else {}
 
 
 def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
-    """Write `legacy.tsv`, a row per known positive with its votes, and return the counts as `legacy`, empty for none.
+    """Write `legacy.tsv`, one row per known positive with its votes, and return the counts by status as `legacy`.
 
-    Labels of equal texts are one. What `ingest` dropped is counted, and listed in its table `dropped` alone.
+    Labels of exact duplicates count once. Rows dropped by `ingest` are counted but only listed in its table `dropped`.
+    Empty if there is no known positive.
     """
     if not identity(context):
         return {}
@@ -57,6 +58,6 @@ def account(verdicts: pl.DataFrame, context: Context) -> dict[str, Json]:
 
 
 def sentence(counts: Mapping[str, int]) -> str:
-    """Return the account in words: known positives in all and by status."""
+    """Return a sentence with the number of known positives, in total and by status."""
     clauses = ", ".join(f"{counts[name]:,} {name}" for name in STATUSES if counts[name] or name in STATUSES[:3])
     return f"{counts['brought']:,} known positives: {clauses}"

@@ -15,7 +15,7 @@ PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "stat
 
 
 def write_manifest(folder: Path, pipeline: Pipeline, marks: Mapping[str, Mark]) -> None:
-    """Write what the run folder holds, and what it was made with."""
+    """Write manifest.json: name, seed, digest of the settings, package versions, and done-marks of all stages."""
     manifest = {
         "name": pipeline.head.name,
         "seed": pipeline.head.seed,

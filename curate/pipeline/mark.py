@@ -16,19 +16,19 @@ ID_TABLES = ("aliases.parquet", "classes.parquet", "dropped.parquet", "qrels.par
 
 @dataclass(frozen=True)
 class Mark:
-    """The done-mark of a stage: inputs, outputs, report and duration."""
+    """Done-mark of a stage, stored as `stage.json`: inputs, report, duration in seconds, outputs (file -> SHA-256)."""
 
     made_from: dict[str, Json]
-    """Stage and version, head, digest of the settings, fingerprint of outside inputs, digests of input files."""
+    """Everything that the tables depend on: stage and version, settings, fingerprint of outside inputs, input files."""
     report: Report
     seconds: float
     outputs: dict[str, str]
     released: bool = False
-    """True once the raw tables of `ingest` were deleted after `mask`."""
+    """Whether the raw tables of `ingest` were deleted after `mask`; only for `ingest`."""
 
     @classmethod
     def read(cls, folder: Path) -> "Mark | None":
-        """Return the mark in the folder of a stage; None if missing or unreadable."""
+        """Return the done-mark in the folder of a stage; None if missing or unreadable."""
         path = folder / "stage.json"
         if not path.is_file():
             return None
@@ -39,7 +39,7 @@ class Mark:
             return None  # damaged, or of another version: the stage is made again, which costs no second call
 
     def whole(self, folder: Path) -> bool:
-        """Return whether the folder holds every file as the stage wrote it."""
+        """Return whether every file of the stage is unchanged, by digest; raw tables that were deleted do not count."""
         current = files.digests(folder)
         gone = (*TEXT_TABLES, *ID_TABLES) if self.released else ()
         return all(current.get(path) == digest for path, digest in self.outputs.items() if path not in gone)
@@ -49,7 +49,10 @@ class Mark:
 
 
 def release_raw(folder: Path, mark: Mark) -> None:
-    """Delete the raw texts of `ingest`, and its tables of ids if `mask` renamed some; its done-mark says so first."""
+    """Delete the raw texts of `ingest`, and its tables of ids if `mask` replaced any.
+
+    `mark` is its done-mark; it is first rewritten with `released`, so that the deletion does not make the stage stale.
+    """
     write_json(folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
     for table in (*TEXT_TABLES, *(ID_TABLES if IdNames(folder / "mask", home()).known else ())):
         (folder / "ingest" / table).unlink(missing_ok=True)

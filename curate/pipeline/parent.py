@@ -12,14 +12,14 @@ from curate.core.errors import DataError
 from curate.system.files import digests, read_json, read_table, write_json
 
 PARENT = "parent"
-"""Folder of a run with tables of the version that it was grown from."""
+"""Folder in a run with tables of the earlier version that it extends."""
 FILE = "version.json"
 CHANGES = "CHANGES.md"
 
 
 @dataclass(frozen=True)
 class ParentVersion:
-    """The parent of a run, and the systems added to it."""
+    """The parent of a run (its earlier version), and the systems that the run adds."""
 
     version: int
     """Version of the run itself, 2 or more; a run without a parent is version 1."""
@@ -28,11 +28,11 @@ class ParentVersion:
     added: Mapping[str, Json]
     """Added system -> its identity."""
     depth: int
-    """Documents of each added system that join the pool."""
+    """Rank down to which the documents of every added system are added to the pool."""
 
     @classmethod
     def load(cls, run: Path) -> "ParentVersion | None":
-        """Return the parent of a run; None for a first version."""
+        """Return the parent of a run; None for a first version, DataError if the file is damaged."""
         path = run / PARENT / FILE
         if not path.is_file():
             return None
@@ -45,12 +45,12 @@ class ParentVersion:
             ) from error
 
     def write(self, folder: Path) -> None:
-        """Write it into the folder `parent` of a run."""
+        """Write the file that `load` reads into `folder`, which is the folder `parent` of a run."""
         write_json(folder / FILE, asdict(self))
 
 
 def identity(run: Path) -> dict[str, Json]:
-    """Return the digests of the files of a run's parent, under `parent`; empty without one."""
+    """Return {"parent": file -> digest} for the files of a run's parent, for fingerprints; {} without a parent."""
     folder = run / PARENT
     return {PARENT: {**digests(folder)}} if (folder / FILE).is_file() else {}
 

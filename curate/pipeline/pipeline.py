@@ -1,4 +1,4 @@
-"""A pipeline file: YAML in, checked settings of every stage out."""
+"""Pipeline files: reading of the YAML, and checked settings of every stage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class Head(Section):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A checked pipeline file."""
+    """Checked settings of a pipeline: head (outside of stages), sections by stage, and the settings as written."""
 
     head: Head
     sections: dict[str, Section]
@@ -96,7 +96,7 @@ class Pipeline:
 
     @cached_property
     def frozen(self) -> Settings:
-        """Return the settings as stored, with the version of their defaults."""
+        """Return the settings as a run folder stores them: secrets as digests, with the version of the defaults."""
         version = {"defaults": self.head.defaults} if self.head.defaults != "0.2" else {}  # 0.2 wrote none
         return sealed_values.frozen(
             {key: section for key, section in self.settings.items() if key != "defaults"} | version
@@ -104,9 +104,9 @@ class Pipeline:
 
     @classmethod
     def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":
-        """Read a pipeline file and apply `section.key=value` assignments; ConfigError lists every mistake.
+        """Return the checked settings of a pipeline file, with `SECTION.KEY=VALUE` assignments applied.
 
-        That of a run which names no defaults was written by 0.2.
+        A file in a run folder that names no version of the defaults was written by 0.2. ConfigError lists all mistakes.
         """
         settings = config.override(config.read_yaml(path), assignments)
         if "defaults" not in settings and path.name == SETTINGS and is_run(path.parent):
@@ -115,7 +115,7 @@ class Pipeline:
 
     @classmethod
     def check(cls, settings: Settings, where: str) -> "Pipeline":
-        """Return checked settings; `where` begins every error message."""
+        """Return checked settings; ConfigError lists all mistakes, each starting with `where`."""
         keys = (*stages.KNOWN, *Head.model_fields)
         problems = [f"{where}: {key}: unknown key; {suggestion(key, keys)}" for key in settings if key not in keys]
         head, sections = None, {}
@@ -137,7 +137,7 @@ class Pipeline:
 
 
 def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:
-    """Return a pipeline with the defaults of the run in a folder, unless it names its own."""
+    """Return a pipeline with the version of defaults of the run in `folder`, unless it names one or there is no run."""
     if "defaults" in pipeline.settings or not (folder / SETTINGS).is_file() or not is_run(folder):
         return pipeline
     try:
@@ -148,13 +148,13 @@ def with_defaults_of(pipeline: Pipeline, folder: Path, where: str) -> Pipeline:
 
 
 def _changed_defaults(version: str) -> Mapping[str, Settings]:
-    """Return section -> defaults of a version that have changed since."""
+    """Return section -> those defaults of `version` that later versions changed."""
     changed = config.read_yaml(Path(__file__).with_name("defaults.yaml"))
     return cast("Mapping[str, Settings]", changed.get(version, {}))
 
 
 def head(path: Path) -> Head:
-    """Return the settings outside of stages, without checking the stages; ConfigError lists mistakes."""
+    """Return the settings outside of stages of a pipeline file; stages are not checked. ConfigError lists mistakes."""
     return _head(config.read_yaml(path), path.name)
 
 
@@ -163,10 +163,10 @@ def _head(settings: Settings, where: str) -> Head:
 
 
 def in_language(pipeline: Pipeline, where: str, *, said: bool, frozen: bool) -> tuple[Pipeline, str]:
-    """Return a pipeline with the detected language of its texts, and a notice; a declared one stays.
+    """Return a pipeline with the language detected from its texts, and a notice (may be empty).
 
-    A language that the user `said` on the command line overrides detection, for the rubric too. A `frozen` pipeline, of
-    a run folder, needs no source.
+    A language declared in the file is not changed. One given on the command line (`said`) overrides detection, for the
+    rubric, too. `frozen`: the pipeline is that of a run folder, which needs no source.
     """
     if not said and (frozen or "language" in pipeline.settings):
         return pipeline, ""
@@ -191,13 +191,16 @@ def _changed(pipeline: Pipeline, where: str, assignment: str) -> Pipeline:
 
 
 def dump(settings: Settings) -> str:
-    """Return settings as YAML text, Chinese readable, order kept."""
+    """Return settings as YAML text in the given order, with non-ASCII characters unescaped."""
     text: str = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, width=120)
     return text
 
 
 def find(name: str) -> Path:
-    """Return a pipeline file by path, or a packaged one by name (`demo`)."""
+    """Return the path of a pipeline file, given as a path or as the name of a packaged one (`demo`).
+
+    ConfigError if there is none.
+    """
     path = Path(name)
     if path.is_file():
         return path

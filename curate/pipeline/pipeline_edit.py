@@ -1,4 +1,4 @@
-"""Edits of settings in the text of a commented pipeline file; every other character stays."""
+"""Edits of single settings in the text of a pipeline file, without changing comments or any other character."""
 
 import json
 import re
@@ -18,10 +18,10 @@ _BLOCK = re.compile(r"(?P<key>[^\s#:][^:]*):(?:\s|$)")
 
 
 def assigned(text: str, keys: tuple[str, ...], setting: Json) -> str:
-    """Return a YAML text in which the setting at a path of keys has a value.
+    """Return a YAML text in which the setting at the path `keys` has the value `setting`.
 
-    A setting of a section has its line replaced, or gets one at the end of the section. What lies deeper is written on
-    the line of the setting that holds it.
+    The lines of SECTION.KEY are replaced by one, or one is appended to the section. A path deeper than that is written
+    within the value of SECTION.KEY, on the same line.
     """
     settings: Settings = parse_yaml(text)
     put(settings, list(keys), setting)
@@ -36,7 +36,7 @@ def assigned(text: str, keys: tuple[str, ...], setting: Json) -> str:
 
 
 def flow(content: Json) -> str:
-    """Return a value as YAML in one line, which any reader of YAML 1.1 or 1.2 takes for the same value."""
+    """Return a value as YAML on one line; readers of YAML 1.1 and 1.2 parse it to the same value."""
     text = json.dumps(content, ensure_ascii=False)
     return "".join(sign if sign.isprintable() else _escaped(ord(sign)) for sign in text)
 
@@ -46,9 +46,10 @@ def _escaped(code: int) -> str:
 
 
 def _block_lines(lines: list[str], key: str, indent: int, within: tuple[int, int]) -> tuple[int, int]:
-    """Return first line and end of a key's block among lines of one indent.
+    """Return the range (start, end) of the lines of a key and its value, searched in the range `within`.
 
-    Without the key, both are where its block would begin: after the last line of content.
+    `indent` is the number of blanks before the key. If the key is missing, both are the line after the last line with
+    content, where it would be inserted.
     """
     begin, end = within
     for number in range(begin, end):
@@ -63,7 +64,10 @@ def _block_lines(lines: list[str], key: str, indent: int, within: tuple[int, int
 
 
 def _deeper(lines: list[str], number: int, end: int, indent: int) -> bool:
-    """Return whether a line belongs to a block above: it is indented deeper, or blank before a deeper one."""
+    """Return whether a line belongs to the block above: it is indented by more than `indent`, or blank before such.
+
+    `end` is the end of the lines to look at.
+    """
     line = lines[number]
     if line.strip():
         return len(line) - len(line.lstrip()) > indent
@@ -77,7 +81,7 @@ def _joined(lines: list[str]) -> str:
 # Edit settings of a pipeline file in place: every other character, including comments, stays.
 
 Changes = Mapping[tuple[str, str], Json]
-"""Section and key -> value."""
+"""Changes of settings: (section, key) -> new value."""
 
 
 class _Unclear(Exception):
@@ -85,7 +89,7 @@ class _Unclear(Exception):
 
 
 def lines(changes: Changes) -> str:
-    """Return settings as the lines of a pipeline file."""
+    """Return settings as YAML lines, grouped by section, for the user to type into a pipeline file."""
     sections: dict[str, list[str]] = {}
     for (section, key), setting in changes.items():
         sections.setdefault(section, []).append(f"  {key}: {flow(setting)}")
@@ -93,9 +97,9 @@ def lines(changes: Changes) -> str:
 
 
 def rewrite(path: Path, changes: Changes) -> bool:
-    """Edit settings of a pipeline file; return whether it changed. ConfigError, with the lines to type, if unsafe.
+    """Edit settings of a pipeline file; return whether it changed.
 
-    A value that holds a comment, an anchor or an alias is left to its author.
+    ConfigError, with the lines to type, if that is unsafe: a value contains a comment, an anchor or an alias.
     """
     old_settings = read_yaml(path)
     text = path.read_bytes().decode("utf-8")
@@ -132,7 +136,7 @@ def _changed(text: str, changes: Changes, new_settings: Settings) -> str:
 
 
 def _assigned(text: str, section: str, key: str, setting: Json) -> str:
-    """Return a YAML text in which a setting of a section has a value."""
+    """Return a YAML text in which SECTION.KEY has the value `setting`."""
     root = safe_yaml.nodes(text)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         raise _Unclear("the file is one mapping in braces")
@@ -161,7 +165,7 @@ def _pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | Non
 
 
 def _end(node: yaml.Node) -> int:
-    """Return the end of a value's text; the mark of a block comes after the comments that follow it."""
+    """Return the index at which a value's text ends; `end_mark` of a block would include the comments after it."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

@@ -1,4 +1,4 @@
-"""Contract of stages: stage, context, consent and report."""
+"""Interface of stages: the stage itself, its context, the user's consent to spend, and its report."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -28,24 +28,24 @@ Config = TypeVar("Config", bound=Section)
 
 @dataclass(frozen=True)
 class Consent:
-    """A user's consent to spend."""
+    """A user's consent to spend money on model calls, and how they are sent."""
 
     max_cost: float | None = None
-    """Budget of all stages together; None refuses any spending."""
+    """Budget of all stages together; None allows no spending unless `yes`."""
     yes: bool = False
-    """Spend without a budget."""
+    """Whether spending without a budget is allowed."""
     retry: bool = False
-    """Ask refused or unparsed pairs again, once; an action, not a setting."""
+    """Whether pairs with a refused or unparsed reply are asked once more; for one command, not a setting of the run."""
     offline: bool = False
-    """Send nothing: an answer missing in the ledger is an error."""
+    """Whether nothing may be sent: a reply that is missing in the ledger is then an error."""
     batch: bool = False
-    """Send in batches, cheaper and slower, where a vendor has them."""
+    """Whether requests go to the provider's batch interface, if it has one: cheaper and slower."""
     allow_weak_judges: bool = False
-    """Go on with judges that did not pass the gate."""
+    """Whether judges that did not pass the qualification test may judge."""
     currency: str | None = None
-    """Currency of the budget, if named; else the pipeline's, or that of the prices."""
+    """Currency of the budget; None for that of the pipeline or, without one, of the prices."""
     budget: Budget = field(init=False, compare=False)
-    """Money spent and reserved by all stages."""
+    """Money spent and reserved so far by all stages."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "budget", Budget(CapPolicy(self.max_cost, self.currency, self.yes)))
@@ -55,47 +55,50 @@ class Consent:
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a stage may use besides its settings; no clock, no environment, no printing."""
+    """Everything that a stage may use besides its settings: no clock, no environment variables, no standard output."""
 
     run: Path
-    """The run folder; every finished stage has a folder of its name in it."""
+    """The run folder; every committed stage has a folder of its name in it."""
     out: Path
-    """Where the running stage writes; renamed to its final name when it is done."""
+    """Folder into which the running stage writes; renamed to its final name when the stage is done."""
     home: Path
     """Folder of the ledger and the embedding cache, shared by all runs."""
     ledger: Path | str | None = field(default=None, repr=False)
-    """Path or URL of the ledger, if not in `home`; a URL may hold a password, so it is never shown."""
+    """Path or URL of the ledger, if it is not in `home`; never shown, since a URL may contain a password."""
     run_id: str = ""
     """Random id of the run folder, under which payments are recorded."""
     name: str = "benchmark"
     seed: int = 0
     language: str = "zh"
     definitions: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
-    """The pipeline's own encoders, retrievers and judges: family -> name -> settings."""
+    """Encoders, retrievers and judges that the pipeline defines: `encoders`, ... -> name -> settings."""
     engine: Settings = field(default_factory=dict)
-    """Settings of the engine for a corpus in parts; empty: in one piece, in this process."""
+    """Settings of the engine that processes a corpus in parts; empty to process it as a whole, in this process."""
     progress: PaidProgress = quiet
     tell: Callable[[str], None] = lambda _line: None
-    """Called with a notice, one line."""
+    """Function that is called with each notice, one line."""
     consent: Consent = field(default_factory=Consent)
     rates: Rates = field(default_factory=Rates)
     currency: str | None = None
     """Currency of budgets and totals, if the pipeline names one."""
     settings: Settings = field(default_factory=dict)
-    """The whole frozen pipeline, for report and card."""
+    """All settings of the pipeline as stored (`Pipeline.frozen`)."""
     made: Mapping[str, Path] = field(default_factory=dict)
     """Completed stages that are not committed to the run folder yet -> their folders."""
     outdated: Sequence[str] = ()
-    """For a rendering stage: the earlier stages that are out of date."""
+    """For a stage that only shows results (`Stage.renders`): the earlier stages that are out of date."""
     partial: Callable[["Report"], None] = lambda _report: None
-    """Called with the report of complete tables before a stage that cannot go on raises its error."""
+    """Function that a stage calls with its report before it raises, if its tables so far are valid but incomplete."""
 
     def folder(self, stage: str) -> Path:
-        """Return the folder of a finished stage."""
+        """Return the folder of a finished stage: its new one before the commit, else the one in the run folder."""
         return self.made.get(stage, self.run / stage)
 
     def read(self, stage: str, table: str, columns: Columns | None = None) -> pl.DataFrame:
-        """Return a table of a finished stage; `columns` for one that is not in `TABLES`."""
+        """Return a table of a finished stage; `columns` are those of a table that is not in `TABLES`.
+
+        DataError if it is missing or has other columns.
+        """
         return read_table(self.folder(stage), table, columns)
 
     def report(self, stage: str) -> "Report | None":
@@ -106,7 +109,7 @@ class Context:
             return None
 
     def done(self, stage: str) -> "Report":
-        """Return the report of a finished stage; DataError if its done-mark is unreadable."""
+        """Return the report of a finished stage; DataError if it has not run or its done-mark is unreadable."""
         report = self.report(stage)
         if report is None:
             raise DataError(
@@ -116,55 +119,55 @@ class Context:
 
     @cached_property
     def scale(self) -> Scale:
-        """The scale of the judges' grades; needs the stage `judge`."""
+        """Return the scale of the judges' grades; the default one of five grades if `judge` wrote none."""
         return read_scale(self.folder("judge"))
 
     @property
     def stages(self) -> Sequence[Json]:
-        """Return the stages that the pipeline names; empty if none."""
+        """Return the stages that the pipeline lists; empty if it lists none."""
         declared = self.settings.get("stages")
         return declared if isinstance(declared, Sequence) and not isinstance(declared, str) else ()
 
     @property
     def relevant_from(self) -> int | None:
-        """Return the lowest score of the original labels that means relevant; None if not set: any above 0."""
+        """Return the lowest relevant score of the original labels; None if not set: then any above 0 is relevant."""
         return read_relevant_from(self.folder("ingest"))
 
     @property
     def queries(self) -> pl.DataFrame:
-        """Return the queries that are left after filtering: query_id, text, source."""
+        """Return the queries retained by near-duplicate filtering: query_id, text, source."""
         return self.read(FILTERED, "queries")
 
     @property
     def corpus(self) -> TableCorpus:
-        """Return the documents that are left after filtering, as a table on disk."""
+        """Return the documents retained by near-duplicate filtering, as a table on disk."""
         return TableCorpus(self.folder(FILTERED))
 
     def legacy_positives(self) -> pl.DataFrame:
-        """Return the original labels that mean relevant: query_id, doc_id, score."""
+        """Return the known positives, the original labels with a relevant score: query_id, doc_id, score."""
         return read_positives(self.read(FILTERED, "qrels"), self.folder("ingest"))
 
     @property
     def policy(self) -> Policy | ConsensusRule:
-        """Return the consensus rule, `consensus.policy`, which a cascade needs before the stage runs."""
+        """Return the consensus rule, the setting `consensus.policy`, which a cascade needs before the stage runs."""
         return check(ConsensusConfig, self.settings.get("consensus") or {}, "consensus").policy
 
     @property
     def duplicates(self) -> Literal["merge", "keep"]:
-        """Return the treatment of equal texts, `ingest.duplicates`, which holds for every stage."""
+        """Return how exact duplicates are treated, by the setting `ingest.duplicates`; it applies to every stage."""
         section = self.settings.get("ingest")
         return "keep" if isinstance(section, Mapping) and section.get("duplicates") == "keep" else "merge"
 
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a stage: rows in, out and dropped, cost, and further figures."""
+    """Report of a stage: rows in, out and dropped, cost, and further figures (`facts`)."""
 
     rows_in: int
     rows_out: int
     dropped: int = 0
     cost: float | None = 0.0
-    """None if a price is unknown."""
+    """Cost of the stage in its currency; None if a price is unknown."""
     unfinished: str = ""
     """Why the stage must run again although it wrote its tables; empty if it is complete."""
     facts: Mapping[str, Json] = field(default_factory=dict)
@@ -175,36 +178,36 @@ class Report:
 
 
 def nothing(_config: Any, _context: Context) -> Json:  # noqa: ANN401 - stands in for a function of any Config
-    """Return no fingerprint: the stage depends on its settings and its input tables alone."""
+    """Return None, the fingerprint of a stage without inputs outside of the run folder."""
     return None
 
 
 @dataclass(frozen=True)
 class Stage(Generic[Config]):
-    """A function from tables to tables, with its settings and all that its result depends on."""
+    """A step of a run: a function from tables to tables, the class of its settings, and what its result depends on."""
 
     name: str
     config: type[Config]
     after: tuple[str, ...]
-    """Stages whose tables it reads."""
+    """Stages whose tables this one reads."""
     run: Callable[[Config, Context], Report]
-    """Read, call the pure function, write kept and dropped, report."""
+    """Function that reads the input tables, writes retained and dropped rows, and returns the report."""
     fingerprint: Callable[[Config, Context], Json] = nothing
-    """Check names and files before anything runs; return the digests of inputs outside of the run folder."""
+    """Function that checks names and files before any stage runs, and returns digests of inputs outside of the run."""
     preflight: Callable[[Config, Context], object] = nothing
-    """Check requirements of running, such as API keys; called only if the stage will run."""
+    """Function that checks requirements such as API keys; only called if the stage will run."""
     head: tuple[str, ...] = ("name", "language", "seed")
-    """Settings outside of its section that its tables depend on."""
+    """Settings outside of the stage's section that its tables depend on."""
     optional: tuple[str, ...] = ()
-    """Those of `after` that it can do without; once they have run they must be up to date."""
+    """Stages of `after` that need not have run; if they have, they must be up to date."""
     renders: bool = False
-    """Whether the stage only shows results: it runs on stages that are out of date, and names them."""
+    """Whether the stage only shows results; it then also runs if earlier stages are out of date, and names them."""
     version: int = 1
-    """Raised when the same settings give other tables; old results are then redone."""
+    """Number increased when the same settings give other tables, so that earlier results are stale."""
 
 
 def home() -> Path:
-    """Return the folder of ledger and caches: $CURATE_HOME, else ./.curate."""
+    """Return the folder of ledger and caches: $CURATE_HOME, by default `.curate` in the working directory."""
     return Path(os.environ.get("CURATE_HOME") or ".curate")
 
 

@@ -1,4 +1,4 @@
-"""The stages of a run, in order: one file per verb, imported when it is needed."""
+"""Names of all stages in the order of a run; their modules are imported on demand."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,27 +11,26 @@ if TYPE_CHECKING:  # `curate show` needs the names alone
     from curate.pipeline.stage import Stage
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
-"""What a pipeline runs, unless it lists its stages."""
+"""Stages of a pipeline that does not list its own."""
 _CONFIGS = {
     "pool": ("pipeline.configs", "PoolConfig"),
     "judge": ("pipeline.configs", "JudgeConfig"),
     "consensus": ("pipeline.configs", "ConsensusConfig"),
     "train_set": ("commands.train_set.settings", "Config"),
 }
-"""Stage -> where its settings are, if services read them too, or its command is imported without them; those of the
-others are its command's own."""
+"""Stage -> module and name of the class of its settings, if that is not `Config` in the module of its command."""
 _KINDS = ("sts", "label", "paraphrase", "gradient")
 KNOWN = (*NAMES[:3], "queries", *NAMES[3:-2], *_KINDS, *NAMES[-2:], "audit", "train_set")
-"""All stages, each behind those whose tables it reads."""
+"""All stages, each after those whose tables it reads."""
 
 
 @dataclass(frozen=True)
 class KindCommand:
-    """The command of a stage that makes a kind of benchmark and asks a panel: its section has `panel`."""
+    """Command of a stage that builds the items of a task type and asks a panel; its settings have `panel`."""
 
     help: str
     generator: str = ""
-    """Help of `--generator`, for a section that has `generator`; empty for one without."""
+    """Help of the option `--generator`; empty if the settings have no `generator`."""
 
 
 WRITER = "Language model that writes the sentences, or `templates`."
@@ -48,19 +47,19 @@ KIND_COMMANDS = {
     ),
     "sts": KindCommand("Write an STS set: sentence pairs around synonyms, of the same meaning or of another.", WRITER),
 }
-"""Stage -> its command; `queries` makes no kind and takes the same options. A stage has the command once `KNOWN`
-names it; its module `stage` has `planned` for `--plan`, which returns what would be sent."""
+"""Stage -> its command, for stages in `KNOWN`. `queries` builds no task type but has the same options. The module
+`stage` of each has a function `planned`, which returns the requests that would be sent, for `--plan`."""
 
 
 def config(name: str) -> "type[Section]":
-    """Return the settings of a stage; its work is not imported."""
+    """Return the class of a stage's settings, without importing the stage's code."""
     home, attribute = _CONFIGS.get(name, (f"commands.{name}", "Config"))
     section: type[Section] = getattr(import_module(f"curate.{home}"), attribute)
     return section
 
 
 def stage(name: str) -> "Stage[Any]":
-    """Return the stage of that name; ConfigError names the nearest known one."""
+    """Return the stage `name`; ConfigError, with the most similar known name, if there is none."""
     if name not in KNOWN:
         raise ConfigError(f"unknown stage {name!r}: {suggestion(name, KNOWN)}")
     loaded: Stage[Any] = module(name).STAGE
@@ -68,5 +67,5 @@ def stage(name: str) -> "Stage[Any]":
 
 
 def module(name: str) -> Any:  # noqa: ANN401 - a module, which has STAGE and perhaps `planned`
-    """Return the module with the work of a stage."""
+    """Return the module `stage` of a stage's command, which has `STAGE` and, for some stages, `planned`."""
     return import_module(f"curate.commands.{name}.stage")

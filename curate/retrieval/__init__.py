@@ -1,1 +1,1 @@
-"""From texts to vectors, ranked lists and pools."""
+"""Rankings of retrievers, their fusion into pools, and mapping of their document ids after texts were merged."""

@@ -1,7 +1,7 @@
 """Rank fusion of several retrievers into a pool, and its growth by later systems and known positives.
 
-Queries, retrievers and documents are numbers, their indexes among the sorted names, so that order by number is order by
-name. A million hits take half a second and 400 MB; of more, callers fuse some queries at a time.
+Queries, retrievers and documents are numbers: their indexes among the sorted names, so that sorting by number sorts by
+name. Fusing a million hits takes half a second and 400 MB; with more, callers fuse blocks of queries.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +17,14 @@ from curate.retrieval.ranking import Numbers, Scores, places, starts_of
 RRF_K = 60
 """Constant of reciprocal-rank fusion (Cormack, Clarke & Buettcher, SIGIR 2009)."""
 SCALE = 10**12
-"""Sums of reciprocal ranks are rounded to whole parts of this, so that equal sums are equal."""
+"""Sums of reciprocal ranks are rounded to multiples of 1 / SCALE, so that sums equal but for rounding errors tie."""
 
 Method = Literal["equal-depth", "rrf", "round-robin", "union"]
 
 
 @dataclass(frozen=True)
 class RankedLists:
-    """The hits of some queries, one row per hit, in columns of one length; no retriever repeats a document."""
+    """Hits of a block of queries, one row per hit, as arrays of equal length; no retriever repeats a document."""
 
     queries: Numbers
     retrievers: Numbers
@@ -36,25 +36,28 @@ class RankedLists:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Retrieved pairs in columns of one length, grouped by query, best first by fusion."""
+    """Retrieved query-document pairs as arrays of equal length, grouped by query, best first by fusion.
+
+    `order` has one entry per hit instead.
+    """
 
     queries: Numbers
     docs: Numbers
     best: Numbers
-    """The pair's best rank."""
+    """Best rank that any retriever gave the pair."""
     first: Numbers
-    """The first retriever by name that gave it this rank."""
+    """Retriever that gave the pair its best rank, the first by name of several."""
     starts: Numbers
     counts: Numbers
     """Start of a pair's hits in `order`, and their number."""
     order: Numbers
-    """Rows of the lists by query, document and retriever."""
+    """Row numbers of the fused `RankedLists`, sorted by query, document and retriever."""
 
 
 def fuse(lists: RankedLists) -> Pairs:
-    """Return the retrieved pairs by query, then by the sum of 1 / (60 + rank) over the lists they are in, best first.
+    """Return the retrieved pairs sorted by query, then by reciprocal-rank fusion, best first.
 
-    Ties are by document.
+    A document's fusion score is the sum of 1 / (60 + rank) over the retrievers that returned it. Ties are by document.
     """
     docs, retrievers = _past(lists.docs), _past(lists.retrievers)
     keys = (lists.queries * docs + lists.docs) * retrievers + lists.retrievers
@@ -73,14 +76,13 @@ def fuse(lists: RankedLists) -> Pairs:
 
 
 def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
-    """Return the rows of `pairs` that form each query's pool, in the pool's order.
+    """Return the rows of `pairs` that form each query's pool of at most `size` documents, in the pool's order.
 
-    `equal-depth`: the documents within the top d of any retriever, for the largest d at which they are at most `size`;
-    the rest of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC pooling. `rrf`:
-    the first `size` of the fusion. `union`: everything. These three are in the order of the fusion. `round-robin`: the
-    retrievers take turns in the order of their names, and each adds its document of rank n in its n-th turn, unless the
-    pool has it already. This ends at `size` documents, and its order is the order in which they came: by best rank,
-    then by the first retriever that gave the document this rank.
+    `equal-depth`: the union of every retriever's top d, as in TREC pooling, for the largest d at which it has at most
+    `size` documents; the rest of `size` is filled up by fusion. `rrf`: the first `size` of the fusion. `union`: all
+    retrieved documents, without a limit. These three are in the order of the fusion. `round-robin`: retrievers take
+    turns in the order of their names, and each adds its document of rank n in its n-th turn unless the pool has it;
+    this is the order by best rank, then by the first retriever that gave the document this rank.
     """
     rows = np.arange(len(pairs.queries))
     if method == "union":
@@ -99,26 +101,32 @@ def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
 
 
 def lists(queries: Numbers, retriever: int, docs: Numbers, scores: Scores) -> RankedLists:
-    """Return one retriever's lists, each of which is in order."""
+    """Return one retriever's hits as `RankedLists`, with ranks from 1; rows are grouped by query, best first."""
     return RankedLists(queries, np.full(len(queries), retriever), docs, places(queries) + 1, scores)
 
 
 def together(parts: Sequence[RankedLists]) -> RankedLists:
-    """Return the lists of several retrievers by query, retriever and rank; each part is one retriever's, in order."""
+    """Return the lists of several retrievers as one, sorted by query, then in the order of `parts`, then by rank.
+
+    Each part has the lists of one retriever, sorted by query.
+    """
     columns = [np.concatenate([getattr(ranked, field.name) for ranked in parts]) for field in fields(RankedLists)]
     order = np.argsort(columns[0], kind="stable")
     return RankedLists(*(column[order] for column in columns))
 
 
 def runs(starts: Numbers, counts: Numbers) -> Numbers:
-    """Return the concatenated runs of consecutive numbers with these starts and counts."""
+    """Return the concatenated ranges start, start + 1, ..., start + count - 1."""
     ends = np.cumsum(counts)
     numbers: Numbers = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
     return numbers
 
 
 def hits(pairs: Pairs, rows: Numbers, lists: RankedLists, names: pl.Series) -> pl.Series:
-    """Return the hits of the pairs in `rows` as a list<struct> column: every retriever's rank and score, by name."""
+    """Return the hits of the pairs in `rows` as a list<struct> column: retriever, rank, score, sorted by retriever.
+
+    `lists` are the lists that `pairs` was fused from, `names` the sorted names of the retrievers.
+    """
     import pyarrow as pa
 
     list_rows = pairs.order[runs(pairs.starts[rows], pairs.counts[rows])]
@@ -134,19 +142,22 @@ def hits(pairs: Pairs, rows: Numbers, lists: RankedLists, names: pl.Series) -> p
 
 @dataclass(frozen=True)
 class Names:
-    """Sorted names that the numbers in lists index."""
+    """Sorted names of queries, retrievers and documents; `RankedLists` and `Pairs` contain indexes of them."""
 
     queries: pl.Series
     retrievers: pl.Series
     docs: pl.Series
 
     def rankings(self, lists: RankedLists) -> pl.DataFrame:
-        """Return lists as a frame of the table `rankings`, row by row."""
+        """Return the hits as rows of the table `rankings`, in their order."""
         queries, docs = self.queries.gather(lists.queries), self.docs.gather(lists.docs)
         return _table("rankings", queries, self.retrievers.gather(lists.retrievers), docs, lists.ranks, lists.scores)
 
     def chosen(self, lists: RankedLists, size: int, method: Method) -> tuple[pl.DataFrame, int]:
-        """Return the pools of some queries as a frame of the table `pool`, and how many pairs were retrieved."""
+        """Return the pools of a block of queries, as rows of the table `pool`, and the number of retrieved pairs.
+
+        `size` and `method` as in `choose`.
+        """
         pairs = fuse(lists)
         rows = choose(pairs, size, method)
         queries, docs = self.queries.gather(pairs.queries[rows]), self.docs.gather(pairs.docs[rows])
@@ -176,9 +187,9 @@ _KEY = ("query_id", "doc_id")
 
 
 def holes(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], depth: int) -> pl.DataFrame:
-    """Return the documents that the added systems rank within `depth` and the pool lacks: pair, best rank, systems.
+    """Return the unjudged documents (holes) that added systems rank within `depth` and that the pool lacks.
 
-    Sorted by query, then by best rank, then by document.
+    Columns: query_id, doc_id, `best` (rank), `systems` (sorted names); sorted by query, best rank, document.
     """
     new = rankings.filter(pl.col("retriever").is_in(list(added)) & (pl.col("rank") <= depth))
     unjudged = new.join(pool, on=_KEY, how="anti").group_by(_KEY)
@@ -188,9 +199,10 @@ def holes(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], dept
 
 
 def grown(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], depth: int) -> pl.DataFrame:
-    """Return the `pool` table with the holes of the added systems appended per query.
+    """Return the `pool` table with the unjudged documents of the added systems appended per query (see `holes`).
 
-    `rankings` are those of the pool's own retrievers and of the added ones; every pair's hits are taken from them.
+    `rankings` are those of the pool's retrievers and of the added systems; the hits of all pairs are built anew from
+    them. A pair that had no hits only gets those of the added systems.
     """
     rows = _behind(pool, holes(pool, rankings, added, depth))
     later = pl.col("retriever").is_in(list(added)) & (pl.col("rank") <= depth)
@@ -202,7 +214,7 @@ def grown(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], dept
 
 
 def with_positives(pool: pl.DataFrame, positives: pl.DataFrame) -> pl.DataFrame:
-    """Return the `pool` table with missing known positives (query_id, doc_id) after each query's own pairs, unranked.
+    """Return the `pool` table with known positives (query_id, doc_id) that it lacks appended per query, without hits.
 
     Sorted by query and position.
     """
@@ -211,7 +223,7 @@ def with_positives(pool: pl.DataFrame, positives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _behind(pool: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Return pair and position of a pool's pairs, with new ones appended per query in their order."""
+    """Return query_id, doc_id and position of a pool's pairs, with the pairs of `new` appended per query, in order."""
     last = pool.group_by("query_id").agg(last=pl.col("position").max())
     position = pl.col("last").fill_null(0) + pl.int_range(1, pl.len() + 1).over("query_id")
     behind = new.join(last, on="query_id", how="left", maintain_order="left").with_columns(position=position)

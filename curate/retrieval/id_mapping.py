@@ -1,4 +1,4 @@
-"""Mapping of retrieved ids to the surviving ids after texts were merged and dropped."""
+"""Mapping of retrieved document ids to surviving ids, after duplicate texts were merged and others dropped."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,15 @@ from curate.retrieval.fusion import Names, lists
 from curate.retrieval.ranking import Numbers, Scores
 
 GONE, UNKNOWN = -1, -2
-"""Values in place of a document's number: its text was dropped; it was never in the corpus."""
+"""Values instead of a document's number: GONE if its text was dropped, UNKNOWN if it was never in the corpus."""
 
 
 @dataclass(frozen=True)
 class MappedHits:
-    """The hits of some queries under surviving ids, best first; a document is its number in `Ids.names`."""
+    """Hits of a block of queries with surviving ids, best first; `docs` are indexes of `IdMapping.names`.
+
+    `counts` is the number of hits per query; `docs` and `scores` have one entry per hit.
+    """
 
     docs: Numbers
     scores: Scores
@@ -28,10 +31,10 @@ class MappedHits:
 
 
 class IdMapping:
-    """Surviving id of every document; counts hits that were merged or dropped."""
+    """Map of every document id to its surviving id; `merged` and `left_out` count the hits merged and dropped."""
 
     def __init__(self, now: pl.DataFrame) -> None:
-        """`now` has a row per original `id`, with its surviving id `now`, null if dropped."""
+        """`now` is a table with one row per original `id`; its column `now` is the surviving id, null if dropped."""
         self.names = now["now"].drop_nulls().unique().sort()
         self.merged = self.left_out = 0
         numbers = pl.DataFrame({"now": self.names}).with_row_index("number")
@@ -43,8 +46,9 @@ class IdMapping:
     def follow(
         self, retriever: str, queries: Sequence[Query], hits: Hits, depth: int, *, as_given: bool = False
     ) -> MappedHits:
-        """Return each query's best `depth` hits, ties by document or, with `as_given`, in the given order.
+        """Return each query's best `depth` hits with surviving ids.
 
+        Of hits merged into one document the best counts. Ties are by document or, with `as_given`, in the given order.
         DataError if a document was never in the corpus.
         """
         numbers, moved = self._look_up(hits.ids)
@@ -76,7 +80,7 @@ class IdMapping:
 def followed(
     retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: IdMapping, progress: Progress
 ) -> Iterator[MappedHits]:
-    """Yield the hits of one retriever under surviving ids, in blocks of queries."""
+    """Yield the hits of one retriever with surviving ids, in blocks of queries; a search of `corpus` to `depth`."""
     for block, hits in ranking.ask(retriever, corpus, queries, depth, progress):
         yield ids.follow(retriever.name, block, hits, depth, as_given=getattr(retriever, "orders_ties", False))
 
@@ -84,7 +88,7 @@ def followed(
 def ranked(
     retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: IdMapping, progress: Progress
 ) -> Iterator[pl.DataFrame]:
-    """Yield one retriever's rankings as frames of the table `rankings`, some queries each."""
+    """Yield one retriever's rankings with surviving ids, as rows of the table `rankings`, in blocks of queries."""
     names = Names(pl.Series([query.query_id for query in queries]), pl.Series([retriever.name]), ids.names)
     first = 0
     for mapped in followed(retriever, corpus, queries, depth, ids, progress):

@@ -1,4 +1,4 @@
-"""Rankings: sort and cut hits, convert them between lists, columns and tables, and score them by nDCG."""
+"""Rankings: sort and truncate hits, convert them between lists, arrays and tables, and score them by nDCG."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ from curate.core.protocols import Corpus, Hits, Progress, Retriever
 from curate.core.records import TABLES, Hit, Query
 
 BLOCK = 1_000
-"""Lists of hits in one block of columns."""
+"""Number of lists of hits (one per query) that are converted to arrays at a time."""
 
 Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 
 def best_first(tie_order: Numbers, scores: Scores, depth: int) -> Numbers:
-    """Return the rows of the best `depth` scores above 0, best first, ties by `tie_order`."""
+    """Return the row numbers of the best `depth` scores above 0, best first, ties by ascending `tie_order`."""
     rows = np.flatnonzero(scores > 0)
     if len(rows) > depth:
         kth = np.partition(scores[rows], len(rows) - depth)[len(rows) - depth]
@@ -33,10 +33,10 @@ def best_first(tie_order: Numbers, scores: Scores, depth: int) -> Numbers:
 def ordered(
     queries: Numbers, docs: Numbers, scores: Scores, depth: int, ties: Numbers | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Return the rows of each query's best `depth` documents, and their ranks from 1.
+    """Return the row numbers of each query's best `depth` documents, sorted by query and rank, and ranks from 1.
 
-    `queries` ascends. Of several rows of one document and query the best counts. Equal scores are ordered by `ties`, or
-    by document if it is None.
+    `queries` is ascending. Of several rows of one document and query the best counts. Equal scores are ordered by
+    `ties`, or by document if it is None.
     """
     ties = docs if ties is None else ties
     rows = np.arange(len(queries))
@@ -52,18 +52,18 @@ def ordered(
 
 
 def places(queries: Numbers) -> Numbers:
-    """Return each row's position among those of its query, from 0; rows of a query must be adjacent."""
+    """Return each row's position among the rows of its query, from 0; rows of a query must be adjacent."""
     starts = starts_of(queries)
     return np.arange(len(queries)) - np.repeat(starts, np.diff(starts, append=len(queries)))
 
 
 def starts_of(values: Numbers) -> Numbers:
-    """Return the start of each run of equal numbers, all 0 or more."""
+    """Return the index at which each run of equal values starts; values must not be negative."""
     return np.flatnonzero(np.diff(values, prepend=-1))
 
 
 def columns(lists: Sequence[Sequence[Hit]]) -> Hits:
-    """Return lists of hits, one per query, as columns."""
+    """Return lists of hits, one per query, as arrays."""
     all_hits = [hit for hits in lists for hit in hits]
     return Hits(
         [hit.doc_id for hit in all_hits],
@@ -76,7 +76,7 @@ def columns(lists: Sequence[Sequence[Hit]]) -> Hits:
 def ask(
     retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
 ) -> Iterator[tuple[Sequence[Query], Hits]]:
-    """Yield blocks of queries with their hits in columns; RunFailed unless the retriever yields one list per query."""
+    """Yield blocks of queries with a retriever's hits as arrays; RunFailed unless it returns one list per query."""
     end = 0
     for hits in _in_columns(retriever.search(corpus, queries, depth, progress)):
         start, end = end, end + len(hits.counts)
@@ -97,7 +97,7 @@ def _in_columns(results: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
 
 
 def frame(retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> pl.DataFrame:
-    """Return the first `depth` hits of each query as a frame of the table `rankings`, in the retriever's order."""
+    """Return the first `depth` hits of each query as rows of the table `rankings`, in the retriever's order."""
     query_rows = np.repeat(np.arange(len(queries)), hits.counts)
     ranks = places(query_rows) + 1
     within_depth = ranks <= depth
@@ -128,7 +128,7 @@ def mean_ndcg(
 ) -> dict[str, float | None]:
     """Return every retriever's mean nDCG over the queries of `relevant`; None if `relevant` is empty.
 
-    `rankings` is a table of that name; documents of `without` are removed from it first. A query without a ranking
+    `rankings` is the table `rankings`; documents of `without` are removed from it first. A query without a ranking
     counts as 0.
     """
     means: dict[str, float | None] = {}

@@ -4,7 +4,7 @@ A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
 
     design.json          how it was drawn: strata, seed, assessors, form
     survey.parquet       its rows, with texts and verdicts as they were when it was drawn
-    answers/PERSON.jsonl what a person said, a line per answer; lines are only appended
+    answers/PERSON.jsonl answers of an assessor, one per line; lines are only appended
 """
 
 from curate.review.desk import ADJUDICATED, Answer, Desk, relevance_desks

@@ -1,7 +1,8 @@
-"""Threshold on the sum of grades that an acceptance review proves, for `consensus.accept`, in sentences too.
+"""Threshold of `consensus.accept` on the sum of a pair's grades, proved by assessors' answers, and sentences on it.
 
-Refused are inputs that would invalidate the guarantee: another sample, another guarantee than the sample was drawn for,
-pairs that were not in the pool at drawing, answers missing by complete queries, a sum without answers.
+Pairs whose grades add up to the threshold or more are accepted as relevant, with a bound on the share of wrong ones.
+Inputs that would invalidate the bound raise an error: a sample drawn for another purpose or another bound, pairs or
+sums that changed since drawing, queries left out as a whole, a sum without answers.
 """
 
 from collections import Counter
@@ -31,17 +32,17 @@ from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import read_table
 
 SILENT = 0.05
-"""Share of drawn pairs without an answer above which there is a warning."""
+"""Share of unanswered pairs, of the drawn ones, above which there is a warning."""
 DRAW = "draw another one: `curate review export --target accept --size N --sample NAME`, and name it in accept.sample"
 
 
 class HalfAnsweredError(DataError):
-    """Too few pairs of a review were answered, or not at random, so that it proves nothing yet."""
+    """The answers to a review are too few, or miss whole queries, so that no threshold can be proved yet."""
 
 
 @dataclass(frozen=True)
 class ProvedThreshold:
-    """Threshold proved by a review, with its facts."""
+    """Threshold proved by a review, and the `facts` that `sentences` reports."""
 
     least: int | None
     """Minimum sum of grades of pairs accepted as relevant; None if no threshold is announced."""
@@ -56,10 +57,11 @@ def judged(
     scale: Scale,
     outdated: frozenset[tuple[str, str]] = frozenset(),
 ) -> ProvedThreshold:
-    """Return the threshold that the answers prove for `frame`, the current pairs and sums of the pool.
+    """Return the threshold that the answers prove for `frame` (query_id, doc_id, sum), the pool's current frame.
 
-    `outdated` are pairs whose texts changed since assessors read them: they count as unanswered. ConfigError or
-    DataError if no guarantee is possible.
+    `wrong` is the largest allowed share of wrong pairs, `confidence` that of its upper bound. `outdated` are pairs
+    whose texts changed since assessors read them; they count as unanswered. ConfigError or DataError if no guarantee is
+    possible; HalfAnsweredError, a DataError, if more answers would make it possible.
     """
     planned = _planned(review, wrong, confidence, scale)
     _refuse_others(review, frame)
@@ -98,7 +100,7 @@ def judged(
 
 
 def _planned(review: Desk, wrong: float, confidence: float, scale: Scale) -> Mapping[str, Any]:
-    """Return the plan of a sample; ConfigError unless it is for this guarantee and scale."""
+    """Return the plan stored in a sample; ConfigError if it has another `wrong`, `confidence` or scale."""
     sample = review.sample
     facts: Any = sample.design.facts
     if facts.get("of") != OF:
@@ -136,10 +138,11 @@ def _refuse_others(review: Desk, frame: pl.DataFrame) -> None:
 
 
 def _refuse_whole_queries(review: Desk, drawn: Sequence[CheckedRow], read: Sequence[CheckedRow]) -> None:
-    """Raise DataError if more queries have no answer at all than chance would leave.
+    """Raise HalfAnsweredError if more queries have no answer at all than with pairs unread at random.
 
     With a share u of pairs unread at random, a query with m drawn pairs is unread with probability u^m. The limit is
-    three standard deviations of a Poisson count above the expected number.
+    one query and three standard deviations of a Poisson count above the expected number. Only queries with two or more
+    drawn pairs count.
     """
     rows, answered = Counter(row.ids[0] for row in drawn), Counter(row.ids[0] for row in read)
     unread = 1 - len(read) / len(drawn)
@@ -191,7 +194,10 @@ def _silent(
     wrong: float,
     confidence: float,
 ) -> dict[str, Json] | None:
-    """Return the answers by sum and the threshold if all unanswered pairs were wrong; None if few are unanswered."""
+    """Return the number of answers per sum, and the threshold if every unanswered pair counted as wrong.
+
+    None if the share of unanswered pairs is at most `SILENT`.
+    """
     if len(drawn) - len(read) <= SILENT * len(drawn):
         return None
     drawn_by_stratum = Counter(row.stratum for row in drawn)
@@ -216,7 +222,10 @@ PLACE = "consensus.accept"
 
 
 def sentences(facts: Facts) -> list[str]:
-    """Return the threshold, or why there is none and what to do, with a warning if answers are missing."""
+    """Return sentences on the `facts` of a `ProvedThreshold`: the threshold, or why there is none and what to do.
+
+    A warning is added if many drawn pairs are unanswered.
+    """
     if facts["answered"] == 0:
         warning = (
             f"WARNING: {PLACE}: nobody has answered the sample {facts['sample']!r} yet, so the labels are the policy's"
@@ -228,7 +237,7 @@ def sentences(facts: Facts) -> list[str]:
 
 
 def headline(facts: Facts) -> str:
-    """Return the threshold and its guarantee in a clause, or that there is none."""
+    """Return the threshold and its guarantee as a clause, or a clause that says that there is none."""
     held = facts["threshold"]
     if held is None:
         return "no threshold on the sum of grades"
@@ -272,7 +281,10 @@ def _best(facts: Facts) -> str:
 
 
 def _errors(odds: Facts) -> str:
-    """Return both error rates: of all reviews, and of those that announce a threshold."""
+    """Return a sentence on how often a threshold that does not hold is announced, by simulation.
+
+    Two shares: of all reviews, and of the reviews that announce a threshold.
+    """
     of_those = "none" if odds["broken_announced"] is None else f"{odds['broken_announced']:.1%}"
     return (
         f"At shares as they were read {odds['found']:.0%} of such reviews announce a threshold; one that does not hold "
@@ -303,7 +315,10 @@ def wanted(context: Context) -> AcceptConfig | None:
 
 
 def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
-    """Return the sample of the threshold; None before one is drawn, ConfigError if there are only other samples."""
+    """Return the sample named by `consensus.accept.sample`; None if no sample for a threshold has been drawn.
+
+    ConfigError if only samples for a threshold with other names have been drawn.
+    """
     folder = context.run / "reviews"
     if (folder / config.sample / "design.json").is_file():
         return Desk(Sample.load(folder / config.sample))
@@ -316,8 +331,8 @@ def desk_of(context: Context, config: AcceptConfig) -> Desk | None:
 def proved(context: Context) -> ProvedThreshold | None:
     """Return the threshold that the review proves for the current pool; None if `consensus.accept` is not set.
 
-    ConfigError or DataError if no guarantee is possible. Before the first answer, and while the review is incomplete,
-    there is no threshold; an incomplete review is only reported, since other samples may be complete.
+    ConfigError or DataError if no guarantee is possible. Before the first answer and while the review is incomplete,
+    `least` is None; an incomplete review is no error, since other samples may be complete.
     """
     config = wanted(context)
     if config is None:

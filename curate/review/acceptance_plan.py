@@ -1,7 +1,7 @@
-"""Design of the review that proves a threshold on the sum of grades: equally many pairs of every sum.
+"""Design of the review that proves a threshold on the sum of a pair's grades: as many pairs are drawn of every sum.
 
-Pairs that a small sum cannot provide are drawn from the others. The plan simulates reviews at anticipated error rates:
-the guesses of `panel/sampling_design.yaml`, updated by the answers of earlier samples of the run.
+A sum with too few pairs is drawn completely, and the other sums get more. The chance to find a threshold is simulated
+at anticipated error rates: the guesses of `panel/sampling_design.yaml`, updated by answers to earlier samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class SumPlan:
     size: int
     drawn: int
     wrong: float
-    """Anticipated share of pairs that people judge not relevant."""
+    """Anticipated share of the sum's pairs that assessors judge not relevant."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class AcceptancePlan:
     """Minimum size at which half of the reviews find a threshold; None if no size suffices."""
 
     def facts(self) -> dict[str, Json]:
-        """Return the facts of the plan that the sample stores."""
+        """Return the guarantee, the anticipated shares by sum and the odds, as stored in the sample's design."""
         rates: dict[str, Json] = {str(entry.sum): entry.wrong for entry in self.strata}
         return {"wrong": self.wrong, "confidence": self.confidence, "rates": rates, **self.odds.to_json()}
 
@@ -63,8 +63,10 @@ def stratum(total: int) -> str:
 
 
 def frame_of(judge: Path, consensus: Path) -> pl.DataFrame:
-    """Return query_id, doc_id and sum of all pairs for which a threshold can be proved, by the folders of two stages.
+    """Return query_id, doc_id and sum of all pairs for which a threshold can be proved.
 
+    These are the pairs whose mean grade has at least the gain `voting.MEAN`. `judge` and `consensus` are the folders of
+    these stages.
     ConfigError on a scale without gains, DataError if a cascade hides sums or no pair reaches the frame.
     """
     scale, run = read_scale(judge), judge.parent
@@ -88,7 +90,7 @@ def frame_of(judge: Path, consensus: Path) -> pl.DataFrame:
 
 
 def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -> AcceptancePlan:
-    """Return the plan of a review of so many pairs; nothing is written. ConfigError if the size is too small."""
+    """Return the plan of a review of `size` pairs; nothing is written. ConfigError if the size is too small."""
     framed = frame_of(run / "judge", run / "consensus")
     sizes = dict(framed.group_by("sum").len().sort("sum", descending=True).iter_rows())
     rates = anticipated(run, framed)
@@ -138,7 +140,7 @@ def anticipated(run: Path, framed: pl.DataFrame) -> dict[int, float]:
 
 
 def _needed(low: int, most: int, enough: Callable[[int], bool]) -> int | None:
-    """Return the smallest sufficient size above `low`, by bisection; None if even `most` (all pairs) is not."""
+    """Return the smallest size above `low` that is `enough`, by bisection; None if `most` (all pairs) is not."""
     if not enough(most):
         return None
     high = most
@@ -149,7 +151,7 @@ def _needed(low: int, most: int, enough: Callable[[int], bool]) -> int | None:
 
 
 def refuse_hopeless(planned: AcceptancePlan, size: int) -> None:
-    """Raise ConfigError where fewer than half of such reviews would find a threshold, with the size that is needed."""
+    """Raise ConfigError if fewer than half of such reviews would find a threshold; it states the size needed."""
     if planned.odds.enough:
         return
     remedy = (

@@ -29,7 +29,7 @@ from curate.view.words import strings
 
 @dataclass(frozen=True)
 class CheckedRow:
-    """A drawn row with the panel's verdict (of an item, its published label) and every person's grade."""
+    """A drawn row with the panel's verdict (for an item: its published label) and the grade of every person."""
 
     row_id: str
     ids: Sequence[str]
@@ -42,7 +42,7 @@ class CheckedRow:
     """Final grade; None if nobody has given one."""
     scale: Scale
     of_items: bool = False
-    """Whether it is an item of a kind, whose `verdict` is its published label."""
+    """Whether the row is an item of a task type; its `verdict` is then its published label."""
 
     @property
     def relevant(self) -> bool | None:
@@ -56,9 +56,10 @@ class CheckedRow:
 
     @property
     def confirmed(self) -> bool | None:
-        """Return whether assessors confirm the panel's decision; None on a scale without a relevance threshold.
+        """Return whether the final grade agrees with the panel on relevance; None without a relevance threshold.
 
-        Of an item: whether assessors give it the published label.
+        For an item: whether the final answer equals the published label. A verdict other than `relevant`, contested
+        too, counts as not relevant, so callers leave undecided rows out.
         """
         if self.of_items:
             return self.settled == self.verdict
@@ -66,7 +67,7 @@ class CheckedRow:
 
 
 def checked(review: Desk) -> list[CheckedRow]:
-    """Return every drawn row of a sample, in the order of the sample."""
+    """Return every drawn row of a sample, in its order, without planted controls."""
     return [
         CheckedRow(
             row["row_id"],
@@ -85,13 +86,16 @@ def checked(review: Desk) -> list[CheckedRow]:
 
 
 def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
-    """Return the counts of a stratum over the read rows; hits are those whose property `hit` is true."""
+    """Return the counts of a stratum of `size` pairs: read rows, and those whose property `hit` is true.
+
+    `hit` names a property of `CheckedRow`; if it is empty, nothing is a hit.
+    """
     rows = [row for row in read if row.stratum == name]
     return StratumCounts(size, len(rows), sum(bool(getattr(row, hit)) for row in rows) if hit else 0)
 
 
 def shown(figure: Estimate | None) -> dict[str, Json] | None:
-    """Return a figure's value, bounds and number of answers for JSON, rounded; None where it is not defined."""
+    """Return an estimate for JSON: value and bounds, rounded to 4 digits, and number of answers; None if undefined."""
     if figure is None:
         return None
     return {**figure.bounds(4), "answered": figure.answered}
@@ -107,10 +111,11 @@ def dependence(
     people: pl.DataFrame | None = None,
     judged: Path | None = None,
 ) -> dict[str, Json]:
-    """Return the dependence of the judges of a finished `judge` stage, as `in_common` does, with `warnings`.
+    """Return the dependence of a run's judges as `in_common` does, and `warnings` on it.
 
-    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default from the
-    answers to all samples of the run; `judged` the folder of the stage while it is not in its final place.
+    `definitions` are the judges that the pipeline defines itself. `people` are assessors' answers (query_id, doc_id,
+    relevant, weight), by default those to all random samples of the run. `judged` is the folder of the stage `judge`
+    if it is not yet `run/judge`.
     """
     judged = judged or run / "judge"
     panel, scale = read_json(judged / "panel.json"), read_scale(judged)
@@ -129,10 +134,11 @@ def in_common(
     seed: int,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return `judge_dependence.dependence`, with errors at the relevance threshold against assessors.
+    """Return the dependence of judges (`judge_dependence.dependence`), with errors measured against assessors.
 
-    `people` has query_id, doc_id, relevant, weight. After a cascade two judges are compared on the pairs that both were
-    asked about. Without a relevance threshold there are no errors.
+    An error is a judge's relevance (0 or 1) less the assessors'. `people` has query_id, doc_id, relevant, weight. `kin`
+    maps a judge to its model family. After a cascade, two judges are compared on the pairs graded by both. Without a
+    relevance threshold there are no errors.
     """
     votes = voting.votes(ratings, panel, scale)
     codes = voting.coded(votes, panel, scale)
@@ -158,12 +164,12 @@ _Pairs = Sequence[tuple[str, str | None, str | None]]
 
 
 def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
-    """Return Cohen's kappa, over the pool, of assessors with the panel and with every judge, and between assessors.
+    """Return Cohen's kappa of assessors with the `panel`, with each of the `judges`, and of two `people` (assessors).
 
-    The kappa `grades` has quadratic weights by the gains of the scale, none on a nominal one; `cut`, at the relevance
-    threshold, and the panel's kappa are None on a nominal scale. Between two assessors only rows that both read count,
-    unweighted, since small strata seldom have any. Judges are sorted by their kappa with assessors at the relevance
-    threshold, highest first.
+    Estimates are of the whole pool: rows are weighted by stratum. Kappa `grades` has quadratic weights by the gains of
+    the scale, none on a nominal scale. Kappa `cut` is binary, at the relevance threshold, like that of the panel; both
+    are None without a threshold. Judges are sorted by `cut`, highest first. Two assessors are compared on the rows that
+    both read, unweighted, since small strata seldom have such rows.
     """
     scale = review.sample.scale
     decided = [row for row in read if row.verdict in DECIDED and row.relevant is not None]
@@ -178,7 +184,10 @@ def with_people(review: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, in
 
 
 def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Json]:
-    """Return two assessors -> their Cohen's kappas on the rows that both read, of `size` in all; not weighted."""
+    """Return "first, second" assessor -> their Cohen's kappas on the rows that both read, not weighted by stratum.
+
+    `size` is the number of pairs that the sample was drawn from.
+    """
     kappas: dict[str, Json] = {}
     for first, second in combinations(review.assessors, 2):
         both = [("all", row.said[first], row.said[second]) for row in read if first in row.said and second in row.said]
@@ -188,10 +197,10 @@ def between(review: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Js
 
 
 def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
-    """Return Krippendorff's alpha of all assessors' grades, on the rows that two or more read; not weighted.
+    """Return Krippendorff's alpha of all assessors on the rows read by two or more, not weighted by stratum.
 
-    Ordinal, or nominal on a nominal scale. Its 95 % interval resamples queries. None if no row was read by two
-    assessors, or all grades are equal.
+    Ordinal, or nominal on a nominal scale. Its 95 % interval is a bootstrap over queries. None if no row was read by
+    two assessors, or if all grades are equal.
     """
     twice = [row for row in read if len(row.said.keys() - {ADJUDICATED}) > 1]
     if not twice:
@@ -209,7 +218,7 @@ def alpha(review: Desk, read: Sequence[CheckedRow]) -> Json:
 
 
 def _kappas(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
-    """Return the kappa of two raters on the grades and, if the scale has one, at the relevance threshold."""
+    """Return two raters' kappa on the grades, and `cut` at the relevance threshold; None if the scale has none."""
     cut = (
         [(stratum, _side(first, scale), _side(second, scale)) for stratum, first, second in pairs]
         if scale.relevant
@@ -237,12 +246,12 @@ def _kappa(
 
 
 def _value(figure: Json) -> float:
-    """Return the value of a figure as a sort key; an undefined one sorts below every kappa."""
+    """Return the value of a kappa as a sort key; -2, below every kappa, if it is undefined."""
     return cast("Mapping[str, float]", figure)["value"] if figure else -2.0
 
 
 def _rank(grade: str | None, scale: Scale) -> int:
-    """Return the index of a grade on the scale, from 0; -1 for none, which keeps the row in its stratum's size."""
+    """Return the index of a grade on the scale, from 0; -1 if there is no grade, so that the row is not left out."""
     return -1 if grade is None else scale.place(grade)
 
 

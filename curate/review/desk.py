@@ -1,4 +1,4 @@
-"""A sample with its answers: one append-only file per assessor, written by the review app and by spreadsheets.
+"""A sample with its answers: one append-only file per assessor, written by the review app and by sheet imports.
 
 The last line about a row counts; an empty answer withdraws an earlier one. A line is on the disk before `append`
 returns, so no acknowledged answer is lost in a crash. A crash may leave an incomplete line, which was not acknowledged.
@@ -27,7 +27,7 @@ NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'
 """Start of every line, as `append` writes it."""
 _TAIL = 256
-"""Number of last bytes by which a file is recognised on the next read; they include the last row and its time."""
+"""Number of bytes at the end of a file that must be unchanged at the next read; else it is another file, read anew."""
 ADJUDICATED = "adjudicated"
 """Reserved name under which final answers are stored."""
 
@@ -41,13 +41,16 @@ class Answer:
     """One of the form's answers; None if there is none or it was withdrawn."""
     note: str = ""
     time: str = ""
-    """When it was given, ISO 8601 in UTC."""
+    """Time of recording, ISO 8601 in UTC."""
     source: str = ""
     """`page`, or the name of the file that it came from."""
 
 
 def checked(name: str, whose: str = "assessor") -> str:
-    """Return the name of an assessor or a sample; ConfigError if it could not be a file's name."""
+    """Return `name`, of an assessor or a sample; ConfigError if it is not valid as a file name.
+
+    `whose` is the object named in the message.
+    """
     if not NAME.fullmatch(name) or name.startswith("."):
         raise ConfigError(
             f"{whose} {name!r}: expected 1 to 40 letters, digits, - _ or . without blanks; choose such a name"
@@ -74,7 +77,7 @@ def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
 
 
 class Heard:
-    """Reader of one person's answers that reads only lines appended since the last call; thread-safe."""
+    """Incremental reader of one person's answers: a call only reads lines appended since the last one; thread-safe."""
 
     def __init__(self, folder: Path, person: str) -> None:
         self._file, self._lock = path(folder, person), Lock()
@@ -85,9 +88,9 @@ class Heard:
         self._forget()
 
     def said(self) -> dict[str, Answer]:
-        """Return row -> last answer, without rows whose answer was withdrawn and that have no note.
+        """Return row -> last answer, in the order of recording, latest last; DataError for a damaged line.
 
-        Sorted by time, latest last. DataError for a damaged line.
+        A row whose answer was withdrawn is left out unless it has a note.
         """
         with self._lock:
             for answer in self._new():
@@ -181,9 +184,9 @@ class Desk:
         return [*self.assessors, ADJUDICATED]
 
     def answered(self) -> Iterator[tuple[dict[str, Any], dict[str, str], str | None]]:
-        """Yield every row of the survey, person -> answer, and the final answer; None without any.
+        """Yield every row of the survey with its answers (person -> answer) and its final answer.
 
-        The final answer is the adjudicated one, else that of the row's first reader who has given one.
+        The final answer is the adjudicated one, else the first in the order of the row's assessors, else None.
         """
         answers_of = {person: self.said(person) for person in self.people()}
         for row in self.sample.survey.iter_rows(named=True):
@@ -195,7 +198,7 @@ class Desk:
             yield row, grades, counts
 
     def record(self, person: str, entries: Sequence[Answer]) -> int:
-        """Store answers that differ from earlier ones; return their number. They are on the disk when this returns.
+        """Append the answers that differ from a person's current ones; return their number, once they are on the disk.
 
         ConfigError for an unknown person, another person's row, or an answer that is not in the form.
         """
@@ -238,7 +241,7 @@ class Desk:
 
     @property
     def digest(self) -> list[Json] | None:
-        """Return the identity of the sample and all its answers; None before the first answer."""
+        """Return digests of the sample's design and of its files of answers; None before the first answer."""
         if not any((self.sample.folder / "answers").glob("*")):
             return None
         return [digests(self.sample.folder / "answers"), sha256(self.sample.folder / "design.json")]
@@ -254,33 +257,33 @@ def desks(run: Path) -> list[Desk]:
 
 
 def relevance_desks(run: Path) -> list[Desk]:
-    """Return the samples of a run's labels that serve for estimates over all judged pairs, by name."""
+    """Return the random samples of all judged pairs of a run, without those of `curate audit`, by name."""
     return [review for review in random_desks(run) if review.sample.design.facts.get("of") != "audit"]
 
 
 def random_desks(run: Path) -> list[Desk]:
-    """Return the samples whose answers are grades and that were drawn at random of all judged pairs, by name."""
+    """Return the samples with graded answers that were drawn at random from all judged pairs, by name."""
     return [review for review in graded_desks(run) if not review.sample.of_some and not review.sample.of_pilot]
 
 
 def graded_desks(run: Path) -> list[Desk]:
-    """Return the samples of a run whose answers are grades of its scale, by name."""
+    """Return the samples of a run whose answers are grades on the scale of its judges, by name."""
     scale = read_scale(run / "judge")
     samples = [review for review in desks(run) if review.sample.design.form == "relevance"]
     return [review for review in samples if review.sample.scale == scale]
 
 
 def settled(run: Path) -> pl.DataFrame:
-    """Return the pairs that assessors graded: query_id, doc_id, grade, and weight (pairs of the pool per drawn row).
+    """Return the pairs that assessors graded: query_id, doc_id, grade, weight.
 
-    Only drawn rows of random samples of all judged pairs, without controls. If a pair is in several samples, the first
-    sample by name counts.
+    The weight is the number of pairs of the pool that a drawn row represents. Random samples of all judged pairs count,
+    without their planted controls. If a pair is in several samples, the first sample by name counts.
     """
     return _answers(random_desks(run))
 
 
 def known(run: Path) -> pl.DataFrame:
-    """Return the pairs that can serve as control pairs, in the form of `settled`, including those of pilots.
+    """Return the pairs that can serve as control pairs, with the columns of `settled`, including those of pilots.
 
     Pilots are excluded from estimates, because the panel was chosen on them, but their grades are valid.
     """

@@ -23,7 +23,7 @@ from curate.system.files import read_meanings, read_positives, read_scale, read_
 
 
 def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the queries of a run, and the passages of some documents; only these are read into memory."""
+    """Return query id -> text of all queries of a run, and document id -> passage of `doc_ids` only."""
     return _texts(run / FILTERED, doc_ids)
 
 
@@ -36,7 +36,10 @@ def _texts(diversified: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], d
 
 
 def outdated(sample: Sample, diversified: Path) -> set[tuple[str, str]]:
-    """Return the pairs of a sample whose texts changed since they were read; `diversified` is the stage's folder."""
+    """Return the pairs of a sample whose texts changed, or are gone, since it was drawn.
+
+    `diversified` is the folder of the stage with the current texts.
+    """
     rows = [(*ids, *read) for ids, read in sample.survey.select("ids", "texts").iter_rows()]
     queries, passages = _texts(diversified, (row[1] for row in rows))
     return {(query, doc) for query, doc, *read in rows if [queries.get(query), passages.get(doc)] != read}
@@ -55,20 +58,20 @@ class SampleOptions:
     name: str = "expert"
     size: int | None = None
     target: str | None = None
-    """Purpose of the sample, one of `aims.TARGETS`; None for both, or for the figures in `margins`."""
+    """Purpose of the sample, one of `planning.TARGETS`; None for the figures in `margins`, or for `both`."""
     margins: Sequence[str] = ()
-    """Half widths of 95 % intervals instead of a size, as typed: 0.01, or precision=0.02."""
+    """Requested half widths of 95 % intervals, instead of a size, as typed: `0.01` or `precision=0.02`."""
     assessors: Sequence[str] = ("assessor",)
     overlap: float = 0.0
-    """Share of the rows that a second person also reads."""
+    """Share of the rows that a second assessor reads, too."""
     controls: int | None = None
-    """Number of planted pairs with a random document; None for `CONTROLS` times the size."""
+    """Number of planted controls, pairs with a random document; None for `CONTROLS` times the size."""
     known: Path | None = None
-    """Table of pairs with known grades (query_id, doc_id, grade) to plant too."""
+    """File of pairs with known grades (query_id, doc_id, grade) to plant as further controls."""
     seed: int = 0
     language: str = "zh"
     of: str = "labels"
-    """Object of the review: the run's `labels`, its `audit` of original labels, `scores`, or a kind's items."""
+    """Object of the review: the run's `labels`, its `audit` of original labels, `scores`, or a task type's name."""
     results: Path | None = None
     """Folder of the evaluation whose models' top tens are sampled; only for `scores`."""
 
@@ -97,7 +100,7 @@ class SampleOptions:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
     def _check_aims(self) -> None:
-        """Raise ConfigError for targets and margins that the sample cannot have."""
+        """Raise ConfigError for a target or a margin that is invalid or does not fit `of`."""
         if self.of == "scores" and self.target is not None:
             raise ConfigError(
                 f"--target: found {self.target!r} with --for-scores, whose figures are scores of models; leave it out"
@@ -115,7 +118,7 @@ class SampleOptions:
         return self.of not in ("labels", "audit", *OF_SOME)
 
     def _check_items(self) -> None:
-        """Raise ConfigError for options of judged pairs: for items only the precision can be estimated."""
+        """Raise ConfigError for options that need judged pairs: a sample of items only estimates precision."""
         options = {"--controls": self.controls is not None, "--known": self.known is not None}
         if odd := next((option for option, is_set in options.items() if is_set), None):
             raise ConfigError(
@@ -159,7 +162,7 @@ def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.Sample
 
 
 def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
-    """Return every judged pair with its stratum: verdict, grades and rank, or in an audit the legacy label."""
+    """Return every judged pair with its stratum: by verdict, grades and rank, or for an audit by the original label."""
     verdicts = read_table(run / "consensus", "verdicts")
     if order.of == "labels":
         return sampling_design.strata(verdicts, read_table(run / "pool", "pool"), read_scale(run / "judge"))
@@ -172,7 +175,7 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:
-    """Draw a sample of a run and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
+    """Draw a sample of a run and freeze it in `reviews/NAME`; the same options and run give the same rows."""
     Sample.refuse(run / "reviews" / order.name)
     stratified, planned = plan(run, order)
     drawn = sampling_design.draw(stratified, {entry.stratum: entry.drawn for entry in planned.strata}, order.seed)
@@ -183,9 +186,10 @@ def draw(run: Path, order: SampleOptions) -> Sample:
 def frozen(
     run: Path, order: SampleOptions, drawn: pl.DataFrame, strata: Sequence[Stratum], extra_facts: Mapping[str, Json]
 ) -> Sample:
-    """Freeze drawn pairs (query_id, doc_id, stratum, probability) with planted controls as a sample.
+    """Write drawn pairs (query_id, doc_id, stratum, probability) with planted controls as a sample, and return it.
 
-    `extra_facts` are facts of its design besides the number of controls.
+    `extra_facts` are stored in its design next to the number of controls. ConfigError if there are fewer pairs for
+    controls than `order.controls`.
     """
     scale, meanings = read_scale(run / "judge"), read_meanings(run / "judge")
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
@@ -222,7 +226,7 @@ def frozen(
 def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     """Return the survey in reading order: pairs grouped by query, queries and pairs in random order.
 
-    Pairs from models' top tens are shuffled across queries, so that the answered ones are a random sample at any time.
+    A sample for models' scores is shuffled across queries, so that the rows read so far are always a random sample.
     """
     names = rows["query_id"].to_list()
     rank_of = {
@@ -242,9 +246,10 @@ def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
 
 
 def readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
-    """Yield the readers of each row, first the one whose answer counts: random equal shares, plus the overlap.
+    """Yield the assessors of each row, first the one whose answer counts.
 
-    Everybody reads the controls, the rows with an expected answer.
+    Drawn rows are dealt at random in equal numbers; a random share `overlap` of them gets a second assessor. Controls,
+    the rows with an `expected` answer, are read by everybody.
     """
     people, count = list(order.assessors), len(order.assessors)
     drawn = [index for index, answer in enumerate(expected) if answer is None]
@@ -259,7 +264,10 @@ def readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[li
 
 
 def _random_controls(run: Path, count: int, seed: int, worst: str) -> pl.DataFrame:
-    """Return controls that should get the worst grade: a query with a random document that was not pooled for it."""
+    """Return random controls, expected to get the worst grade: a query and a document outside the query's pool.
+
+    Fewer than `count` if few such pairs are found.
+    """
     pooled = read_table(run / "pool", "pool").select(PAIR)
     queries = pooled["query_id"].unique().sort().to_list()
     documents = pl.scan_parquet(run / FILTERED / "corpus.parquet").select("doc_id").collect()["doc_id"]
@@ -274,7 +282,10 @@ def _random_controls(run: Path, count: int, seed: int, worst: str) -> pl.DataFra
 
 
 def known(path: Path | None, scale: Scale) -> pl.DataFrame:
-    """Return query_id, doc_id and `expected` from a file of known grades, or no rows; DataError if invalid."""
+    """Return query_id, doc_id and `expected` (grade) from a csv or tsv file of known grades; DataError if invalid.
+
+    No rows if `path` is None.
+    """
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
     try:
@@ -299,7 +310,7 @@ def known(path: Path | None, scale: Scale) -> pl.DataFrame:
 
 
 def with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
+    """Return rows with the columns `query` and `passage`, as judges saw them; DataError for a pair without texts."""
     queries, passages = texts(run, rows["doc_id"])
     read = {"query": ("query_id", queries), "passage": ("doc_id", passages)}
     filled = rows.with_columns(

@@ -1,4 +1,4 @@
-"""Forms of questions, and the guide for assessors: its HTML and the meanings of the answers in it."""
+"""Forms (questions to assessors with their permitted answers), and the guide that explains them in Markdown or HTML."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SIGNS = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 def html(text: str) -> "Markup":
-    """Render the guide (CommonMark with a table) as HTML; tags in it are escaped."""
+    """Return a guide as HTML, from CommonMark with tables; HTML tags in the text are escaped."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 
@@ -27,15 +27,19 @@ def html(text: str) -> "Markup":
 
 
 def of_items(text: str, question: Mapping[str, str], scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the guide for items of a kind: its question in every language, and its answers in a table."""
+    """Return the guide `text` for items of a task type, with its question in every language and a table of answers.
+
+    `meanings` is language -> answer -> meaning.
+    """
     questions = "\n".join(f"**{_escaped(wording)}**  " for wording in question.values())
     return of_scale(text, scale, meanings, "answer").replace("{question}", questions)
 
 
 def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]], head: str = "grade") -> str:
-    """Return the guide for a scale: its grades in a table, with what they mean per language, and the relevant ones.
+    """Return the guide `text` with a scale's grades filled in: a table of meanings, and which grades are relevant.
 
-    Without a relevance threshold the paragraph on relevant grades is left out.
+    `meanings` is language -> grade -> meaning. Without a relevance threshold the paragraph on relevant grades is left
+    out.
     """
     heads = [_head(language) for language in meanings]
     rows = [[head, *heads], ["---"] * (1 + len(heads))]
@@ -50,7 +54,7 @@ def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]],
 
 
 def _head(language: str) -> str:
-    """Return the header of the guide's column with the meanings of answers in a language; its tag without one."""
+    """Return the header of the guide's column of meanings in a language; the language tag if it has none."""
     return str(translations("review/guide_heads.yaml").get(language, language))
 
 
@@ -59,7 +63,7 @@ def _escaped(text: str) -> str:
 
 
 def meanings(text: str, language: str) -> Mapping[str, str]:
-    """Return answer -> meaning in a language, from the guide's table; empty if there is none."""
+    """Return answer -> meaning in a language, else in English, from the guide's table; empty without such a column."""
     rows = [
         [cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if line.startswith("|")
     ]
@@ -80,7 +84,7 @@ FIXED = ("row_id", "answer", "note", "assessor")
 
 @dataclass(frozen=True)
 class Form:
-    """One kind of question, in one language."""
+    """One question to assessors about every row of a sample, in one language, with headers and permitted answers."""
 
     name: str
     language: str
@@ -92,17 +96,17 @@ class Form:
     headers: Mapping[str, str]
     """Column -> its header; columns are `FIXED` and `texts`."""
     said: str
-    """Header of the column with others' answers."""
+    """Header of the column with the answers of assessors and panel, shown to the adjudicator."""
     known: Mapping[str, str]
-    """Header in any language, or column name -> column."""
+    """Column name or header in any language -> column name, to read sheets."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other word -> answer."""
+    """Accepted synonym -> answer."""
     guide: str = "GUIDE.md"
-    """The file of the guide for those who answer."""
+    """File name of the packaged guide for assessors."""
     private: bool = False
     """Whether filled-in cells may contain personal data, so that no message quotes one."""
     meaning: str = ""
-    """Header of the meanings of the answers."""
+    """Header of the workbook's column with the meanings of the answers."""
     question: str = ""
     """Question about every row; empty if the texts make it clear, as query and passage do."""
     meanings: Mapping[str, str] = field(default_factory=dict)
@@ -115,7 +119,11 @@ class Form:
 
     @property
     def header(self) -> list[str]:
-        """Return the first row of a sheet; if it explains the answers, their header is the question or lists them."""
+        """Return the header row of a sheet.
+
+        If the sheet explains its answers, the header of the answers is the question, followed by the answers if they
+        are few.
+        """
         answer = self.question or self.headers["answer"]
         if len(self.answers) <= _LISTED or not self.question:
             answer = f"{answer} ({' / '.join(self.answers)})"
@@ -124,9 +132,9 @@ class Form:
 
 @cache
 def form(name: str, language: str, scale: Scale = FIVE) -> Form:
-    """Return a form in a language, in English if it is not translated into that; ConfigError for an unknown name.
+    """Return the packaged form `name` in a language, else in English; ConfigError for an unknown name.
 
-    A form without answers of its own has the grades of `scale`.
+    Its answers are those of forms.yaml, by default the grades of `scale`.
     """
     forms = parse_yaml(template("review/forms.yaml"))
     assert isinstance(forms, dict)
@@ -156,7 +164,7 @@ def form(name: str, language: str, scale: Scale = FIVE) -> Form:
 
 
 def explained(base: Form, meanings: Mapping[str, str]) -> Form:
-    """Return a form whose sheets list the answers in their header, with the meaning of each."""
+    """Return a form whose sheets list the answers in their header and show their meanings (answer -> meaning)."""
     with_meanings = replace(base, meanings=meanings)
     return replace(
         with_meanings, known={**base.known, with_meanings.header[with_meanings.columns.index("answer")]: "answer"}

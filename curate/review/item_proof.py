@@ -1,7 +1,7 @@
-"""Estimates for the published labels of a kind's items from a sample that assessors read: precision and kappa.
+"""Precision and kappa of the published labels of a task type's items, estimated from a sample read by assessors.
 
-An item's label is right if it equals the final answer: the adjudicated one, else that of the row's first reader. Shares
-are weighted by stratum to all published items.
+A label is right if it equals the final answer: the adjudicated one, else that of the row's first reader. Shares are
+weighted by stratum to all published items.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,14 +23,14 @@ Proof = Mapping[str, Any]
 
 
 def of_kind(run: Path, kind: BenchmarkKind, items: ReviewItems) -> list[dict[str, Json]]:
-    """Return the figures of every sample of a kind's items that has answers, by name."""
+    """Return the figures of every sample of a task type's items that has answers, as `prove` does, sorted by name."""
     return [proof for review in item_desks(run, kind.table) if (proof := prove(review, items))["read"]]
 
 
 def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
     """Return the figures of a sample over the rows read so far; undefined ones are None.
 
-    With `outdated`, the published items or labels changed since assessors read them, and there are no figures.
+    `outdated` is whether the published items or labels changed since the sample was drawn; then no figure is defined.
     """
     rows = checked(review)
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
@@ -73,7 +73,7 @@ def prove(review: Desk, items: ReviewItems) -> dict[str, Json]:
 
 
 def heading(proof: Proof) -> Iterator[str]:
-    """Yield the progress of a sample, and its open disagreements."""
+    """Yield printed lines on a sample's progress and on disagreements that are not adjudicated."""
     yield f"{proof['read']:,} of {proof['rows']:,} rows read, of {proof['items']:,} items of the kind {proof['of']}"
     sides = [f"{proof['disagreements_with_labels']:,} with the published labels"]
     if sum(bool(person["read"]) for person in proof["people"].values()) > 1:
@@ -96,7 +96,7 @@ def lines(proof: Proof) -> Iterator[dict[str, Json]]:
 
 
 def on_card(proofs: Sequence[Proof]) -> list[Json]:
-    """Return a row per figure for the card of a kind; assessors are not named."""
+    """Return one row per figure for the dataset card of a task type; assessors are not named."""
     rows: list[Json] = []
     for proof in proofs:
         sample = f"sample {proof['sample']}"

@@ -1,7 +1,7 @@
-"""Draw a sample of the items of a kind of benchmark, such as pairs of sentences, for assessors to check.
+"""Draw a sample of the items of a task type, such as pairs of sentences, for assessors to check.
 
-A row shows an item's texts and the kind's question, but neither its published label nor its stratum. The sample is
-frozen with texts and labels, so that figures are about what assessors read.
+A row shows an item's texts and the question of the task type, but neither its published label nor its stratum. The
+sample is frozen with texts and labels, so that figures refer to the texts that assessors read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,17 +25,17 @@ from curate.tables.kinds import kinds
 from curate.tables.kinds.benchmark_kind import BenchmarkKind, ReviewItems
 
 GUESS = 0.1
-"""Anticipated share of items whose published label people do not confirm."""
+"""Anticipated share of items whose published label assessors do not confirm."""
 PRECISION = "published labels that people confirm (precision)"
 
 
 def checkable() -> dict[str, BenchmarkKind]:
-    """Return the kinds whose items assessors can review, by name."""
+    """Return name -> task type, of those whose items assessors can review."""
     return {kind.name: kind for kind in kinds() if kind.checkable}
 
 
 def chosen(name: str) -> BenchmarkKind:
-    """Return the kind with this name, or with a table of this name; ConfigError if its items cannot be checked."""
+    """Return the `checkable` task type with this name, else the one with a table of this name; ConfigError if none."""
     by_name = checkable()
     by_any_name = by_name | {member.table: member for member in reversed(by_name.values())}
     if name not in by_any_name:
@@ -46,7 +46,7 @@ def chosen(name: str) -> BenchmarkKind:
 
 
 def of_run(run: Path, kind: BenchmarkKind) -> ReviewItems:
-    """Return the items of a finished run; DataError if its stage has made none."""
+    """Return a run's items of a task type; DataError if its stage has not run or made none."""
     folder = run / str(kind.stage)
     if not (folder / f"{kind.table}.parquet").is_file():
         raise DataError(
@@ -60,12 +60,12 @@ def of_run(run: Path, kind: BenchmarkKind) -> ReviewItems:
 
 
 def plan(run: Path, order: SampleOptions) -> SamplePlan:
-    """Return the design of a sample of items, and the interval that its size gives; nothing is written."""
+    """Return the design of a sample of items, with the half width to expect; nothing is written."""
     return _planned(of_run(run, chosen(order.of)), order)
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:
-    """Draw a sample of items and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
+    """Draw a sample of items and freeze it in `reviews/NAME`; the same options and run give the same rows."""
     folder, kind = run / "reviews" / order.name, chosen(order.of)
     Sample.refuse(folder)
     items = of_run(run, kind)
@@ -125,7 +125,7 @@ def _half_width(sizes: Mapping[str, int], drawn: Mapping[str, int]) -> float | N
 
 
 def _needed(sizes: Mapping[str, int], margin: float) -> int:
-    """Return the smallest sample whose interval has at most the wanted half width, by bisection."""
+    """Return the smallest sample size with an anticipated half width of at most `margin`, by bisection."""
     low, high = sum(min(sampling_design.LEAST, n) for n in sizes.values()), sum(sizes.values())
     while low < high:
         middle = (low + high) // 2
@@ -135,7 +135,7 @@ def _needed(sizes: Mapping[str, int], margin: float) -> int:
 
 
 def _scale(kind: BenchmarkKind, items: ReviewItems) -> Scale:
-    """Return the answers as a nominal scale; DataError if they are invalid, or a label is not among them."""
+    """Return the task type's answers as a nominal scale; DataError if they are invalid or lack a published label."""
     strange = sorted(set(items.rows["label"].to_list()) - set(items.answers))
     if strange:
         raise DataError(f"{kind.table}: found the label {strange[0]!r}, expected one of {', '.join(items.answers)}")

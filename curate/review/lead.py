@@ -1,7 +1,7 @@
-"""Key facts on a run's labels, shown first on page and card.
+"""Key facts on a run's labels, shown first in the HTML report and the dataset card.
 
 The effective number of judges, the agreement of assessors with the panel, the errors of its consensus rule by a review
-of all judged pairs, the score to read, and the self-preference of judges. None is shown as not measured.
+of all judged pairs, the scoring to use, and the self-preference of judges. None is shown as not measured.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from curate.review.desk import graded_desks, relevance_desks
 from curate.review.proof import prove
 
 FOR_SCORES = "scores"
-"""Value of `of` of samples drawn for corrected scores."""
+"""Value of the fact `of` of samples drawn to correct models' scores."""
 _CIRCULAR = ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")
 _FROM_PEOPLE = ("kappa", "precision", "recall", "negative_precision", "negative_recall", "relevant", "held")
 
@@ -27,11 +27,12 @@ def lead(
     circular: Mapping[str, Any] | None,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return the figures; those from assessors are of the sample of all judged pairs with the most answers.
+    """Return the key facts; those from assessors are of the sample of all judged pairs with the most answers.
 
-    `agreed` is the content of agreement.json, `dependence` the dependence of the judges, `circular` the result of
-    `curate check circular`. Rankings use the gain of the median grade, or condensed scores if the scale has no gains or
-    a cascade left out votes.
+    `agreed` is the content of agreement.json, `dependence` the result of `agreement.dependence`, `circular` that of
+    `curate check circular`. `orders`, the scoring to rank systems by, is `median` (graded), or `condensed` if the scale
+    has no gains or a cascade left out votes. `levels`, that of absolute scores, is `corrected` if assessors answered a
+    sample for scores, else `none`.
     """
     counts = agreed["counts"]
     judged = sum(counts[verdict] for verdict in VERDICTS if verdict in counts)
@@ -53,7 +54,7 @@ def lead(
 
 
 def _of_people(run: Path, judged: int) -> dict[str, Json]:
-    """Return the figures from assessors' answers; all None if no sample of all pairs has an answer."""
+    """Return the figures from assessors' answers; None, and 0 rows read, if no sample of all pairs has an answer."""
     proofs: list[Any] = [prove(review) for review in relevance_desks(run)]
     fitting = [proof for proof in proofs if proof["pairs"] == judged and proof["agreement"]]
     if not fitting:

@@ -1,4 +1,4 @@
-"""Sheets of a sample: write one per assessor with the guide, and read the filled-in ones."""
+"""Annotation sheets of a sample: write one per assessor with the guide, and import the filled-in ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ class FileResult:
     answers: int
     """Number of rows with an answer or a note and without a problem."""
     new: int
-    """Number of them that are new or changed."""
+    """Number of imported rows that are new or changed."""
     problems: Sequence[SheetProblem]
     """Problems of the rows that were not imported."""
 
 
 def hand_out(review: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
-    """Write one sheet per assessor, and the guide; returns the paths of all files.
+    """Write one sheet per assessor and file format, and the guide; return the paths of all files.
 
-    UserError if a file is there with other content, since an assessor may have filled it in.
+    UserError if a file exists with other content, since an assessor may have filled it in.
     """
     form = review.sample.form
     sheets = {
@@ -61,7 +61,7 @@ def _write(sheets: Mapping[Path, bytes]) -> None:
 
 
 def kinds(names: str) -> list[Kind]:
-    """Return the kinds of sheets in a list such as `csv,xlsx`; ConfigError for an unknown kind."""
+    """Return the file formats of sheets in a list such as `csv,xlsx`; ConfigError for an unknown one."""
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if name not in _WRITERS:
@@ -81,9 +81,10 @@ def guide(sample: Sample) -> str:
 
 
 def dispute(review: Desk, path: Path) -> tuple[Path, int]:
-    """Write a sheet of the rows that need a final answer, with assessors' and panel's answers; return path and rows.
+    """Write the adjudicator's sheet: rows in disagreement, with the answers of assessors and panel.
 
-    UserError if the file is there with other content, since the adjudicator may have filled it in.
+    Return its path and number of rows. UserError if the file exists with other content, since the adjudicator may have
+    filled it in.
     """
     rows = disagreements(review)
     opinions = {
@@ -105,10 +106,10 @@ def take_back(
 ) -> list[FileResult]:
     """Record the answers in the sheets of a sample; return one result per file.
 
-    The assessor is read from the sheet's column, or given by `assessor` if that is missing. If any row has a problem,
-    nothing is imported: DataError with one line per problem in all files. With `keep_good_rows`, only those rows are
-    left out and listed in the results. Contradicting answers of one person in two files are always refused; imported
-    one by one, the later file counts.
+    `assessor` is who filled in the files; None to read it from the sheet's column. If any row has a problem, nothing is
+    imported: DataError with one line per problem in all files. With `keep_good_rows`, such rows are left out and listed
+    in the results. Contradicting answers of one person in two files are always an error; if the files are imported one
+    by one, the later answer counts.
     """
     sheets: list[tuple[Path, str, Returned]] = []
     refused: list[str] = []
@@ -146,7 +147,7 @@ def _returned(review: Desk, file: Path, assessor: str | None) -> tuple[str, Retu
 
 
 def _contradictions(sheets: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
-    """Yield one line per row that one person answers differently in two files."""
+    """Yield one message per row to which one person gives different answers in two files."""
     first_entries: dict[tuple[str, str], tuple[Path, SheetEntry]] = {}
     for file, person, returned in sheets:
         for entry in returned.answers:
@@ -160,7 +161,7 @@ def _contradictions(sheets: Sequence[tuple[Path, str, Returned]]) -> Iterator[st
 
 
 def _record(review: Desk, file: Path, person: str, returned: Returned) -> FileResult:
-    """Record the entries of a file that are new since its last import, so that no newer answer is overwritten."""
+    """Record the entries of a sheet that changed since its last import, so that it overwrites no newer answer."""
     current = review.said(person)
     past = answers.history(review.sample.folder, person)
     earlier = {answer.row_id: answer for answer in past if answer.source == file.name}

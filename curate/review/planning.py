@@ -27,13 +27,14 @@ FIGURES = {
 }
 
 SCORES = {"level": "precision at 10 of a model", "difference": "difference of two models in it"}
-"""Figure of a margin for models' scores -> its name in a plan."""
+"""Name of a figure in `--margin`, for a sample for models' scores -> its description."""
 
 
 def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
-    """Return figure -> margin (None without one) of `--target` and `--margin`; ConfigError if they conflict.
+    """Return figure -> margin (half width, None if not given) of `--target` and `--margin`.
 
-    A margin without a name applies to the agreement or, with a target, to every figure of the target.
+    A margin without a name applies to the agreement or, with a target, to every figure of the target. ConfigError if
+    target and margins conflict.
     """
     if target is not None and target not in TARGETS:
         raise ConfigError(f"--target: found {target!r}; {suggestion(target, [*TARGETS, ACCEPT])}")
@@ -56,7 +57,10 @@ def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None
 
 
 def of_scores(margins: Sequence[str]) -> dict[str, float]:
-    """Return figure of `SCORES` -> half width, from `--margin level=0.1`, `difference=0.1`, or `0.1` for the level."""
+    """Return figure of `SCORES` -> half width, from `--margin` values `level=0.1`, `difference=0.1`, or `0.1` (level).
+
+    ConfigError for another figure or a repeated one.
+    """
     margin_of: dict[str, float] = {}
     for text in margins:
         name, equals, number = text.rpartition("=")
@@ -91,9 +95,9 @@ def purpose(aims: Mapping[str, float | None]) -> str:
 # Plan a sample for the figures that it is to prove: how it goes over the strata, how large it must be, what it gives.
 
 _ROUNDS = 20
-"""Number of reweighting rounds for several figures; more narrow the widest interval by less than a thousandth."""
+"""Number of reweighting rounds for several figures; further rounds narrow the widest interval by less than 0.1 %."""
 _SPARE = 1e-24
-"""Small weight of the variance of a total over all pairs; it allocates the rows that no figure needs."""
+"""Weight of the variance of a total over all pairs, added so that rows that no figure needs are allocated, too."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,9 @@ class Planned:
     probability: float | None
     """Inclusion probability of a pair, drawn / size; None for an empty stratum."""
     guess: float
-    """Anticipated share of disagreement, or of relevant pairs if the panel did not decide."""
+    """Anticipated share of pairs on which assessors disagree with the panel; if it is undecided, of relevant pairs."""
     answers: int = 0
-    """Number of answers of earlier samples that the guess uses, besides survey.yaml."""
+    """Number of answers to earlier samples that updated the guess of sampling_design.yaml."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class SamplePlan:
     figures: Mapping[str, float | None]
     """One of `FIGURES` -> half width; None if there is nothing to measure."""
     verdicts: Mapping[str, float | None]
-    """Other verdict -> half width of the confirmed share, or of the relevant share of undecided pairs."""
+    """Verdict that no figure covers -> half width of its confirmed share or, if undecided, of its relevant share."""
     notes: Sequence[str] = ()
     """Further notes on the design."""
 
@@ -138,7 +142,10 @@ class SamplePlan:
 
 
 def guesses(sizes: Iterable[str], desks: Sequence[Desk]) -> dict[str, tuple[float, int]]:
-    """Return stratum -> (guess, answers used): the guess of survey.yaml, updated by earlier samples."""
+    """Return stratum -> (guess, answers used): the guess of sampling_design.yaml, updated by earlier samples.
+
+    `sizes` are the names of strata, `desks` the earlier samples.
+    """
     answered, disagreeing = Counter[str](), Counter[str]()
     for row in (row for review in desks for row in checked(review) if row.settled):
         answered[row.stratum] += 1
@@ -157,9 +164,9 @@ def half_width(
     drawn: Mapping[str, float],
     level: float = LEVEL,
 ) -> float | None:
-    """Return the half width of the interval of one of `FIGURES` if the guesses are right.
+    """Return the half width of the interval of `figure`, one of `FIGURES`, if the guesses are right.
 
-    None if there is no pair, or nothing is drawn from a stratum that has some.
+    None if the figure covers no pair, or if nothing is drawn from a stratum that has pairs.
     """
     positive = _positive(sizes)
     if figure == "recall":
@@ -178,7 +185,7 @@ def allocate(
     level: float = LEVEL,
     least: int = sampling_design.LEAST,
 ) -> dict[str, int]:
-    """Allocate a sample to strata so that the largest ratio of half width to margin is smallest.
+    """Return stratum -> number of pairs to draw, such that the largest ratio of half width to margin is smallest.
 
     Without margins all half widths count equally. Every stratum gets at least `least` pairs, and every verdict its
     minimum (`sampling_design.floors`). A stratum on which no figure depends gets more only if the others are drawn
@@ -218,7 +225,7 @@ def needed(
     """Return the smallest sample size whose allocation meets every margin if the guesses are right.
 
     Found by bisection between the smallest sample that `allocate` accepts and the complete pool, where every width is
-    0. ConfigError if no pair counts for a figure.
+    0. ConfigError if a figure covers no pair.
     """
     for figure in margins:
         about = sampling_design.decided(sizes) if figure == "agreement" else _positive(sizes)
@@ -276,7 +283,7 @@ def _half(figure: Estimate | None) -> float | None:
 
 
 def _slopes(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float]) -> dict[str, float]:
-    """Return stratum -> absolute change of a figure per additional relevant (or confirmed) pair."""
+    """Return stratum -> absolute change of a figure if one more of its pairs is relevant (or confirmed)."""
     positive = _positive(sizes)
     if figure != "recall":
         about = positive if figure == "precision" else sampling_design.decided(sizes)

@@ -1,8 +1,8 @@
-"""Estimates for a panel from a reviewed sample: shares, recall and kappa of the whole pool, with intervals.
+"""Errors of a panel over the whole pool, estimated from a reviewed sample: shares, recall and kappa with intervals.
 
 The final answer of a row is the adjudicated one, else that of its first reader, else that of another reader. Planted
-controls measure the reliability of each person and are in no other figure. Figures that need a relevance threshold are
-None on a scale without one.
+controls only measure the reliability of each person. Figures that need a relevance threshold are None on a scale
+without one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from curate.stats.sample_estimates import Estimate, StratumCounts
 def prove(review: Desk) -> dict[str, Json]:
     """Return the figures of a sample over the rows read so far; undefined ones are None.
 
-    `agreement`: share of decided pairs that assessors confirm. `confirmed`: the same per verdict. `relevant`: share of
-    relevant pairs, by assessors, among those of an undecided verdict. `recall`: share of all relevant pairs of the pool
-    that the panel found; `negative_recall`: the same for pairs that are not relevant; `held`: share of all relevant
-    pairs that are contested; the last two are None without such a verdict. `plain`: unweighted agreement on the read
-    rows without contested ones.
+    `agreement`: share of decided pairs that assessors confirm. `confirmed`: the same per verdict. `relevant`: per
+    undecided verdict, the share of its pairs that assessors call relevant. `recall`: share of all relevant pairs of the
+    pool with the verdict `relevant`. `negative_recall`: the same for pairs that are not relevant. `held`: share of all
+    relevant pairs that are contested. The last two are None if no stratum has that verdict. `plain`: unweighted
+    agreement on the read rows with a decided verdict.
     """
     rows, scale = checked(review), review.sample.scale
     sizes = {stratum.name: stratum.size for stratum in review.sample.design.strata}
@@ -70,7 +70,7 @@ def prove(review: Desk) -> dict[str, Json]:
 
 
 def _among(counts_of: Callable[[Sequence[str], str], list[StratumCounts]], verdict: str, hit: str) -> Estimate | None:
-    """Return the share of all hits that are in the strata of a verdict; None without such strata."""
+    """Return the share of all pairs with the property `hit` that have this verdict; None without strata of it."""
     own_counts = counts_of([verdict], hit)
     return (
         sample_estimates.recall(own_counts, counts_of([name for name in VERDICTS if name != verdict], hit))
@@ -80,7 +80,7 @@ def _among(counts_of: Callable[[Sequence[str], str], list[StratumCounts]], verdi
 
 
 def disagreements(review: Desk) -> list[CheckedRow]:
-    """Return the rows without a final answer in which assessors differ from the panel or from each other."""
+    """Return the rows to adjudicate: assessors differ from the panel or from each other, and nobody has ruled yet."""
     open_rows = [row for row in checked(review) if row.settled and ADJUDICATED not in row.said]
     return [row for row in open_rows if with_panel(row) or between_people(row)]
 
@@ -99,7 +99,7 @@ def between_people(row: CheckedRow) -> bool:
 def _strata(
     sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow]
 ) -> Iterator[tuple[dict[str, Json], Estimate | None]]:
-    """Yield each stratum's size, number read, and the share confirmed (or relevant, if undecided)."""
+    """Yield each stratum's size and number of read rows, and its confirmed (if undecided: relevant) share."""
     for name, size in sizes.items():
         hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
         counts = part(name, size, read, hit)
@@ -108,7 +108,10 @@ def _strata(
 
 
 def people(review: Desk) -> dict[str, Json]:
-    """Return person -> rows, rows read, and the share of planted controls graded correctly."""
+    """Return person -> rows, rows read, and the share of planted controls answered as expected.
+
+    With a relevance threshold, an answer on the same side of it as the expected one is right.
+    """
     planted = {
         row_id: answer for row_id, answer in review.sample.survey.select("row_id", "expected").iter_rows() if answer
     }
@@ -130,7 +133,7 @@ def people(review: Desk) -> dict[str, Json]:
 
 
 def heading(proof: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the progress of a sample, and its open disagreements."""
+    """Yield printed lines on a sample's progress and on disagreements that are not adjudicated."""
     yield f"{proof['read']:,} of {proof['rows']:,} rows read"
     figures_of = cast("Mapping[str, Mapping[str, int]]", proof["people"])
     people = [

@@ -1,10 +1,10 @@
-"""Estimates for the published labels, where experts' answers replace the panel's.
+"""Errors of the published labels after assessors' answers have replaced the panel's verdicts on the pairs they read.
 
-The label of a pair that assessors read is their answer, taken as correct. All others have the panel's verdict, with the
-panel's error rate in their stratum. If n of a stratum's N pairs were read and x of these were hits, the N - n unread
-pairs add (N - n) x / n expected hits to a figure, and the read ones their labels. Only the unread part is uncertain;
-`estimates.share_after` has formula and interval. A read pair on which assessors disagree keeps the panel's label, which
-is checked against the first reader's answer.
+A pair that assessors read has their answer as its label, taken as correct. All others have the panel's verdict, with
+the panel's error rate in their stratum. If n of a stratum's N pairs were read and x of these are hits (pairs that a
+figure counts), the N - n unread pairs add (N - n) x / n expected hits, and the read pairs add their labels. Only the
+unread part is uncertain; `sample_estimates.share_after` has formula and interval. A read pair on which assessors
+disagree keeps the panel's label, which is checked against the first reader's answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,15 @@ OTHERS = tuple(name for name in VERDICTS if name not in DECIDED)
 
 
 def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
-    """Return the figures of a run's published labels by the names of `proof.prove`.
+    """Return the figures of a run's published labels: `agreement`, `confirmed`, `relevant`, `recall` as `proof.prove`.
 
-    None if the labels are the panel's, and on a scale without a relevance threshold. `kappa` is that of labels and
-    assessors on the decided pairs, `counts` the pairs by verdict, of the panel and published, `samples` those whose
-    answers became labels. With `outdated` the labels come from other answers than the current ones, or the samples were
-    not drawn of one panel's verdicts; then no figure is defined. Nor is any if labels also come from sources `beyond`
-    the consensus rule and random samples, since no sample's strata contain their errors. `resolved` is the folder of
-    the stage `resolve` while it is not in its final place.
+    `kappa` is that of labels and assessors on decided pairs. `samples` are the names of the samples whose answers
+    became labels, `read` the number of their answered pairs. `outdated`: the labels come from other answers than the
+    current ones, or the samples were drawn from different verdicts. `beyond`: sources of labels other than the
+    consensus rule and random samples; no sample covers their errors. In both cases no figure is defined.
+
+    None if no assessor's answer became a label, or on a scale without a relevance threshold. `resolved` is the folder
+    of the stage `resolve` if it is not yet `run/resolve`.
     """
     resolved = resolved or run / "resolve"
     mark = resolved / "stage.json"
@@ -69,7 +70,7 @@ def _verdict(stratum: str) -> str:
 
 
 def _explained(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> dict[str, int]:
-    """Return verdict -> number of pairs, if only the read pairs were changed by experts' answers."""
+    """Return verdict -> number of pairs to expect if only the labels of read pairs differ from the panel's."""
     counts = dict.fromkeys([*map(_verdict, sizes), *(label for _, label in read)], 0)
     for name, size in sizes.items():
         counts[_verdict(name)] += size
@@ -104,7 +105,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -
 
 
 def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> Estimate | None:
-    """Return Cohen's kappa of published labels and assessors on the decided pairs; read ones have their new label."""
+    """Return Cohen's kappa of published labels and assessors on the decided pairs; None if none was read."""
     read_counts = np.zeros((2, 2))
     for row, label in read:
         if label in DECIDED:

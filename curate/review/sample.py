@@ -20,13 +20,13 @@ from curate.system.files import read_json, read_table, write_json, write_table
 
 VERSION = 1
 ITEM_FORMS = ("item", "item-pair")
-"""Forms of samples of a kind's items, with one or two texts; their answers are not grades of documents."""
+"""Forms of samples of a task type's items, with one or two texts; their answers are not grades of documents."""
 OF_SOME = ("accept", "contested", "scores")
-"""Values of `of` of samples not drawn from all judged pairs; each has its own design."""
+"""Values of the fact `of` of samples not drawn from all judged pairs; each has its own design."""
 PILOT = "pilot"
-"""Value of `of` of a pilot: pairs graded before a panel is chosen, not a review of its labels."""
+"""Value of the fact `of` of a pilot: pairs graded before a panel is chosen, not a review of its labels."""
 _LETTERS = "abcdfghjkmnpqrstvwxyz"
-"""Without e, so that no row's name is read as a number such as 1E5; without i, l, o and u, which are misread."""
+"""Letters of row names: without e, since a spreadsheet reads 1E5 as a number; without i, l, o and u, often misread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SampleRow:
 
 @dataclass(frozen=True)
 class Stratum:
-    """A part of the pool with one sampling rate."""
+    """A stratum of the pool: its number of pairs (`size`), and how many of them were drawn at random."""
 
     name: str
     size: int
@@ -48,7 +48,7 @@ class Stratum:
 
 @dataclass(frozen=True)
 class Design:
-    """Design of a sample."""
+    """How a sample was drawn, and the form on which assessors answer it."""
 
     name: str
     form: str
@@ -57,12 +57,12 @@ class Design:
     assessors: Sequence[str]
     strata: Sequence[Stratum]
     overlap: float = 0.0
-    """Share of the rows that a second person also reads."""
+    """Share of the rows that a second assessor reads, too."""
     facts: Mapping[str, Json] = field(default_factory=dict)
     scale: Mapping[str, Json] | None = None
-    """Scale of the judges, as in `Scale.to_json`; None for the five grades."""
+    """Scale of the judges, as in `Scale.to_json`; None for the default scale of five grades."""
     meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> grade -> meaning, from the judges' rubric; empty for the five grades, which the guide explains."""
+    """Language -> grade -> meaning, from the judges' rubric; empty for the default scale, which the guide explains."""
     version: int = VERSION
 
 
@@ -73,8 +73,8 @@ class Sample:
     folder: Path
     design: Design
     survey: pl.DataFrame
-    """The `survey` table; `assessors` lists first the one whose answer counts; `expected` is the answer of planted
-    controls, None in drawn rows."""
+    """The `survey` table; the first of `assessors` is the one whose answer counts; `expected` is the right answer to a
+    planted control, None in drawn rows."""
 
     @classmethod
     def load(cls, folder: Path) -> "Sample":
@@ -98,7 +98,7 @@ class Sample:
 
     @classmethod
     def find(cls, run: Path, name: str | None = None) -> "Sample":
-        """Return a sample of a run by its name, by default the newest; UserError if there is none."""
+        """Return a sample of a run by name, by default the newest; NotFound if none was drawn, DataError if damaged."""
         if name is not None:
             return cls.load(run / "reviews" / name)
         paths = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime)
@@ -146,7 +146,7 @@ class Sample:
         return self.design.facts.get("of") == PILOT
 
     def question(self, language: str) -> str:
-        """Return the question about an item: in the language, else in English, else in any language."""
+        """Return the question about an item in the language, else in English, else in any language; only for items."""
         return in_language(cast("Mapping[str, str]", self.design.facts["question"]), language)
 
     @cached_property
@@ -156,7 +156,7 @@ class Sample:
 
     @cached_property
     def meanings(self) -> dict[str, str]:
-        """Return answer -> meaning, best first, in the sample's language if the rubric or the guide has it."""
+        """Return answer -> meaning, best first, from rubric or guide, in the sample's language if it has that."""
         base = form(self.design.form, self.design.language, self.scale)
         if not (by_language := self.design.meanings):
             return dict(guide.meanings(self.guide, base.language))
@@ -187,10 +187,10 @@ class Sample:
 
 
 def name_row(sample: str, number: int, ids: Sequence[str], texts: Sequence[str]) -> str:
-    """Return the name of a row: its number and a checksum over the sample, the ids and the texts.
+    """Return the name of a row: its number and a checksum over the sample, the number, the ids and the texts.
 
-    It has letters at both ends, so that no spreadsheet converts it to a number or a date; because of the checksum, a
-    changed name, or one that a spreadsheet incremented, is never the name of another row.
+    It has letters at both ends, so that no spreadsheet converts it to a number or a date. Because of the checksum, a
+    name that a spreadsheet changed or incremented is not that of another row.
     """
     checksum = int.from_bytes(hashlib.sha256(canonical([sample, number, list(ids), list(texts)]).encode()).digest()[:8])
     letters = []

@@ -1,4 +1,4 @@
-"""Figures of samples as tables: the panel's, and those of the published labels next to them."""
+"""Tables of the figures that samples give for the panel's labels and, next to them, for the published labels."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SAID = {"confirmed": _CONFIRMED, "relevant": _RELEVANT}
 
 @dataclass(frozen=True)
 class Column:
-    """Figures of one set of labels: the panel's by one sample, or the published ones."""
+    """Figures of one set of labels: those of the panel, by one sample, or the published ones."""
 
     labels: str
     """`panel` or `published`."""
@@ -31,9 +31,9 @@ class Column:
 
 
 def columns(run: Path, resolved: Path | None = None) -> list[Column]:
-    """Return the panel's figures by every sample with answers, and last those of the published labels.
+    """Return one column of the panel's figures per sample with answers, and last that of the published labels, if any.
 
-    `resolved` is the folder of the stage `resolve` while it is not in its final place.
+    `resolved` is the folder of the stage `resolve` if it is not yet `run/resolve`.
     """
     proofs: list[Proof] = [proof for review in relevance_desks(run) if (proof := prove(review))["read"]]
     listed = [
@@ -50,7 +50,7 @@ def columns(run: Path, resolved: Path | None = None) -> list[Column]:
 
 
 def shares(proof: Proof, kappa: Json) -> dict[str, Json]:
-    """Return name -> figure, for those of the panel's labels and of published ones."""
+    """Return name -> estimate, from the figures of `proof.prove` or `published.prove`, and the kappa to show."""
     return {
         "agreement": proof["agreement"],
         **{f"{name}{_CONFIRMED}": figure for name, figure in proof["confirmed"].items()},
@@ -61,12 +61,12 @@ def shares(proof: Proof, kappa: Json) -> dict[str, Json]:
 
 
 def people(proof: Proof) -> dict[str, Json]:
-    """Return the agreement between assessors: `pairs`, two names -> Cohen's kappas, and `alpha` of all."""
+    """Return the agreement of assessors: `pairs` (two names -> Cohen's kappas) and Krippendorff's `alpha` of all."""
     return {"pairs": proof["kappa"]["people"], "alpha": proof["alpha"]}
 
 
 def note(final: Proof) -> str:
-    """Return a note on the figures of published labels."""
+    """Return a sentence on how the figures of published labels come about, or why there are none."""
     if final["beyond"]:
         return (
             f"nothing is said of the published labels, for {', and '.join(final['beyond'])}; draw a sample of its own "
@@ -86,7 +86,8 @@ def note(final: Proof) -> str:
 def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]:
     """Yield the main figures as table rows: what, value, low, high, answers.
 
-    With published labels the value column is named `panel`, and theirs are added.
+    If `final`, the figures of published labels, is given, the value column is named `panel`, and the columns published,
+    from, to are added.
     """
     labels = "labels" if final else "panel"
     words = {
@@ -117,7 +118,7 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
 
 
 def row(what: str, one: Json, other: Json = None, *, beside: bool = False) -> dict[str, Json]:
-    """Return a figure with its bounds as a table row; `beside` adds that of the published labels."""
+    """Return a figure with its bounds as a table row; `beside` adds `other`, that of the published labels."""
     figure, also = (cast("Mapping[str, Json]", estimate or {}) for estimate in (one, other))
     cells = {"figure": what, "panel" if beside else "value": figure.get("value")}
     cells |= {"low": figure.get("low"), "high": figure.get("high"), "answered": figure.get("answered")}

@@ -1,8 +1,8 @@
-"""Pairs in the top tens of evaluated models, the frame of samples that correct their scores.
+"""Pairs in the top tens of evaluated models: the sampling frame for correcting the models' scores.
 
-The frame is the union of the models' first ten documents per query, stratified by the share of judges that call a pair
-relevant. A model that is evaluated later has no corrected score if any of its first ten is outside the frame, so the
-frame is stored with the sample.
+The frame is the union of the models' first ten documents per query, stratified by the number of judges that call a pair
+relevant. It is stored with the sample, since a model evaluated later has no corrected score if any of its first ten
+documents is outside the frame.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,17 +23,17 @@ from curate.stats.corrected_scores import AnticipatedScore, Frame, weights
 from curate.stats.tally import Floats
 
 NONE, SOME, ALL = 0.3, 0.5, 0.45
-"""Anticipated standard deviation of people's answers if no, some or all judges call a pair relevant."""
+"""Anticipated standard deviation of assessors' answers (0 or 1) if no, some or all judges call a pair relevant."""
 GUESSES = {NONE: 0.1, SOME: 0.5, ALL: 0.72}
-"""Standard deviation -> share of relevant pairs with that deviation."""
+"""Anticipated standard deviation of a stratum -> its anticipated share of relevant pairs."""
 UNJUDGED, INCOMPLETE = "not judged", "votes missing"
 ENOUGH = 1.05
-"""Ratio of the half width for new queries to its limit below which more answers do not help."""
+"""Ratio of a half width for new queries to its limit, with all pairs answered, below which more answers do not help."""
 
 
 @dataclass(frozen=True)
 class TopPairs:
-    """The pairs of a frame with their strata, and the models' rankings of them."""
+    """Sampling frame: the pairs with their strata, and the models' rankings of them."""
 
     pairs: pl.DataFrame
     """query_id, doc_id, stratum; sorted by key."""
@@ -51,14 +51,14 @@ class TopPairs:
         return {name: _spread(name) for name in self.sizes}
 
     def allocate(self, size: int) -> dict[str, int]:
-        """Return how many pairs to draw from every stratum: in proportion to N s, at least five or all."""
+        """Return stratum -> pairs to draw: in proportion to size times standard deviation, at least five or all."""
         return sampling_design.apportion(
             self.sizes, {name: count * self.spreads[name] for name, count in self.sizes.items()}, size
         )
 
     @cached_property
     def anticipated(self) -> dict[str, list[AnticipatedScore]]:
-        """Return the anticipated scores: every model's precision at 10, and all differences within a task."""
+        """Return the anticipated scores by figure: precision at 10 of each model, and all differences within a task."""
         scores: dict[str, list[AnticipatedScore]] = {name: [] for name in SCORES}
         names = list(self.sizes)
         strata = self.pairs["stratum"].replace_strict({name: index for index, name in enumerate(names)}).to_numpy()
@@ -76,12 +76,16 @@ class TopPairs:
         return scores
 
     def widest(self, size: int) -> dict[str, tuple[float, float | None] | None]:
-        """Return the widest anticipated half width of each of `aims.SCORES`, for these queries and for new ones."""
+        """Return figure of `planning.SCORES` -> its widest anticipated half widths, with a sample of `size` pairs.
+
+        The first is for these queries, the second for new queries of the same kind (None if not defined). None for a
+        figure without scores.
+        """
         drawn = np.array(list(self.allocate(size).values()), dtype=float)
         return {name: _widest(expected, drawn) for name, expected in self.anticipated.items()}
 
     def needed(self, margins: Mapping[str, float]) -> int:
-        """Return the smallest sample that gives every margin at most, for these queries, by bisection."""
+        """Return the smallest sample size whose half widths for these queries are within `margins`, by bisection."""
         low, high = self.least, self.pairs.height
         while low < high:
             middle = (low + high) // 2
@@ -92,12 +96,15 @@ class TopPairs:
 
     @property
     def least(self) -> int:
-        """Return the smallest sample: five pairs per stratum, or all."""
+        """Return the minimum sample size: five pairs per stratum, or all of a smaller stratum."""
         return sum(min(sampling_design.LEAST, count) for count in self.sizes.values())
 
     @cached_property
     def enough(self) -> int:
-        """Return the number of answers beyond which only more queries narrow the intervals for new queries."""
+        """Return the sample size from which the intervals for new queries are within `ENOUGH` of their limit.
+
+        Beyond it, only more queries narrow them.
+        """
         limits = self.widest(self.pairs.height)
         low, high = self.least, self.pairs.height
         while low < high:
@@ -113,10 +120,10 @@ class TopPairs:
 
 
 def strata(pairs: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return query_id, doc_id and stratum of pairs: how many of the judges call each relevant.
+    """Return query_id, doc_id and stratum of pairs: the number of judges that call a pair relevant.
 
-    Unjudged pairs and pairs that lack a vote are separate strata. ConfigError if a cascade left out votes, since their
-    number would only tell how early it stopped.
+    Unjudged pairs and pairs that lack a vote are separate strata. ConfigError if a cascade left out votes, since the
+    number of votes would then depend on where it stopped.
     """
     grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
     yes = grades.list.eval(pl.element().is_in(list(scale.relevant))).list.sum()

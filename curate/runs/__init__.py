@@ -1,1 +1,1 @@
-"""Runs, as a person looks at them."""
+"""Runs of pipelines: opening and running them, their status, and checks of their labels, rankings and ledger."""

@@ -1,4 +1,4 @@
-"""Facts for the card of an export: judges, agreement, experts, settings, personal data."""
+"""Facts for the dataset card of an export: judges, agreement, expert review, settings, personal data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -28,7 +28,7 @@ from curate.view.words import strings
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> kind of judge."""
 _FATE = {"merge": "merged", "keep": "kept"}
-"""Setting for equal texts -> past participle."""
+"""Value of the setting for exact duplicates -> past participle, for sentences."""
 TOLD = (
     f"{FILTERED}.encoder",
     f"{FILTERED}.approximate",
@@ -47,29 +47,35 @@ TOLD = (
     "consensus.accept",
     "consensus.settle",
 )
-"""Settings that the card shows where the pipeline names them; none holds a path."""
+"""Settings shown on the card if the pipeline sets them; none contains a path."""
 
 
 def dependence(context: Context) -> dict[str, Json]:
-    """Return the dependence of the run's judges, with warnings in English; see `judge_errors.dependence`."""
+    """Return the dependence of the run's judges, with warnings in English, as `agreement.dependence` does."""
     return agreement.dependence(
         context.run, context.seed, context.definitions.get("judges", {}), judged=context.folder("judge")
     )
 
 
 def warned(common: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's warnings of dependent judges and the effective number of judges."""
+    """Return the card's `warnings` of dependent judges and a sentence on their `effective` number.
+
+    `common` is the result of `dependence`.
+    """
     return {"warnings": common["warnings"], "effective": judge_dependence.worth(common, strings("en")["dependence"])}
 
 
 def leading(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the first section of page and card; see `review.lead`."""
+    """Return the key facts that open HTML report and card (see `review.lead.lead`), with the writers of queries.
+
+    `agreed` is the content of agreement.json, `common` the result of `dependence`.
+    """
     first_section = lead(context.run, agreed, common, circularity.checked(context), context.scale)
     return {**first_section, "synthetic": list(synthetic_writers(context))}
 
 
 def synthetic_writers(context: Context) -> list[dict[str, Json]]:
-    """Return a row per model that wrote queries of the run; see `synthetic_queries.writers`."""
+    """Return one row per model that wrote queries of the run, as `synthetic_queries.writers`; empty without any."""
     queries = context.queries
     if synthetic_queries.marked(queries).is_empty():
         return []
@@ -77,20 +83,20 @@ def synthetic_writers(context: Context) -> list[dict[str, Json]]:
 
 
 def synthetic_in_manifest(context: Context) -> dict[str, Json]:
-    """Return `synthetic`, a row per model that wrote queries of the run; empty without such queries."""
+    """Return the manifest's entry `synthetic`: one row per model that wrote queries; no entry without such queries."""
     wrote = synthetic_writers(context)
     return {"synthetic": list(wrote)} if wrote else {}
 
 
 def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> list[Json]:
-    """Return `leading` as rows of a title and a text."""
+    """Return the key facts of `leading` as rows of a title and a text."""
     words = charts.fitted(strings("en"), context.scale)
     rows = lead_rows(leading(context, agreed, common), words)
     return [{"": row.title, "here": ". ".join(line[:1].upper() + line[1:] for line in row.lines)} for row in rows]
 
 
 def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
-    """Return kind -> results of expert review of samples of its items, for checkable kinds whose stage has run."""
+    """Return task type -> figures of the reviewed samples of its items, for checkable types whose stage has run."""
     proofs: dict[str, Sequence[item_proof.Proof]] = {}
     for name, kind in items.checkable().items():
         if kind.stage and context.report(kind.stage):
@@ -106,15 +112,16 @@ def experts(context: Context) -> dict[str, Json]:
 
 
 def families(context: Context) -> dict[str, Json]:
-    """Return judge -> its family; empty before the panel has judged."""
+    """Return judge -> its model family; empty before the stage `judge` has run."""
     path = context.folder("judge") / "panel.json"
     return {**presets.families(read_json(path), context.definitions.get("judges", {}))} if path.is_file() else {}
 
 
 def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
-    """Return the facts of a run on its card: no times, no paths.
+    """Return the facts of a run for its card, without times and paths.
 
-    `common` is the result of `dependence`, `suspicious` the number of texts with residual spans.
+    `agreed` is the content of agreement.json, `common` the result of `dependence`, `suspicious` the number of texts
+    with possible residual PII.
     """
     judged: dict[str, Any] = dict(context.done("judge").facts)
     resolved: dict[str, Any] = dict(context.done("resolve").facts)
@@ -142,7 +149,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
 
 
 def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
-    """Return influences on the labels besides policy and experts, such as a threshold that a review supports."""
+    """Return what else decided labels: known positives of the data, a reviewed threshold, a tie-breaker judge."""
     facts: dict[str, Json] = {}
     if brought := resolved.get("legacy"):
         facts["known positives that the data came with, and joined the pools"] = legacy.sentence(brought)
@@ -157,7 +164,10 @@ def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def had_a_part(context: Context) -> dict[str, Json]:
-    """Return role -> names of the contributors: retrievers, judges, generators; see `parts`."""
+    """Return role -> names of the models that took part in building the set: retrievers, judges, generators.
+
+    Roles as in `tables.exporters.labels.parts`.
+    """
     wrote = [str(synthetic_writer["writer"]) for synthetic_writer in synthetic_writers(context)]
     return {**_retrieved_and_judged(context), **({"generator": list(wrote)} if wrote else {})}
 
@@ -172,7 +182,7 @@ def _retrieved_and_judged(context: Context) -> dict[str, Json]:
 
 
 def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
-    """Return a row per judge: its kind, and a language model's parameters and its name in replies."""
+    """Return one row per judge: kind, parameters and names in replies of a model, results of its checks."""
     identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
     circular = circularity.checked(context)
     agreed: dict[str, Any] = dict(context.done("consensus").facts)
@@ -197,7 +207,7 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
 
 
 def settings(context: Context) -> dict[str, Json]:
-    """Return the settings that matter to readers of the card, and the indexes of the pool."""
+    """Return the settings of `TOLD` that are set, the effect of near-duplicate filtering, and the pool's indexes."""
     shown_settings: dict[str, Json] = {}
     for key in TOLD:
         stage, _, name = key.partition(".")
@@ -213,7 +223,7 @@ def settings(context: Context) -> dict[str, Json]:
 
 
 def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
-    """Return the number of pairs per verdict; of the panel and as published in two columns where they differ."""
+    """Return verdict -> number of pairs; if the panel's and the published ones differ, rows with a column for each."""
     if all(panel[name] == count for name, count in published.items()):
         return dict(panel)
     plain = {name: count for name, count in panel.items() if not isinstance(count, Mapping)}
@@ -223,7 +233,7 @@ def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
 
 
 def _experts(context: Context) -> list[Json]:
-    """Return a row per figure, with a column per set of labels (panel, published) and expert sample."""
+    """Return one row per figure of expert review, with a column per set of labels (panel, published) and sample."""
     columns_by_head = {
         f"{column.labels}, {' and '.join(column.samples)}": column
         for column in columns(context.run, context.folder("resolve"))
@@ -269,7 +279,7 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
 
 
 def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
-    """Return sentences on texts that masking made equal to others or shortened much."""
+    """Return sentences on texts that masking made equal to another or shortened by more than a third."""
     effects = (
         ("made_equal", f"became equal to another text when both were masked, and were {_FATE[duplicates]}"),
         ("shortened", "lost more than a third of their characters to masking"),
@@ -278,7 +288,7 @@ def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
 
 
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's figures of agreement with their intervals, per set of pairs.
+    """Return the card's agreement figures with intervals, as text, for all pairs and for subsets.
 
     On reranking candidates binary agreement is 1 by construction, so only the grades are shown.
     """

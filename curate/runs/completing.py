@@ -1,4 +1,4 @@
-"""Shell completion of runs, tables, pipelines, models, retrievers, settings."""
+"""Candidates for shell completion: runs, tables, pipelines, models, retrievers, settings."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ def runs() -> list[str]:
 
 
 def tables(context: typer.Context) -> list[str]:
-    """Return the tables of the typed run, else of the newest: queries, and mask/queries."""
+    """Return the tables of the typed run, else of the newest, by name and by stage: `queries`, `mask/queries`."""
     from curate.core.errors import UserError
     from curate.pipeline.folder import newest, table_paths
 
@@ -24,7 +24,7 @@ def tables(context: typer.Context) -> list[str]:
 
 
 def pipelines(incomplete: str) -> list[str]:
-    """Return the packaged pipelines, and the YAML files and folders next to the typed path."""
+    """Return the packaged pipelines, and the YAML files and folders in the folder of the typed path."""
     from curate.system.resources import names
 
     folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
@@ -40,7 +40,7 @@ def models() -> list[str]:
 
 
 def judges(incomplete: str) -> list[str]:
-    """Return the typed list with its last item completed by every judge: presets, heuristics, encoders."""
+    """Return the typed comma-separated list, ending in each possible judge: presets, heuristics, encoders."""
     from curate.ask.judges import JUDGES
     from curate.retrieval.encoders import ENCODERS
 
@@ -48,7 +48,7 @@ def judges(incomplete: str) -> list[str]:
 
 
 def retrievers(incomplete: str) -> list[str]:
-    """Return the typed list with its last item completed by every retriever; encoders count as retrievers."""
+    """Return the typed comma-separated list, ending in each possible retriever; encoders count as retrievers."""
     from curate.retrieval.encoders import ENCODERS
     from curate.retrieval.encoders.presets import encoder_presets
     from curate.retrieval.retrievers import RETRIEVERS
@@ -57,7 +57,10 @@ def retrievers(incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `stage.` for every stage, after the dot its settings: importing all stages takes too long for Tab."""
+    """Return `STAGE.` for every stage or, once one is typed, `STAGE.SETTING=` for its settings.
+
+    Only that stage is imported, since all stages take too long for completion.
+    """
     from curate.pipeline import stages
 
     name, dot, _ = incomplete.partition(".")
@@ -67,6 +70,6 @@ def settings(incomplete: str) -> list[str]:
 
 
 def _listed(incomplete: str, names: Iterable[str]) -> list[str]:
-    """Return a comma-separated list with its last item replaced by each name that it lacks."""
+    """Return copies of a comma-separated list, the last item replaced by each of the `names` not in the list."""
     typed, comma, _ = incomplete.rpartition(",")
     return [f"{typed}{comma}{name}" for name in sorted(set(names) - {*typed.split(",")})]

@@ -1,4 +1,8 @@
-"""Labels recomputed from the ledger (votes, verdicts, tables of an export), and their differences in sentences."""
+"""Labels of an export recomputed from the ledger (votes, verdicts, tables), and sentences on differences found.
+
+The ledger is the append-only record of every model reply. `provenance` is the part of an export's manifest on its
+labels: panel, rubric, consensus rule, seed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +36,10 @@ from curate.tables.kinds.benchmark_kind import SHOWN, listed
 
 
 def differences(file: str, table: pl.DataFrame, correct: pl.DataFrame) -> Iterator[str]:
-    """Yield sentences on surplus, missing, differing and repeated rows of a table."""
+    """Yield sentences on surplus, missing, differing and repeated rows of `table`, compared with `correct`.
+
+    `file` is the name of the table's file in the sentences.
+    """
     keys = [name for name in PAIR if name in correct.columns]
     if correct.columns == table.columns and table.sort(keys).equals(correct.sort(keys)):
         return  # equal: found in a tenth of the time
@@ -53,7 +60,7 @@ def differences(file: str, table: pl.DataFrame, correct: pl.DataFrame) -> Iterat
 
 
 def _comparable(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table of strings: votes sorted by judge, candidates in their order, texts as digests."""
+    """Return a table with comparable columns: votes and candidates joined to a string, title and text as a digest."""
     if "votes" in table.columns:
         one = pl.element().struct.field("judge") + "=" + pl.element().struct.field("grade").fill_null("-")
         table = table.with_columns(pl.col("votes").list.eval(one).list.sort().list.join(" "))
@@ -66,7 +73,7 @@ def _comparable(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def names(rows: pl.DataFrame, keys: Sequence[str] = PAIR) -> list[str]:
-    """Return the keys of the first rows."""
+    """Return the keys of the first `SHOWN` rows, the values of each joined by a blank."""
     return [" ".join(row) for row in rows.select(keys).head(SHOWN).iter_rows()]
 
 
@@ -79,7 +86,7 @@ def content(title: str, text: str) -> str:
 
 
 def need_consistent(pipeline: Pipeline, context: Context) -> None:
-    """Raise ConfigError where settings of the stages of a pipeline contradict one another."""
+    """Raise ConfigError if settings of a pipeline's stages contradict each other, or if a stage lacks its input."""
     names = pipeline.head.stages
     for name in names:
         stage = stages.stage(name)
@@ -97,9 +104,9 @@ def need_consistent(pipeline: Pipeline, context: Context) -> None:
 # Labels recomputed from the ledger: votes, verdicts, and every table of an export.
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")
-"""Kinds of tables that may hold graded labels, those with nothing else first."""
+"""Kinds of tables (see `reading`) that may contain graded labels; first those that contain no other labels."""
 Made = Mapping[str, Any]
-"""Provenance of labels, from a manifest."""
+"""Provenance of labels, from the manifest of an export."""
 
 
 @dataclass(frozen=True)
@@ -107,23 +114,23 @@ class Derived:
     """Verdicts recomputed from a ledger for the pairs of an export."""
 
     verdicts: pl.DataFrame
-    """Those of experts are copied from the export: no ledger holds experts' answers."""
+    """Verdicts by experts are copied from the export, since no ledger contains experts' answers."""
     differences: list[str]
-    """Sentences on votes that the ledger lacks or that differ."""
+    """Sentences on exported votes that the ledger lacks or has with another grade."""
 
 
 @dataclass
 class Votes:
-    """Ratings of judges in the ledger and the verdicts recomputed from them, cached for all formats of a run."""
+    """Ratings of judges from the ledger, and verdicts recomputed from them; cached for all export formats of a run."""
 
     ledger: Ledger
     recorded: Mapping[str, Path] = field(default_factory=dict)
-    """Files of judges that replayed grades: name -> file."""
+    """Judge that replayed recorded grades -> file of these grades."""
     _read: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
     _last: tuple[pl.DataFrame, pl.DataFrame, Made, Derived] | None = None
 
     def of(self, judge: Made) -> pl.DataFrame:
-        """Return all ratings of a judge: query_digest, passage_digest, said (the grade), status."""
+        """Return all ratings of a judge of the provenance: query_digest, passage_digest, said (the grade), status."""
         key = judge["judge"], judge["rubric"]
         if key not in self._read:
             self._read[key] = self.ledger.ratings(self.ledger.current(key[0]), key[1]).select(
@@ -132,9 +139,10 @@ class Votes:
         return self._read[key]
 
     def derive(self, pairs: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made) -> Derived:
-        """Return the verdicts of pairs (query_id, doc_id and the digests of the shown texts) and the differences.
+        """Return the recomputed verdicts, and how the exported votes in `verdicts` differ from the ledger.
 
-        DataError if a judge replayed grades and its file was not given.
+        `pairs` has query_id, doc_id and the digests of the shown texts. DataError if a judge replayed grades and its
+        file was not given.
         """
         if (
             self._last
@@ -156,10 +164,10 @@ class Votes:
 
 
 def _joined_grades(pairs: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made, votes: Votes) -> pl.DataFrame:
-    """Return a row per pair and judge: `grade` and `status` of the ledger, `exported` of the export.
+    """Return a row per pair and judge: `grade` and `status` in the ledger, and the grade `exported`.
 
-    The status is null without a rating. A vote that a cascade skipped stays `stopped`, even if the ledger has a rating
-    by now.
+    Without a rating the status is null. A vote that a cascade skipped has the status `stopped`, even if the ledger has
+    a rating by now.
     """
     ratings = pl.concat(
         [_ratings_of(pairs, name, judge, votes, provenance) for name, judge in provenance["panel"].items()]
@@ -174,7 +182,7 @@ def _joined_grades(pairs: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made
 def _decided(
     both: pl.DataFrame, verdicts: pl.DataFrame, provenance: Made, settling: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return the verdicts that follow from the ledger; those of experts stay.
+    """Return the verdicts recomputed from the ledger's grades; verdicts by experts are copied from the export.
 
     A threshold on the sum of grades and a tie-breaker judge are applied if the manifest names them.
     """
@@ -200,7 +208,7 @@ def _decided(
 
 
 def _missing_settled(settling: pl.DataFrame | None, provenance: Made) -> Iterator[str]:
-    """Yield a sentence if the ledger has fewer grades of the tie-breaker judge than the manifest says it settled."""
+    """Yield a sentence if the ledger has fewer grades of the tie-breaker judge than the manifest says it decided."""
     graded = 0 if settling is None else settling["said"].drop_nulls().len()
     if settling is not None and graded < provenance["settle"]["pairs"]:
         yield (
@@ -219,7 +227,7 @@ def _ratings_of(pairs: pl.DataFrame, name: str, judge: Made, votes: Votes, prove
 
 
 def _replayed(pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, Path], provenance: Made) -> pl.DataFrame:
-    """Return pairs with their grades in a file of recorded grades, which is keyed by ids before export."""
+    """Return pairs with grade (`said`) and status from a file of recorded grades, which has the ids before export."""
     if provenance.get("ids") == "new":
         raise DataError(f"{name} replayed grades by ids that this export does not hold; nothing of it can be looked up")
     if name not in files:
@@ -242,7 +250,7 @@ def _replayed(pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, P
 
 
 def _vote_differences(both: pl.DataFrame) -> Iterator[str]:
-    """Yield sentences on votes that the ledger lacks, and on votes that differ."""
+    """Yield sentences on exported votes that the ledger lacks, or has with another grade."""
     for (judge,), rows in both.group_by("judge", maintain_order=True):
         lacking = rows.filter(pl.col("status").is_null())
         if lacking.height:
@@ -260,7 +268,7 @@ def _vote_differences(both: pl.DataFrame) -> Iterator[str]:
 
 
 def _with_others(both: pl.DataFrame, provenance: Made) -> pl.DataFrame:
-    """Return the ratings with those of pairs that were judged but not exported: `dawid-skene` is fitted on all."""
+    """Return the ratings, with those of judged pairs that were not exported: `dawid-skene` is fitted on all pairs."""
     ratings = both.select(*PAIR, "judge", "grade", "status")
     rows = [
         (f"\0{number}", f"\0{copy}", judge, grade, "rated" if grade else "unparsed")
@@ -272,7 +280,7 @@ def _with_others(both: pl.DataFrame, provenance: Made) -> pl.DataFrame:
 
 
 def scale_of(provenance: Made) -> Scale:
-    """Return the scale of the grades of an export; the five grades where its manifest names none."""
+    """Return the scale of an export's grades; the default scale of five grades if its manifest names none."""
     return Scale.from_json(provenance["scale"]) if "scale" in provenance else FIVE
 
 
@@ -282,9 +290,10 @@ def replaced(provenance: Made) -> bool:
 
 
 def graded(verdicts: pl.DataFrame, written: Mapping[str, pl.DataFrame], provenance: Made) -> pl.DataFrame | None:
-    """Return the graded labels that follow from verdicts; None where the manifest, or the format, has none.
+    """Return the graded labels recomputed from verdicts; None if the manifest or the format has none.
 
-    Pairs decided by experts keep the grade of the `written` tables, since no export holds the experts' grades.
+    `written` is kind of table -> exported table. Pairs decided by experts keep the grade in these tables, since no
+    export contains the experts' grades.
     """
     if "graded" not in provenance or written.keys().isdisjoint(_GRADED):
         return None
@@ -311,9 +320,9 @@ def expected(
     provenance: Made,
     grades: pl.DataFrame | None,
 ) -> dict[str, pl.DataFrame]:
-    """Return kind of table (see `reading`) -> expected table, for all tables of labels.
+    """Return kind of table (see `reading`) -> the table that the export should contain, for all tables of labels.
 
-    `texts` has doc_id and content, `chosen` the candidates of reranking, `grades` the graded labels, if any.
+    `texts` has doc_id and content (a digest), `chosen` the candidates of reranking, `grades` the graded labels, if any.
     """
     reranked = chosen.select("query_id").unique()
     apart = reranked if apart_of(provenance) else reranked.clear()
@@ -353,21 +362,21 @@ def expected(
 
 
 def _grades(verdicts: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Return the tables of votes of a task: those on all its pairs, and on the contested ones."""
+    """Return the tables of judges' votes: `grades` of all pairs, and `contested` of the contested ones."""
     grades = verdicts.select(*PAIR, "verdict", "votes")
     return {"grades": grades, "contested": grades.filter(pl.col("verdict") == "contested").drop("verdict")}
 
 
 def apart_of(provenance: Made) -> bool:
-    """Return whether reranking has separate queries."""
+    """Return whether the reranking task has queries that the retrieval task does not have."""
     return "rerank" in provenance and check(Rerank, provenance["rerank"], "MANIFEST.json: rerank").apart
 
 
 def candidates(verdicts: pl.DataFrame, published: pl.DataFrame, provenance: Made) -> pl.DataFrame:
-    """Draw the candidates of reranking again.
+    """Return the candidates of reranking, drawn again with the seed of the export.
 
-    `by_rank` takes negatives by their position in the pool, which no export holds: the `published` ones count as the
-    first ones, so their number and labels are verified, but not which negatives they are.
+    `by_rank` takes negatives by their position in the pool, which no export contains. The `published` negatives then
+    count as the first ones: their number and labels are verified, but not that they rank first.
     """
     rerank = check(Rerank, provenance["rerank"], "MANIFEST.json: rerank")
     positions = verdicts.select(PAIR).join(published.select(*PAIR, position=pl.lit(0, pl.Int32)), on=PAIR, how="left")

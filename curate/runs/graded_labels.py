@@ -1,6 +1,6 @@
-"""Graded labels of an export: the panel's lower median or minimum, contested pairs carried and marked.
+"""Graded labels of an export: the lower median or the minimum of the panel's grades, contested pairs included.
 
-They need every judge's grade of every labelled pair: pairs skipped by a `positives` cascade have none.
+They need the grade of every judge for every labelled pair; a `positives` cascade, which skips votes, rules them out.
 """
 
 from typing import Protocol
@@ -18,15 +18,15 @@ from curate.tables.exporters.labels import Gain, gains
 
 
 class GradedConfig(Protocol):
-    """Settings of graded labels, as those of `export` are."""
+    """Settings of graded labels, such as those of the stage `export`."""
 
     @property
     def labels(self) -> str:
-        """Return which labels are published."""
+        """Return which labels are published: `binary` or a kind of graded labels."""
 
     @property
     def grade(self) -> str:
-        """Return which grade of a pair counts."""
+        """Return which of a pair's grades counts: `lower-median` or the minimum."""
 
     @property
     def gain(self) -> Gain | None:
@@ -36,7 +36,8 @@ class GradedConfig(Protocol):
 def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
     """Return the graded labels of judged pairs; None for binary labels only.
 
-    ConfigError if a cascade, even a recorded one, skipped pairs.
+    Pairs decided by experts get the lower median or minimum of the experts' grades. ConfigError if a cascade, even one
+    recorded in the verdicts, skipped votes.
     """
     if config.gain is None:
         return None
@@ -49,7 +50,7 @@ def made(config: GradedConfig, context: Context, verdicts: pl.DataFrame) -> pl.D
 
 
 def refuse(config: GradedConfig, context: Context) -> None:
-    """Raise ConfigError for graded labels with a tie-breaker judge, or with a cascade that skips votes."""
+    """Raise ConfigError if graded labels are combined with a tie-breaker judge or a cascade that skips votes."""
     section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
     if config.gain is None:
         return
@@ -70,7 +71,7 @@ def _lacking(config: GradedConfig, why: str) -> str:
 
 
 def notes(benchmark: Benchmark) -> list[str]:
-    """Return a sentence with the number of graded labels; [] for binary labels only."""
+    """Return a sentence on the number of pairs with a gain above 0; [] for binary labels only."""
     if benchmark.graded is None:
         return []
     gaining = benchmark.graded.filter(pl.col("score") > 0)

@@ -25,7 +25,7 @@ class CommandGroup(TyperGroup):
         super().format_commands(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
-        """Resolve the command, and record its name for the JSON envelope."""
+        """Return the command that the arguments name, and record its name for the JSON output."""
         name, command, remaining = super().resolve_command(ctx, args)
         answers.begin(f"{ctx.command_path} {name}".removeprefix(f"{ctx.find_root().command_path} "))
         return name, command, remaining

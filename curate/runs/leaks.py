@@ -1,4 +1,4 @@
-"""Splits for a leak check: a run folder, or any folder that `ingest` can read."""
+"""Splits (train or test) to check for leaks between them, read from a run or from any source of `ingest`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,39 +24,39 @@ from curate.tables.readers.items import Item, LabelledPair, Names, check_header,
 from curate.tables.readers.settings import Input, sources
 
 COMPARED = "leaks.json"
-"""Digests of the compared tables and counts of leaks, next to the table of leaks."""
+"""File with the digests of the compared tables and the counts of leaks, in the folder of the table of leaks."""
 
 LABELS = ("train_set", "resolve", "consensus")
-"""Stages of a run that write qrels, the final ones first."""
+"""Stages of a run that write qrels; the first that has run has the final ones."""
 
 Thing = TypeVar("Thing", Item, LabelledPair)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Queries (query_id, text), positives (query_id, doc_id), and the documents (doc_id, text) of the positives."""
+    """Training or test split: queries (query_id, text), positives (query_id, doc_id), documents (doc_id, text)."""
 
     queries: pl.DataFrame
     positives: pl.DataFrame
     documents: pl.DataFrame
 
     def side(self, encoder: Encoder) -> LeakSplit:
-        """Return the split with its vectors."""
+        """Return the split with the vectors of its queries and documents by `encoder`."""
         return LeakSplit(
             _texts(self.queries, encoder, "query"), _texts(self.documents, encoder, "document"), self.positives
         )
 
 
 def read(path: Path) -> Split:
-    """Return the split in a run folder, by its final labels, in a folder in BEIR or MTEB layout, or of an mteb task.
+    """Return the split in a run folder (its final labels), in a folder in BEIR or MTEB layout, or of an mteb task.
 
-    A run that made a training set has only the queries of that set. DataError if there is none.
+    Of a run that made a training set, only the queries of that set. DataError if there is no split.
     """
     return _of_run(path) if _is_run(path) else _of_folder(path)
 
 
 def digests(path: Path) -> dict[str, Json]:
-    """Return table -> digest, of the tables of a split."""
+    """Return table -> digest of its file, for the tables that the split at `path` is read from."""
     if _is_run(path):
         tables = (f"{FILTERED}/queries", f"{FILTERED}/corpus", f"{_labels_stage(path)}/qrels")
         return {name: sha256(path / f"{name}.parquet") for name in tables}
@@ -121,7 +121,10 @@ def _read(
 
 
 def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Document]) -> Split:
-    """Return the split of these queries and the pairs whose query and document both exist."""
+    """Return the split of `queries`, with the `pairs` (positives) whose query and document both exist.
+
+    Only documents of positives are retained.
+    """
     wanted_ids = set(pairs["doc_id"])
     texts = [(doc.doc_id, doc.shown()) for doc in documents if doc.doc_id in wanted_ids]
     available = pl.DataFrame(texts, {"doc_id": pl.String, "text": pl.String}, orient="row")
@@ -153,13 +156,13 @@ class Leaks(Section):
 
 
 def compare(train: Split, test: Split, rule: Leaks, context: Context) -> pl.DataFrame:
-    """Return the `leaks` table of two splits."""
+    """Return the `leaks` table: queries and documents of `train` that are near-duplicates of those of `test`."""
     encoder = build.encoder(context, rule.encoder)
     return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
 
 
 def counts(leaking: pl.DataFrame) -> dict[str, Json]:
-    """Return the numbers of leaking queries and pairs, and of pairs that share a document without leaking."""
+    """Return the number of leaking queries, of leaking pairs, and of pairs that share a document but are retained."""
     document, removed = pl.col("kind") == "document", pl.col("removed")
     return {
         "leaking_queries": leaking.filter(~document).height,

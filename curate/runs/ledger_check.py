@@ -1,6 +1,6 @@
-"""Consistency checks of a ledger: contradicting rows, a damaged file.
+"""Consistency checks of a ledger (append-only record of every model reply): contradicting rows, a damaged file.
 
-A check is a function from a connection to its faults, listed in `CHECKS`.
+A check is a function that takes a database connection and yields faults; all are listed in `CHECKS`.
 """
 
 import json
@@ -28,12 +28,12 @@ from curate.llm.providers import PROVIDERS, Reader, reader
 from curate.llm.providers.sdk import inner
 
 REPLIES = 500
-"""Calls fetched from the database at a time: their replies may be long."""
+"""Number of calls fetched from the database at a time; small, since replies may be long."""
 
 
 @dataclass(frozen=True)
 class LedgerFault:
-    """A fault: what, number of rows, and the key of one of them."""
+    """One kind of fault: a phrase that names it, the number of affected rows, and the key of one of them."""
 
     what: str
     rows: int
@@ -50,7 +50,7 @@ def check(ledger: Ledger) -> list[LedgerFault]:
 
 
 def damage(connection: sa.Connection) -> Iterator[LedgerFault]:
-    """Yield the faults that SQLite finds in its file."""
+    """Yield damage of the database file, by SQLite's own integrity check; nothing for other databases."""
     if connection.dialect.name == "sqlite":
         messages = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         if messages != ["ok"]:
@@ -78,7 +78,7 @@ def identities(connection: sa.Connection) -> Iterator[LedgerFault]:
 
 
 def grades(connection: sa.Connection) -> Iterator[LedgerFault]:
-    """Yield rubrics with an unreadable scale, and, for all others, ratings whose grade does not fit status or scale."""
+    """Yield rubrics with an unreadable scale, and ratings of other rubrics whose grade contradicts status or scale."""
     row, scales = ratings.c, noted(connection)
     lost = sorted(name for name, scale in scales.rubrics.items() if scale is None)
     if lost:
@@ -92,7 +92,7 @@ def grades(connection: sa.Connection) -> Iterator[LedgerFault]:
 
 
 def _of_scale(scales: Noted) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a row's grade is a label of its scale, by the rule of `Noted.of`."""
+    """Return the SQL condition that a rating's grade is a label of its scale; scales are found as by `Noted.of`."""
     row = ratings.c
     names_by_labels: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
     for index, scale_by_name in enumerate((scales.rubrics, scales.judges)):
@@ -108,9 +108,9 @@ def _of_scale(scales: Noted) -> sa.ColumnElement[bool]:
 
 
 def payments(connection: sa.Connection) -> Iterator[LedgerFault]:
-    """Yield ratings that do not fit their call, and ratings that lack one.
+    """Yield ratings that contradict their call, and ratings of models without a call.
 
-    Only a judge that reads a rubric is a model and is called; the ratings of heuristics have no call.
+    Only judges with a rubric are models; the ratings of heuristics have no call.
     """
     row, call = ratings.c, calls.c
     both = ratings.outerjoin(calls, row.call_id == call.call_id)
@@ -131,10 +131,10 @@ def payments(connection: sa.Connection) -> Iterator[LedgerFault]:
 def replies(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield ratings that differ from the reply of their call, parsed again.
 
-    A reply that an older version could not parse, by the call's form, may be readable now: its ratings may be missing.
-    Passage, slot and batch size are compared with the call's list of passages, too. Calls and ratings are merged in the
-    order of the calls, with bounded memory. A reply is skipped if its rubric's scale is unreadable, or its judge's
-    provider is unknown or has no function `reply`.
+    Passage, slot and batch size are compared with the call's list of passages, too. A reply that an older version could
+    not parse may be readable now: its ratings may be missing. A reply is skipped if the scale of its rubric is
+    unreadable, or if the provider of its judge is unknown or has no function `reply`. Calls and ratings are read in the
+    order of calls, with bounded memory.
     """
     faults: dict[str, tuple[int, str]] = {}
     readers, scales = _readers(connection), noted(connection)
@@ -172,7 +172,10 @@ def _misplaced(call: Any, rows: list[Any]) -> Iterator[tuple[str, str]]:  # noqa
 
 
 def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """Yield differences between a call's ratings and its reply; a missing grade counts only for a single passage."""
+    """Yield (fault, id) for differences between a call's ratings and those parsed again from its reply.
+
+    With several passages, one without a grade need not have a rating.
+    """
     if call.purpose != "judge" or call.finish == "error":
         return
     reply, number = read(call.raw), len(_listed(call.slots))
@@ -196,7 +199,7 @@ def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator
 
 
 def _readers(connection: sa.Connection) -> dict[str, Reader]:
-    """Return judge -> reader of its replies."""
+    """Return digest of a judge -> function that parses its replies, for judges of known providers."""
     readers, providers = {}, PROVIDERS.names()
     for name, identity in connection.execute(sa.select(judges)):
         kind = inner(_json(identity), "model", "kind")

@@ -1,4 +1,7 @@
-"""Opening of the run that a command names: settings, folder, budget; runs and writes nothing."""
+"""Opening of the run that a command's options name: settings, folder, budget. No stage is run, nothing written.
+
+`tell` is called with each notice, one line.
+"""
 
 import json
 import re
@@ -20,7 +23,10 @@ Tell = Callable[[str], None]
 def loaded(
     pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, tell: Tell
 ) -> tuple[Path | None, Path, Pipeline]:
-    """Return folder and file of `place`, and the settings with assignments applied; UserError without stages."""
+    """Return run folder and pipeline file as `place` does, and the settings with `assign` (`KEY=VALUE`) applied.
+
+    UserError if the pipeline has no stages.
+    """
     folder, path = place(pipeline, folder, tell=tell)
     settings = Pipeline.load(path, assign)
     if not settings.head.stages:
@@ -31,8 +37,8 @@ def loaded(
 def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Path | None, Path]:
     """Return run folder and pipeline file; without arguments those of the newest run, with a notice.
 
-    The folder is None if a pipeline is given without one. Pipelines of the working directory that hide packaged ones,
-    and its presets, cause a notice too.
+    The folder is None if a pipeline is given without one. A notice is also given if a file or presets of the working
+    directory are used instead of the packaged ones.
     """
     if pipeline is None:
         folder = run_folder(folder, "give --pipeline as well", tell=tell)
@@ -45,7 +51,10 @@ def place(pipeline: str | None, folder: Path | None, *, tell: Tell) -> tuple[Pat
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, tell: Tell) -> Path:
-    """Return a run folder, by default the newest, with a notice; UserError with `remedy` if it is not a run."""
+    """Return a run folder, by default the newest, with a notice; UserError or NotFound if it is not one.
+
+    `remedy` ends the message.
+    """
     if folder is None:
         folder = newest()
         tell(f"working in {folder}")
@@ -67,7 +76,10 @@ AUDIT = "audit"
 
 
 def consent(max_cost: str | float | None, yes: bool = False, **more: bool) -> Consent:
-    """Return the consent for a budget such as 50 or 50USD, or None; ConfigError for an invalid amount."""
+    """Return the consent to spend a budget such as `50` or `50USD`, None for no budget; ConfigError if invalid.
+
+    `yes` allows spending without a budget.
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", "0" if max_cost is None else str(max_cost))
     if match is None:
         raise ConfigError(f"--max-cost: expected an amount from 0 on, such as 50 or 50USD, found {max_cost!r}")
@@ -78,7 +90,7 @@ def consent(max_cost: str | float | None, yes: bool = False, **more: bool) -> Co
 def opened(
     pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True, tell: Tell
 ) -> Run:
-    """Return the run of a pipeline file or of a run folder; without either the newest run, with a notice.
+    """Return the run of a pipeline file or of a run folder; if neither is given, the newest run, with a notice.
 
     With `detect`, the language of a pipeline file that names none is detected from its texts, with a notice.
     """
@@ -94,7 +106,7 @@ def opened(
 
 
 def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:
-    """Return the run of `opened`; if the source cannot be read, with the language of the settings."""
+    """Return the run as `opened` does; if its source cannot be read, in the language of the settings, with a notice."""
     try:
         return opened(pipeline, folder, assign, tell=tell)
     except (CurateError, OSError):
@@ -104,18 +116,18 @@ def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *,
 
 
 def assigned(options: Mapping[str, object]) -> list[str]:
-    """Return options as assignments of settings; None is left out."""
+    """Return options (setting -> value) as assignments `KEY=JSON`; those that are None are left out."""
     return [f"{key}={json.dumps(setting)}" for key, setting in options.items() if setting is not None]
 
 
 def of_source(kind: str, source: str) -> list[str]:
-    """Return overrides for a run on a source, named after it."""
+    """Return assignments of settings for a run on a source: `ingest.source`, and the name `KIND-SOURCE`."""
     name = f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
     return [f"ingest.source={json.dumps(source)}", f"name={name}"]
 
 
 def scored(runs: Sequence[Path]) -> Iterator[str]:
-    """Yield overrides that add run files as systems, named after the files."""
+    """Yield assignments of settings that add run files as retrievers and as systems of an audit, by file name."""
     names = [re.sub(r"\W+", "-", path.stem) for path in runs]
     for name, path in zip(names, runs, strict=True):
         yield f"retrievers.{name}={json.dumps({'kind': 'runfile', 'path': str(path)})}"
@@ -131,7 +143,10 @@ def need_audit(work: Run) -> Run:
 
 
 def quoted(work: Run) -> list[dict[str, Json]]:
-    """Return the rows of `quote`; runs the stages before judging for it, free of cost, and discards them."""
+    """Return the cost estimate of judging, as the rows of `quote`.
+
+    The stages before it are run on trial, without paid calls, and discarded.
+    """
     from curate.ask.quote import quote
 
     names = work.pipeline.head.stages

@@ -1,4 +1,4 @@
-"""Checks of `--out`: a new or empty path, or one that the command wrote before; none of a stage's files."""
+"""Checks of `--out`: it must be new, empty or written by the same command before, and outside of stages' files."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -8,13 +8,13 @@ from curate.core.errors import UserError
 from curate.pipeline.folder import is_run
 
 BESIDE = ("checks", "evaluation", "paper", "reviews")
-"""Folders of a run that no stage writes or reads as its input."""
+"""Folders of a run that no stage writes, in which `--out` may be."""
 MANIFEST = "MANIFEST.json"
-"""A file of every exported data set."""
+"""File in the folder of every export."""
 
 
 def outside_runs(out: Path | None) -> None:
-    """Raise UserError for a path among the files of a run's stages, or of an export."""
+    """Raise UserError if `out` is inside a run folder, except in folders of `BESIDE`, or inside an export."""
     if out is None:
         return
     path = out.expanduser().absolute()
@@ -29,7 +29,8 @@ def outside_runs(out: Path | None) -> None:
 def free_place(out: Path, own: Collection[str] = (), *, file: bool = False) -> Path:
     """Return `out` if it may be written; else UserError.
 
-    A folder that is not empty must contain one of the files `own`, which mark it as the command's.
+    A folder that is not empty must contain one of the files `own`, by which a command recognises what it wrote. With
+    `file`, `out` is a file, which must be new or empty.
     """
     outside_runs(out)
     path = out.expanduser().absolute()

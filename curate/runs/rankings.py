@@ -1,8 +1,8 @@
-"""Rankings against a pool: external systems, leave-one-retriever-out, relevant documents by depth, unjudged documents.
+"""Checks of rankings against a pool: leave-one-retriever-out, saturation by depth, and coverage of external systems.
 
-Relevant documents found by one retriever only are removed from the qrels; no unjudged document is added. Every system's
-nDCG@10 and the system ranking are then compared on the queries that keep a relevant document (Zobel, SIGIR 1998: how
-far the results of a system depend on its having been pooled).
+Leave-one-out tests how much a system's results depend on being pooled (Zobel, SIGIR 1998): the relevant documents that
+only one retriever found are removed from the qrels, and no unjudged document is added. Every system's nDCG@10 and the
+system ranking before and after are compared on the queries that retain a relevant document.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,17 +33,17 @@ Relevant = Mapping[str, frozenset[str]]
 
 
 LEGACY = "legacy"
-"""Name in place of a retriever for a known positive of the pool that no retriever returned."""
+"""Name used instead of a retriever for known positives of the pool that no retriever returned."""
 
 
 def ranked_hits(pool: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs of a pool that a retriever returned; only these have a depth."""
+    """Return the pairs of a pool that some retriever returned, without known positives that were added."""
     return pool.filter(pl.col("hits").list.len() > 0)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A system's mean nDCG@10 with all labels, and without those that one retriever alone contributed."""
+    """A system's mean nDCG@10 with all labels (`ndcg`), and without the relevant documents of one retriever alone."""
 
     system: str
     ndcg: Figure
@@ -54,26 +54,26 @@ class Change:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The benchmark without one retriever's unique contributions."""
+    """Comparison of the benchmark with and without the relevant documents that only one retriever found."""
 
     retriever: str
     found: int
-    """Relevant documents that it found to the depth of the pool."""
+    """Relevant documents that the retriever ranks within the depth of the pool (see `depths`)."""
     alone: int
-    """Those that no other retriever found to that depth."""
+    """Number of the `found` that no other retriever ranks within that depth."""
     share: Figure
-    """`alone`, as a share of all relevant documents."""
+    """Share of all relevant documents that are in `alone`."""
     lost: int
-    """Queries that would have no relevant document."""
+    """Number of queries that would have no relevant document left."""
     tau: Figure
-    """Kendall's tau-b of the system rankings with and without."""
+    """Kendall's tau-b of the system rankings with and without these documents."""
     changes: tuple[Change, ...]
 
 
 def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id and the depth to which its pool contains every retriever's ranking, 0 for none.
+    """Return query_id and `depth`: the rank down to which the pool contains the rankings of all retrievers.
 
-    In an `equal-depth` pool this is the depth to which the retrievers were pooled.
+    0 if it lacks a first document. In an `equal-depth` pool this is the depth to which the retrievers were pooled.
     """
     outside = rankings.join(pool, on=PAIR, how="anti").group_by("query_id").agg(first=pl.col("rank").min())
     deepest = rankings.group_by("query_id").agg(deepest=pl.col("rank").max())
@@ -84,8 +84,8 @@ def depths(rankings: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
 def founders(pool: pl.DataFrame, qrels: pl.DataFrame, depth: pl.DataFrame) -> pl.DataFrame:
     """Return query_id, doc_id, position and `by` of every relevant pair of the pool, sorted by pair.
 
-    `by` are the retrievers that rank the document within the query's `depth`; empty where fusion filled up the pool. A
-    pair without hits is a known positive, by `LEGACY`.
+    `by` lists the retrievers that rank the document within the query's `depth` (see `depths`). It is empty for a
+    document deeper in all rankings, and [`LEGACY`] for a known positive without hits.
     """
     relevant = pool.join(qrels, on=PAIR, how="semi").join(depth, on="query_id", how="left")
     flat = relevant.select(*PAIR, "hits", "depth").explode("hits", empty_as_null=False).unnest("hits")
@@ -96,7 +96,7 @@ def founders(pool: pl.DataFrame, qrels: pl.DataFrame, depth: pl.DataFrame) -> pl
 
 
 def caught(positives: pl.DataFrame, retrievers: Sequence[str]) -> np.ndarray:
-    """Return the incidence matrix of `founders`: relevant pairs x retrievers, bool."""
+    """Return which retriever found which relevant pair, from the table of `founders`: bool, pairs x retrievers."""
     return (
         positives.select(pl.col("by").list.contains(name).alias(name) for name in retrievers)
         .to_numpy()
@@ -105,7 +105,7 @@ def caught(positives: pl.DataFrame, retrievers: Sequence[str]) -> np.ndarray:
 
 
 def labels(qrels: pl.DataFrame) -> dict[str, frozenset[str]]:
-    """Return query -> its relevant documents."""
+    """Return query -> its relevant documents, for the queries of `qrels`, sorted by query."""
     groups = qrels.sort(PAIR).group_by("query_id", maintain_order=True)
     return {str(key[0]): frozenset(rows["doc_id"]) for key, rows in groups}
 
@@ -120,7 +120,10 @@ def lists(rankings: pl.DataFrame) -> dict[str, dict[str, list[str]]]:
 
 
 def leave_out(systems: Rankings, relevant: Relevant, positives: pl.DataFrame, retriever: str, seed: int) -> LeftOut:
-    """Return the benchmark without a retriever; `positives` is the table of `founders`."""
+    """Return the effect of removing the relevant documents that only `retriever` found.
+
+    `positives` is the table of `founders`. nDCG is compared on the queries that retain a relevant document.
+    """
     positives_of_retriever = positives.filter(pl.col("by").list.contains(retriever))
     alone = positives_of_retriever.filter(pl.col("by").list.len() == 1)
     gone = labels(alone)
@@ -148,16 +151,20 @@ def leave_out(systems: Rankings, relevant: Relevant, positives: pl.DataFrame, re
 
 
 def scores(systems: Rankings, relevant: Relevant, queries: Relevant) -> Floats:
-    """Return nDCG@10 of every system for these queries (sorted), shape (queries, systems); 0 for no documents."""
+    """Return nDCG@10 by the labels `relevant`, shape (queries, systems); 0 if a system has no ranking of a query.
+
+    Rows are the keys of `queries`, sorted; columns are in the order of `systems`.
+    """
     return np.array(
         [[ndcg(ranked.get(query, []), relevant[query]) for ranked in systems.values()] for query in sorted(queries)]
     ).reshape(len(queries), len(systems))
 
 
 def compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
-    """Return the means of all systems before, after, their differences, and last tau-b of the two system rankings.
+    """Return the systems' mean scores before, those after, their differences, and tau-b of the two system rankings.
 
-    Scores have the shape (queries, systems), the same queries on both sides; intervals resample queries.
+    `before` and `after` have the shape (queries, systems), with the same queries. For n systems the list has 3 n + 1
+    figures. Intervals resample queries.
     """
     count = before.shape[1]
     sums = np.column_stack([np.ones(len(before)), before, after])
@@ -173,14 +180,14 @@ def compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
 # Relevant documents by depth of the pool, and queries whose pool ended too early.
 
 EDGES = (10, 20, 50, 100, 200, 500, 1000)
-"""Last positions of the bins; a deeper pool has bins of a thousand."""
+"""Last positions of the bins of pool positions; beyond the last one, bins have a width of 1,000."""
 LAST = 5
-"""Saturation is measured on the last fifth of a pool."""
+"""Saturation of a pool is measured on its last 1 / LAST documents, a fifth."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """The pairs at the positions `low` to `high`, both included."""
+    """Bin of the pairs at the pool positions `low` to `high`, both included."""
 
     low: int
     high: int
@@ -189,11 +196,11 @@ class Band:
     pairs: int
     relevant: int
     rate: Figure
-    """Relevant pairs, as a share of the pairs."""
+    """Share of the pairs that are relevant."""
     cumulated: int
     """Relevant pairs from the first position to `high`."""
     a_query: float
-    """The same for one query of the pool, on average."""
+    """`cumulated` per query of the pool."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,7 @@ def marked(pool: pl.DataFrame, qrels: pl.DataFrame) -> pl.DataFrame:
 
 
 def bands(pairs: pl.DataFrame, seed: int) -> list[Band]:
-    """Return the bins between `EDGES`, from the pairs of `marked`; intervals resample queries."""
+    """Return the bins of pool positions that have pairs, from the table of `marked`; intervals resample queries."""
     deepest = int(pairs["position"].to_numpy().max(initial=0))
     queries = pairs["query_id"].n_unique()
     table: list[Band] = []
@@ -234,7 +241,7 @@ def bands(pairs: pl.DataFrame, seed: int) -> list[Band]:
 
 
 def curve(pairs: pl.DataFrame) -> list[int]:
-    """Return the cumulative number of relevant pairs at positions 1 to n, for every n to the deepest position."""
+    """Return the cumulative number of relevant pairs at positions 1 to n, for n from 1 to the deepest position."""
     deepest = int(pairs["position"].to_numpy().max(initial=0))
     positions = pairs.filter(pl.col("relevant") == 1)["position"].to_numpy()
     total: list[int] = np.cumsum(np.bincount(positions, minlength=deepest + 1))[1:].tolist()
@@ -242,9 +249,9 @@ def curve(pairs: pl.DataFrame) -> list[int]:
 
 
 def unsaturated(pairs: pl.DataFrame) -> list[Late]:
-    """Return the queries with a relevant document in the last fifth of their pool, most of them first.
+    """Return the queries with relevant documents in the last fifth of their pool, those with most of them first.
 
-    The last fifth of n documents are the last n // 5, so a pool under five has none.
+    The last fifth of n documents are the last n // 5: none in a pool of fewer than five.
     """
     last = pl.col("position") > pl.col("size") - pl.col("size") // LAST
     counted = (
@@ -266,21 +273,21 @@ def _edges(deepest: int) -> list[tuple[int, int]]:
 
 DEPTHS = (10, 100)
 DEEPEST = 1000
-"""Documents read from a ranking: ten judged ones may need many more."""
+"""Number of documents read per ranking: the first ten judged ones may be far down."""
 DECIDED = frozenset({"relevant", "not relevant", "not positive"})
-"""Verdicts that decide whether a document is a positive."""
+"""Verdicts by which a document is a positive or not; contested and incomplete leave that open."""
 
 
 @dataclass(frozen=True)
 class Depth:
-    """Verdicts on the first `k` documents of a ranking, summed over all queries of the run."""
+    """Coverage of a system's first `k` documents by verdicts; counts are summed over the queries that it ranks."""
 
     k: int
     documents: int
     judged: Figure
-    """Judged@k: share of the documents with a verdict per query, mean over queries."""
+    """Judged@k: share of a query's first k documents that have a verdict, mean over queries."""
     holes: int
-    """Documents without a verdict."""
+    """Unjudged documents, without any verdict."""
     doubtful: int
     """Documents that are contested or incomplete."""
 
@@ -293,11 +300,11 @@ class Covered:
     queries: int
     """Queries with a relevant document, on which nDCG is measured."""
     absent: int
-    """Those without a ranking by the system: their nDCG is 0."""
+    """Number of these queries without a ranking by the system; their nDCG is 0."""
     stock: Figure
-    """nDCG@10 in which holes and doubtful documents count as not relevant."""
+    """nDCG@10 in which unjudged, contested and incomplete documents count as not relevant (as mteb scores)."""
     condensed: Figure
-    """nDCG@10 of the condensed list, without them (Sakai, SIGIR 2007)."""
+    """nDCG@10 of the condensed list, from which these documents are removed (Sakai, SIGIR 2007)."""
     depths: tuple[Depth, ...]
 
 
@@ -308,7 +315,10 @@ def covered(
     relevant: Relevant,
     seed: int,
 ) -> Covered:
-    """Return the coverage of a system's lists (by query, best first) by verdicts (by query and document)."""
+    """Return the coverage of a system's rankings (`lists`: query -> documents, best first) by verdicts, with nDCG@10.
+
+    `verdicts` is (query, document) -> verdict, `relevant` query -> relevant documents.
+    """
     queries = sorted(relevant)
     full_lists = [lists.get(query, ()) for query in queries]
     condensed_lists = [
@@ -351,16 +361,17 @@ def _depth(k: int, lists: Mapping[str, Sequence[str]], verdicts: Mapping[tuple[s
 
 
 def system_name(path: Path) -> str:
-    """Return the name of a run file's system."""
+    """Return the name of a run file as a system: `file STEM`."""
     return f"file {path.stem}"
 
 
 def rankings(
     context: Context, files: Sequence[Path], subset: str | None = None, split: str | None = None
 ) -> pl.DataFrame:
-    """Return the rankings of run files as a table `rankings`; a file's stem is the system's name.
+    """Return the rankings of run files (TREC, or predictions of mteb) as the table `rankings`, with surviving ids.
 
-    `subset` and `split` choose in a file of mteb. UserError if a file is missing or two have one name.
+    Systems are named by `system_name`. `subset` and `split` select in a file of mteb. UserError if a file is missing or
+    two files have the same stem.
     """
     tables = [pl.DataFrame(schema=TABLES["rankings"])]
     names = [path.stem for path in files]

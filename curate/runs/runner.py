@@ -1,4 +1,4 @@
-"""Running of stages: completed ones are skipped, changed ones repeated, interrupted ones restarted."""
+"""Running of stages in a run folder: up-to-date stages are skipped, changed and interrupted ones run again."""
 
 import json
 import shlex
@@ -30,23 +30,26 @@ from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
-"""`partial`: tables are written, more is to do; `unchecked`: done, but whether it is up to date is unknown, since an
-input file is missing."""
+"""State of a stage. `partial`: its tables are written, but not complete. `stale`: done, but settings or inputs changed.
+`unchecked`: done, but an input file is missing, so that changes cannot be detected."""
 
 
 @dataclass
 class StageStates:
-    """States of a pipeline's stages in one run folder; runs and writes nothing."""
+    """Reader of the states of a pipeline's stages in one run folder; runs and writes nothing."""
 
     pipeline: Pipeline
     place: Callable[[str], Path]
-    """Stage -> folder of its tables, in the run folder or, before the commit, next to it."""
+    """Function: stage -> folder of its tables, which is in the run folder or, before the commit, a hidden new one."""
     context: Callable[[], Context]
     _outside: dict[str, Json] = field(default_factory=dict)
-    """Cached fingerprints; those of later stages are dropped when a stage has run."""
+    """Stage -> cached fingerprint; when a stage has run, those of later stages are dropped."""
 
     def all(self) -> dict[str, tuple[State, Mark | None]]:
-        """Return state and done-mark of every stage of the pipeline."""
+        """Return state and done-mark (stage.json) of every stage of the pipeline, in order.
+
+        A stage is stale, too, if a stage that it depends on is.
+        """
         states: dict[str, tuple[State, Mark | None]] = {}
         for name in self.pipeline.head.stages:
             state = self.of(name)
@@ -61,7 +64,7 @@ class StageStates:
         return Mark.read(self.place(name))
 
     def of(self, name: str) -> State:
-        """Return the state of one stage from its own mark, settings and inputs."""
+        """Return the state of one stage by its done-mark, settings and inputs, whatever the state of earlier stages."""
         mark = self.mark(name)
         if mark is None:
             return "missing"
@@ -90,7 +93,10 @@ class StageStates:
             raise UserError(f"{folder}: the stage {name!r} is not up to date; run {_command(name, folder)} first")
 
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
-        """Return all that the stage's tables depend on, as JSON types; a stage is up to date while it is unchanged."""
+        """Return what a stage's tables depend on, as JSON types: settings, versions, inputs within and outside the run.
+
+        The stage is up to date as long as this is unchanged.
+        """
         marks: Mapping[str, Mark | None] = {name: self.mark(name) for name in stage.after}
         made_from: dict[str, Json] = json.loads(
             config.canonical(
@@ -106,9 +112,9 @@ class StageStates:
         return made_from
 
     def changed(self, stage: Stage[Any]) -> list[str] | None:
-        """Return the parts of `made_from` that changed since the stage was done; None if it was not.
+        """Return the keys of `made_from` whose values changed since the stage was done; None if it was never done.
 
-        A part that the done-mark lacks was added in a later version and does not count as changed.
+        A key that the done-mark lacks was added in a later version and does not count as changed.
         """
         mark = self.mark(stage.name)
         if mark is None:
@@ -117,33 +123,33 @@ class StageStates:
         return [key for key in now if key in mark.made_from and now[key] != mark.made_from[key]]
 
     def fingerprint(self, stage: Stage[Any]) -> Json:
-        """Return the fingerprint of a stage's inputs outside of the run folder, cached."""
+        """Return the fingerprint of a stage's inputs outside of the run folder, such as the source's files; cached."""
         if stage.name not in self._outside:
             self._outside[stage.name] = stage.fingerprint(self.pipeline.sections[stage.name], self.context())
         return self._outside[stage.name]
 
     def forget(self, after: str = "") -> None:
-        """Drop the cached fingerprints of all stages after one that has run, or of all."""
+        """Drop the cached fingerprints of the stages after stage `after`, which has run, or of all stages."""
         earlier = stages.KNOWN[: stages.KNOWN.index(after) + 1] if after else ()
         self._outside = {name: fingerprint for name, fingerprint in self._outside.items() if name in earlier}
 
 
 def _command(stage: str, folder: Path) -> str:
-    """Return the command that runs a stage in a run folder; a missing folder needs its pipeline."""
+    """Return the command line that runs a stage in a run folder; before the folder exists it needs the pipeline too."""
     if not folder.exists():
         return f"`curate {stage}` with the same --pipeline and --run"
     return f"`curate {stage} --run {shlex.quote(str(folder))}`"
 
 
 def schemas(outputs: Iterable[str]) -> dict[str, Json]:
-    """Return table -> digest of its columns and their types, for the tables among a stage's files."""
+    """Return table -> digest of its columns and types by `TABLES`, for the known tables among a stage's files."""
     tables = (Path(name).stem for name in outputs if name.endswith(".parquet") and "/" not in name)
     columns = {name: records.TABLES[name] for name in sorted(tables) if name in records.TABLES}
     return {name: config.digest({column: str(kind) for column, kind in of.items()}) for name, of in columns.items()}
 
 
 def _ancestors(name: str) -> list[str]:
-    """Return every stage that a stage depends on, in the order of the pipeline."""
+    """Return every stage that a stage depends on, directly or not, in the order of the pipeline."""
     names = {name}
     for later in reversed(stages.KNOWN):
         if later in names:
@@ -152,7 +158,7 @@ def _ancestors(name: str) -> list[str]:
 
 
 def _lacking(name: str, ancestor: str, state: State) -> bool:
-    """Return whether an ancestor in this state prevents a stage from running."""
+    """Return whether `state` of `ancestor`, a stage that stage `name` depends on, prevents it from running."""
     return state == "stale" or (state == "missing" and ancestor not in stages.stage(name).optional)
 
 
@@ -163,7 +169,7 @@ Found = TypeVar("Found")
 
 @dataclass
 class Run:
-    """One run folder, locked by one process at a time."""
+    """A run: a folder and the settings of its pipeline; only one process at a time can run stages in it."""
 
     folder: Path
     pipeline: Pipeline
@@ -172,9 +178,9 @@ class Run:
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line when a stage starts, ends or is skipped."""
     named: bool = True
-    """False for a run that was chosen as the newest: its paid ratings are then never invalidated."""
+    """Whether the command names the run; False if it was chosen as the newest, whose ratings are never invalidated."""
     _before: dict[str, State] = field(default_factory=dict)
-    """States of the stages before the command, under the settings then in the folder."""
+    """States of the stages before the command, by the settings in the folder."""
 
     def __post_init__(self) -> None:
         self._made, self._drawn = PendingStages(self.folder, stages.KNOWN), ""
@@ -183,8 +189,9 @@ class Run:
     def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
         """Run the named stages, or all of the pipeline, in order under the folder's lock.
 
-        Stages up to date are skipped unless forced. Settings and stages are committed together, as soon as no stage
-        that was up to date can be lost to a refusal or a failure any more (docs/decisions/0026).
+        Stages that are up to date are skipped, except with `force`. New tables are written to hidden folders. They and
+        the settings are put in place together, once no stage that was up to date before is still to be run again, so
+        that a failure loses no earlier result (docs/decisions/0026).
         """
         names = self.pipeline.head.stages if names is None else names
         with waiting(self.progress, StepLabel("checking settings and files")):
@@ -211,7 +218,7 @@ class Run:
             self._commit()
 
     def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
-        """Run the named stages on trial and return the result of `look`; the run folder is left unchanged."""
+        """Run the named stages on trial and return the result of `look` on the run; the run folder is not changed."""
         self._check(names, force=False)
         with self._attempt():
             for name in names:
@@ -220,7 +227,7 @@ class Run:
 
     @contextmanager
     def _attempt(self) -> Iterator[None]:
-        """Lock the folder; stages that are not committed in the end are deleted."""
+        """Lock the folder and let stages run; at the end, delete the tables that were not committed."""
         with locked(self.folder), enough_space(self.folder):
             self._made.drop()
             self._drawn = self._run_id() or uuid.uuid4().hex
@@ -235,11 +242,11 @@ class Run:
         need_consistent(self.pipeline, self._context(self.folder))
 
     def remember_plan(self) -> None:
-        """Record the pool of the plan that is shown, so that a run on another pool is noticed before it is paid for."""
+        """Record the pool of the cost estimate, so that a run with another pool is detected before it is paid for."""
         planned_pool.remember(self._context(self.folder))
 
     def _need_named(self) -> None:
-        """Raise UserError if the command would invalidate ratings of a run that was not named."""
+        """Raise UserError if the command would invalidate the ratings of a run that it does not name."""
         if self.named:
             return
         now = self.states()
@@ -251,7 +258,7 @@ class Run:
             )
 
     def _standing(self) -> dict[str, State]:
-        """Return the stages that are up to date by the settings on disk, including partial ones."""
+        """Return stage -> state of the stages that are done or partial by the settings on disk."""
         if not (self.folder / SETTINGS).is_file():
             return {}
         try:
@@ -262,7 +269,7 @@ class Run:
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
-        """Write settings, then completed stages; a crash in between leaves the old stages out of date."""
+        """Write the settings, then put the new stages in place; a crash in between leaves the old ones stale."""
         for name in self._made.waiting:  # checked again, since a stage may have taken hours
             need_ours(self.folder, name)
         if not run_id(self.folder):
@@ -282,7 +289,7 @@ class Run:
     def look(self, stage: str, ask: Callable[[Any, Context], Found]) -> Found:
         """Return the result of `ask` on a stage's settings and context; UserError unless its input is up to date.
 
-        Used for plans of a stage: the cost of judging, the duration of diversify.
+        Used for estimates before a stage runs, such as the cost of judging or the duration of near-duplicate filtering.
         """
         self.need_consistent()
         self.need_ancestors(stage)
@@ -290,7 +297,7 @@ class Run:
             return ask(self.pipeline.sections[stage], self._context(self.folder))
 
     def beside(self, stage: str) -> Context:
-        """Return the context of a check on a stage's input; UserError unless that is up to date.
+        """Return a context for a check on the input of a stage; UserError unless that input is up to date.
 
         The check writes into `checks/`, which no stage reads.
         """
@@ -298,7 +305,10 @@ class Run:
         return self._context(self.folder / "checks")
 
     def _check(self, names: Sequence[str], *, force: bool) -> str | None:
-        """Run all checks that are possible before anything is done or paid; return the first stage to run."""
+        """Run all checks that are possible before a stage runs or is paid; return the first stage to run.
+
+        None if all stages are done. UserError or ConfigError if a check fails.
+        """
         need_run(self.folder)
         self.need_consistent()
         for name in names:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
-    """Return the consent to spend given by the options; ConfigError if the budget is not an amount."""
+    """Return the consent to spend that the options `--max-cost` and `--yes` give; ConfigError for an invalid amount."""
     from curate.runs.opening import consent
 
     return consent(max_cost, yes, **more)
@@ -37,7 +37,10 @@ def print_plan(
     digits: int,
     as_json: bool = False,
 ) -> None:
-    """Print a command's calls and cost, with totals in the currency of its budget; sends nothing."""
+    """Print the cost estimate that `look` returns, as rows of calls and cost, with totals in the budget's currency.
+
+    No model is called.
+    """
     from curate.view.progress import bars
 
     work.consent = consent
@@ -51,7 +54,7 @@ def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: boo
 
 
 def listed(key: str, names: str | None) -> list[str]:
-    """Return a one-item list: the setting `key` assigned the comma-separated names; empty for None."""
+    """Return the assignment `KEY=[NAMES]` of comma-separated names in a list; an empty list if `names` is None."""
     return [] if names is None else [f"{key}=[{names}]"]
 
 
@@ -91,7 +94,10 @@ def _need_grades(work: "Run", names: Sequence[str] | None) -> None:
 
 
 def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the outputs of the named stages, or of all: run folder; if they end the run, also files and summary."""
+    """Return the outputs to print: `run_folder`; if the last stage is export, report or audit, also its files.
+
+    After export or report there is a `summary`, too. `names` are the stages that ran, None for all.
+    """
     from curate.runs.status import summary
 
     last = (names or work.pipeline.head.stages)[-1]
@@ -105,7 +111,7 @@ def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True) -> "Run":
-    """Return the run named by the common options; if they name none, the newest run, and print a notice.
+    """Return the run named by `--pipeline` and `--run`; without both the newest run, with a printed notice.
 
     With `detect`, the language of a pipeline that does not set one is detected from its texts; a notice is printed.
     """
@@ -115,14 +121,14 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
 
 def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
-    """Return the settings of the pipeline or run named by the common options, without opening the run."""
+    """Return the settings of the pipeline or run named by `--pipeline` and `--run`, without opening the run."""
     from curate.runs.opening import loaded
 
     return loaded(pipeline, folder, tell=_print_line)[-1]
 
 
 def load_head(pipeline: str | None, folder: Path | None) -> "Head":
-    """Return the settings outside stages of the pipeline or run named by the common options."""
+    """Return the head of the pipeline or run named by `--pipeline` and `--run`: the settings outside of stages."""
     from curate.pipeline.pipeline import head
     from curate.runs.opening import place
 
@@ -134,7 +140,7 @@ def _print_line(line: str) -> None:
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
-    """Return a run folder, by default the newest, with a notice; UserError with the remedy if it is none."""
+    """Return a run folder, by default the newest, with a printed notice; UserError, ending in `remedy`, if invalid."""
     from curate.runs import opening as named
 
     return named.run_folder(folder, remedy, tell=_print_line)
@@ -148,23 +154,23 @@ def announce_presets() -> None:
 
 
 def assigned(options: Mapping[str, object]) -> list[str]:
-    """Return options as assignments of settings; None is left out."""
+    """Return options (setting -> value) as assignments `KEY=JSON`; those that are None are left out."""
     from curate.runs import opening
 
     return opening.assigned(options)
 
 
 def of_source(kind: str, source: str) -> list[str]:
-    """Return overrides for a run on a source, named after it."""
+    """Return assignments of settings for a run on a source, as `opening.of_source` does."""
     from curate.runs import opening
 
     return opening.of_source(kind, source)
 
 
 def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
-    """Run all stages and return True; for a plan print the cost of judging, write nothing, and return False.
+    """Run all stages and return True; with `plan`, print the cost estimate of judging instead and return False.
 
-    A new run that is refused or fails does not become the newest: only the same command resumes it.
+    A new run that fails does not become the newest run; only the same command resumes it.
     """
     from curate.pipeline.folder import newest_when_done
     from curate.runs.opening import quoted
@@ -187,7 +193,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
 
 @contextmanager
 def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
-    """Open the ledger at a file or URL, by default that of the environment; NotFound for a missing one unless `new`."""
+    """Yield the ledger at a file or URL, by default that of the environment; NotFound if missing, unless `new`."""
     from curate.core.errors import NotFound
     from curate.ledger import Ledger
     from curate.pipeline.stage import ledger_place

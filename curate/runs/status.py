@@ -1,4 +1,4 @@
-"""Status of a run and summary of a finished one; read-only."""
+"""Status of a run's stages, and summary of a finished run; nothing is written."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ from curate.view import run_figures
 
 JUDGING = ("judged", "paid")
 BELOW = (*JUDGING, "notes")
-"""Keys that are printed below the table of stages, as sentences."""
+"""Keys of `status_rows` that are printed as sentences below the table of stages."""
 
 
 def status_rows(run: Run) -> list[dict[str, Json]]:
-    """Return a row per stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None where unknown).
+    """Return one row per stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None if unknown).
 
-    `judged` is the share of existing ratings and `paid` their cost, currency -> amount, of a judge stage that is not
-    done or still runs, from the ledger; of a completed one only `paid`, if in several currencies. `notes` are the notes
-    of the stage's report.
+    For the stage `judge`, `judged` is the share of ratings that exist, and `paid` is currency -> amount; before its
+    first end both are from the ledger, of a partial stage from its report. A completed one has only `paid`, and only
+    with several currencies. `notes` are the notes of the stage's report.
     """
     rows: list[dict[str, Json]] = []
     for name, (state, mark) in run.states().items():
@@ -69,7 +69,7 @@ def _judging(run: Run, state: State, mark: Mark | None) -> dict[str, Json]:
 
 
 def spent(rows: Sequence[Mapping[str, Json]]) -> dict[str, float]:
-    """Return currency -> total cost of the stages of `status_rows`; unknown costs are left out."""
+    """Return currency -> total cost, over the rows of `status_rows`; unknown costs are left out."""
     total: dict[str, float] = {}
     for row in rows:
         stage_cost = {str(row["currency"]): row["cost"]} if row["cost"] and row["currency"] else {}
@@ -79,7 +79,7 @@ def spent(rows: Sequence[Mapping[str, Json]]) -> dict[str, float]:
 
 
 def told(rows: Sequence[Mapping[str, Json]]) -> list[str]:
-    """Return lines on unfinished judging, on costs in several currencies, and the stages' notes."""
+    """Return lines on unfinished judging, on costs in several currencies, and the notes, for rows of `status_rows`."""
     lines = []
     for row in rows:
         paid = cast("Mapping[str, float] | None", row["paid"]) or {}
@@ -95,11 +95,11 @@ def told(rows: Sequence[Mapping[str, Json]]) -> list[str]:
 
 PAPER_PANEL = "deepseek-v3,doubao-1.5-pro,gpt-4o"
 SAMPLE = 200
-"""Size of the proposed sample of pairs."""
+"""Size of the sample for review that the summary proposes, in pairs."""
 
 
 def summary(run: Run) -> list[str]:
-    """Return the lines of the summary; [] before the export."""
+    """Return the lines of a finished run's summary: queries, labels, cost, next command; [] before the export."""
     reports = {name: mark.report for name, (state, mark) in run.states().items() if mark and state == "done"}
     if not {"ingest", "judge", "resolve", "export"} <= reports.keys():
         return []
@@ -108,7 +108,7 @@ def summary(run: Run) -> list[str]:
 
 
 def _queries(folder: Path, reports: Reports) -> Iterator[str]:
-    """Yield the numbers of exported queries and of dropped ones by reason."""
+    """Yield lines with the number of exported queries, and of those left out by reason."""
     reasons = facts.left_out(reports, lambda stage, table: read_table(folder / stage, table))
     lost = read_table(folder / "export", "dropped").filter(pl.col("table") == "queries")
     reasons[NO_POSITIVE] += int((lost["reason"] == NO_POSITIVE).sum())
@@ -120,7 +120,7 @@ def _queries(folder: Path, reports: Reports) -> Iterator[str]:
 
 
 def _labels(folder: Path, reports: Reports) -> Iterator[str]:
-    """Yield the counts of the published verdicts."""
+    """Yield lines with the counts of published labels, and what decided them."""
     counts = dict(read_table(folder / "resolve", "verdicts").group_by("verdict").len().iter_rows())
     pairs, positives = sum(counts.values()), count(reports, "export", "qrels")
     by_verdict = [
@@ -143,7 +143,7 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
 
 
 def _next(folder: Path, reports: Reports) -> str:
-    """Return the most useful next command for better labels, by what the run lacks."""
+    """Return a line that proposes the next command for better labels, by what the run lacks."""
     name, heuristic = shlex.quote(str(folder)), reports["judge"].facts["heuristic"]
     assert isinstance(heuristic, list)
     if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):

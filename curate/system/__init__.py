@@ -1,1 +1,1 @@
-"""Files, processes, locks and HTTP: what touches the machine."""
+"""Access to the machine: files, processes, locks, signals, HTTP, optional packages."""

@@ -1,4 +1,4 @@
-"""Corpora as tables on disk, read in batches; no corpus is held in memory."""
+"""Corpora as tables on disk, read in batches of documents, and wrappers that remove, rename or count documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from curate.system.files import batches, column, height, sha256
 
 
 class TableCorpus:
-    """The `corpus` table of a stage's folder."""
+    """The corpus in the table `corpus` of a stage's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class TableCorpus:
 
 
 class KeptCorpus:
-    """A corpus without some of its documents; each id in `removed` must be in the corpus."""
+    """A corpus without the documents of `removed`; each of these ids must be in the corpus."""
 
     def __init__(self, corpus: Corpus, removed: frozenset[str]) -> None:
         self.corpus, self.removed = corpus, removed
@@ -60,7 +60,7 @@ class KeptCorpus:
 
 
 class CountedCorpus:
-    """A corpus that reports how many documents were read, on every pass over it."""
+    """A corpus that reports progress, the number of documents read, on every pass over it."""
 
     def __init__(self, corpus: Corpus, progress: Progress, label: str) -> None:
         self.corpus, self._progress, self._label = corpus, progress, label
@@ -85,7 +85,7 @@ class CountedCorpus:
 
 
 class RenamedCorpus:
-    """A corpus with other ids: `names` maps old to new, and the rest get the prefix."""
+    """A corpus with new document ids: `names` maps old to new ids; other ids get the prefix."""
 
     def __init__(self, corpus: Corpus, prefix: str = "", names: Mapping[str, str] | None = None) -> None:
         self.corpus, self.prefix, self.names = corpus, prefix, names or {}

@@ -1,8 +1,8 @@
-"""Egress: whether texts given to a plugin may leave the user's control, decided by declarations and never by a guess.
+"""Egress: whether texts given to a plugin may leave the user's control, by declarations only.
 
-A server at a loopback address may be a gateway that forwards (LiteLLM, one-api, an SSH tunnel, a model of Ollama's
-cloud). So a plugin class that sends nothing declares `egress = "local"`; only the user can declare that a server keeps
-what it is sent, by `local: true` in the settings; and everything else is remote.
+Nothing is inferred from an address: a server at a loopback address may be a gateway that forwards texts (LiteLLM,
+one-api, an SSH tunnel, a model of Ollama's cloud). A plugin class that sends nothing declares `egress = "local"`. The
+user declares by `local: true` in the settings that a server does not forward texts. Everything else is remote.
 """
 
 import socket
@@ -18,19 +18,20 @@ Egress = Literal["local", "remote"]
 
 
 def declared(plugin: object) -> Egress:
-    """Return the declared egress of a plugin; remote unless it is exactly "local"."""
+    """Return the declared egress of a plugin: "remote" unless its attribute `egress` is "local"."""
     return "local" if getattr(plugin, "egress", None) == "local" else "remote"
 
 
 def understood(plugin: object) -> bool:
-    """Return whether the `egress` of a plugin is one of the two words, or missing."""
+    """Return whether the attribute `egress` of a plugin is valid: "local", "remote" or missing."""
     return getattr(plugin, "egress", "remote") in get_args(Egress)
 
 
 def beyond(who: str, plugin: object) -> str | None:
-    """Return why texts given to a plugin may leave; None if they stay. `who` is its path in the settings.
+    """Return why texts given to a plugin may leave the user's control; None if they stay.
 
-    A class that sends to an address of the user's choice has a method `beyond(who)`, which calls `forwarded`.
+    `who` is the plugin's path in the settings. A class that sends texts to an address of the user's choice has a method
+    `beyond(who)`, which calls `forwarded`.
     """
     if declared(plugin) == "local":
         return None
@@ -42,9 +43,10 @@ def beyond(who: str, plugin: object) -> str | None:
 
 
 def forwarded(who: str, address: str | None, *, local: bool) -> str | None:
-    """Return why texts sent to an address may go further; None if `local` is declared and no proxy is set.
+    """Return why texts sent to an address may leave the user's control; None if they stay.
 
-    `address` is None for a provider's own.
+    They stay if `local` is declared and the environment sets no proxy. `who` is the plugin's path in the settings.
+    `address` is None for a provider's own server.
     """
     if not local:
         server = "a vendor's own address" if address is None else "a server, on this machine too, may pass texts on"
@@ -53,7 +55,7 @@ def forwarded(who: str, address: str | None, *, local: bool) -> str | None:
 
 
 def proxied(address: str) -> str | None:
-    """Return why an address is not reached directly: the environment sets a proxy for it; None without one."""
+    """Return a sentence on the proxy that the environment sets for an address; None if there is no proxy."""
     host = urlsplit(address).hostname
     if proxy(address) is None:
         return None
@@ -61,7 +63,7 @@ def proxied(address: str) -> str | None:
 
 
 def outside(address: str) -> str | None:
-    """Return why an address is not this machine; None for 127.0.0.0/8, ::1 and localhost without a proxy.
+    """Return why requests to an address leave this machine; None for 127.0.0.0/8, ::1 and localhost without a proxy.
 
     Other spellings of loopback (0.0.0.0, ::ffff:127.0.0.1, 127.1) count as another machine.
     """
@@ -72,7 +74,10 @@ def outside(address: str) -> str | None:
 
 
 def proxy(address: str) -> str | None:
-    """Return the proxy that the environment sets for an address, None without one; ConfigError unless it is HTTP(S)."""
+    """Return the URL of the proxy that the environment sets for an address; None without one.
+
+    ConfigError if it is not an HTTP(S) proxy.
+    """
     url, proxies = urlsplit(address), getproxies()
     proxy_url = proxies.get(url.scheme) or proxies.get("all")
     if not proxy_url or proxy_bypass(url.hostname or ""):
@@ -86,7 +91,7 @@ def proxy(address: str) -> str | None:
 
 
 def _addresses(host: str) -> list[str]:
-    """Return the addresses of a host to check; `localhost` is resolved by the system."""
+    """Return the addresses to check for a host: those that `localhost` resolves to, or any other host unresolved."""
     if host != "localhost":
         return [host]
     return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]

@@ -1,4 +1,4 @@
-"""Optional dependencies: the extra that installs a module, and an error that names it."""
+"""Optional dependencies: the extra of this package that installs a module, and the error that names it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,17 +11,17 @@ from curate.core import safe_yaml
 from curate.core.errors import MissingExtra
 
 NAME = "curate-ir"
-"""The distribution, as pip knows it."""
+"""Name of this distribution on PyPI."""
 
 
 @dataclass(frozen=True)
 class Extra:
-    """An extra of the distribution."""
+    """An extra of this distribution (`pip install 'NAME[extra]'`)."""
 
     name: str
     purpose: str
     modules: Sequence[str]
-    """Top-level modules that it installs and the base does not."""
+    """Top-level modules that only this extra installs, not the base distribution."""
 
     @property
     def absent(self) -> Sequence[str]:
@@ -30,13 +30,13 @@ class Extra:
 
     @property
     def command(self) -> str:
-        """Return what to type to install it."""
+        """Return the shell command that installs the extra."""
         return f"pip install '{NAME}[{self.name}]'"
 
 
 @cache
 def extras() -> Mapping[str, Extra]:
-    """Return extra by name, from `extras.yaml`."""
+    """Return name -> extra, from `extras.yaml`."""
     table = safe_yaml.parse(safe_yaml.read(Path(__file__).with_suffix(".yaml")))
     return {name: Extra(name, entry["for"], entry["modules"]) for name, entry in table.items()}
 
@@ -47,16 +47,16 @@ def installed(module: str) -> bool:
 
 
 def require(module: str, user: str) -> None:
-    """Raise MissingExtra if a module is not installed; `user` is what needs it, such as "the encoder e5"."""
+    """Raise MissingExtra if a module is not installed; `user` names what needs it, such as "the encoder e5"."""
     if not installed(module):
         raise _missing(module, user)
 
 
 @contextmanager
 def needed(user: str) -> Iterator[None]:
-    """Turn the failed import of an optional module into MissingExtra; other failed imports pass.
+    """Turn the failed import of a module of an extra into MissingExtra; other failed imports are not changed.
 
-    `user` is what needs the module, such as "the engine ray".
+    `user` names what needs the module, such as "the engine ray".
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files that are complete or absent: written under a temporary name, then renamed; tables in batches; digests."""
+"""Atomic writing of files (a temporary name, then a rename), tables as Parquet files, and digests of files."""
 
 import hashlib
 import json
@@ -17,9 +17,9 @@ from curate.core.records import TABLES, Columns
 from curate.core.scale import FIVE, Scale
 
 LABELS = "labels.json"
-"""File in the folder of `ingest` with the lowest score of original labels that means relevant, if the user set one."""
+"""File in the folder of `ingest` with the lowest relevant score of original labels, if the user set one."""
 BATCH = 2_000
-"""Rows in a batch of a streamed table: about a megabyte of Chinese text."""
+"""Rows per batch when a table is read or written in batches: about a megabyte of Chinese text."""
 
 
 @contextmanager
@@ -38,18 +38,18 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one piece, UTF-8, lines ending in a line feed."""
+    """Write a text file atomically, in UTF-8, with lines ending in a line feed."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file in one piece, sorted and indented, for people to read."""
+    """Write a JSON file atomically, with sorted keys and indented."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; DataError if it is damaged."""
+    """Return the object in a JSON file; DataError if the file is not valid JSON or has no object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -60,7 +60,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_scale(folder: Path) -> Scale:
-    """Return the scale of the grades in a `judge` folder; the five grades where none is written."""
+    """Return the scale of the grades, from the folder of `judge`; the default scale of five grades if it has no file.
+
+    DataError if the file is damaged.
+    """
     path = folder / "scale.json"
     try:
         return Scale.from_json(read_json(path)["scale"]) if path.exists() else FIVE
@@ -69,26 +72,26 @@ def read_scale(folder: Path) -> Scale:
 
 
 def read_relevant_from(ingested: Path) -> int | None:
-    """Return the lowest score of original labels that means relevant, as an `ingest` folder holds it.
+    """Return the lowest relevant score of original labels, from the folder of `ingest`.
 
-    None where the user set none: then every score above 0 does.
+    None if the user set none: then every score above 0 means relevant.
     """
     path = ingested / LABELS
     return int(read_json(path)["relevant_from"]) if path.exists() else None
 
 
 def read_positives(qrels: pl.DataFrame, ingested: Path) -> pl.DataFrame:
-    """Return the original labels that mean relevant, by the threshold in the `ingest` folder."""
+    """Return the rows of `qrels` with a relevant score, by the threshold in the folder of `ingest`; by default 1."""
     return qrels.filter(pl.col("score") >= (read_relevant_from(ingested) or 1))
 
 
 def write_scale(folder: Path, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> None:
-    """Write the scale of the grades in a `judge` folder, and `meanings`: language -> grade -> its meaning."""
+    """Write the scale of the grades into the folder of `judge`, with `meanings`: language -> grade -> its meaning."""
     write_json(folder / "scale.json", {"scale": scale.to_json(), "meanings": meanings})
 
 
 def read_meanings(folder: Path) -> dict[str, dict[str, str]]:
-    """Return language -> grade -> its meaning from a `judge` folder; empty where none is written."""
+    """Return language -> grade -> its meaning, from the folder of `judge`; empty if it has none."""
     path = folder / "scale.json"
     return dict(read_json(path).get("meanings") or {}) if path.exists() else {}
 
@@ -100,13 +103,13 @@ def sha256(path: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return relative path -> SHA-256 of every file below a folder, sorted, without hidden files."""
+    """Return relative path -> SHA-256 (hex) of every file below a folder, sorted, without hidden files."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
 
 
 def replace_folder(new: Path, old: Path) -> None:
-    """Replace folder `old` by `new`; a kill in between leaves `old` missing, never incomplete."""
+    """Replace folder `old` by `new`; if the process is killed in between, `old` is missing but never incomplete."""
     grave = old.with_name(f".{old.name}.old")
     remove(grave)
     if old.exists():
@@ -124,13 +127,13 @@ def remove(folder: Path) -> None:
 
 
 def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
-    """Return rows as the named table's frame, in the columns and types of `records.TABLES`."""
+    """Return rows as the table `name`, with its columns and types by `TABLES`; a missing key is null."""
     table = TABLES[name]
     return pl.DataFrame([[row.get(column) for column in table] for row in rows], schema=table, orient="row")
 
 
 class Gathered:
-    """Collect rows of the named table one by one, held in columns: a dict per row takes several times the memory."""
+    """Collector of the rows of a table; stored as columns, since a dict per row takes several times the memory."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -144,7 +147,7 @@ class Gathered:
             self._settle()
 
     def table(self) -> pl.DataFrame:
-        """Return all rows, in the order in which they came."""
+        """Return all rows, in the order in which they were appended."""
         self._settle()
         return pl.concat([frame(self.name), *self._parts])
 
@@ -155,7 +158,7 @@ class Gathered:
 
 
 def write_table(folder: Path, name: str, table: pl.DataFrame, columns: Columns | None = None) -> None:
-    """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`, or `columns`."""
+    """Write a table as `NAME.parquet` atomically, with the columns and types of `columns`, by default of `TABLES`."""
     import pyarrow.parquet as pq
 
     typed = table.select(pl.col(column).cast(kind) for column, kind in (columns or TABLES[name]).items())
@@ -169,9 +172,9 @@ def there(folder: Path, name: str) -> bool:
 
 
 def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.DataFrame:
-    """Return the table `<name>.parquet` of a folder; DataError if it is missing or has other columns.
+    """Return the table `NAME.parquet` of a folder; DataError if it is missing or has other columns or types.
 
-    Pass `columns` for a table that is none of `TABLES`.
+    `columns` are those to expect of a table that is not in `TABLES`.
     """
     path = folder / f"{name}.parquet"
     if not path.is_file():
@@ -183,7 +186,7 @@ def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.Da
 
 
 def height(folder: Path, name: str) -> int:
-    """Return how many rows a table has, without reading them."""
+    """Return the number of rows of a table, without reading them."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(folder / f"{name}.parquet") as file:
@@ -191,12 +194,12 @@ def height(folder: Path, name: str) -> int:
 
 
 def column(folder: Path, name: str, key: str) -> pl.Series:
-    """Return one column of a table, without reading the others, such as texts."""
+    """Return the column `key` of a table, without reading the other columns, such as texts."""
     return pl.read_parquet(folder / f"{name}.parquet", columns=[key])[key]
 
 
 def batches(folder: Path, name: str, size: int = BATCH) -> Iterator[pl.DataFrame]:
-    """Yield a table in frames of at most `size` rows, so that a corpus larger than memory streams."""
+    """Yield the rows of a table in frames of at most `size` rows, to read a corpus larger than memory."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(folder / f"{name}.parquet") as file:
@@ -207,7 +210,7 @@ def batches(folder: Path, name: str, size: int = BATCH) -> Iterator[pl.DataFrame
 
 
 class TableWriter:
-    """Write a table in batches; the file appears under its name when the `with` block ends without an error."""
+    """Writer of a table in batches; the file is only in place once the `with` block has ended without an error."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name, self.path, self.rows = name, folder / f"{name}.parquet", 0

@@ -1,4 +1,4 @@
-"""HTTP servers of the user's choice: keys, errors, retries after the pause that a reply names."""
+"""HTTP requests to servers of the user's choice: API keys, errors, and retries with the pause that a reply requests."""
 
 import datetime as dt
 import math
@@ -14,9 +14,9 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 from curate.core.errors import AccessError, ConfigError, ProviderError
 
 LONGEST_S = 300.0
-"""Maximum seconds to wait at a server's request; callers cut longer pauses, or give up."""
+"""Maximum pause in seconds that a server may request; callers shorten longer ones, or give up."""
 NAMELESS = 3
-"""Maximum attempts for a host whose name does not resolve: a misspelt name never will."""
+"""Maximum attempts for a host whose name does not resolve, since a misspelt name never will."""
 _PASSING = frozenset({408, 409, 425, 429, 499})
 _NOT_IMPLEMENTED = 501
 
@@ -27,10 +27,10 @@ def may_pass(status: int) -> bool:
 
 
 def asked(headers: Mapping[str, str], now: dt.datetime) -> float | None:
-    """Return the seconds that a reply asks to wait, 0 or more: from retry-after-ms, else Retry-After (seconds, a date).
+    """Return the pause in seconds that a reply requests, 0 or more: retry-after-ms, else Retry-After (seconds or date).
 
-    None if it names no time. Waits of hours are returned uncut.
-    `headers` is looked up by lower-case names; `now` needs a time zone, and a date without one is UTC.
+    None if it requests none. Pauses of hours are returned unchanged. `headers` is looked up by lower-case names; `now`
+    needs a time zone, and a date without one is UTC.
     """
     milliseconds, text = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
     seconds = _number(text) if milliseconds is None else milliseconds / 1000
@@ -59,14 +59,14 @@ def _until(text: str, now: dt.datetime) -> float | None:
 # HTTP servers of the user's choice: their key, and the errors of requests to them.
 
 ADDRESS = r"^https?://[^/@?#]+[^@?#]*$"
-"""An address without user, key or query, which would be written down with it."""
+"""Pattern of an address without user, key or query, which would be stored and logged with it."""
 _DENIED = frozenset({401, 403})
 CONNECT_S = 5.0
-"""Maximum seconds for a local server to accept a connection."""
+"""Maximum seconds that `listening` waits for a server to accept a connection."""
 
 
 def key(section: str, variable: str | None) -> str | None:
-    """Return the API key from the environment variable `variable`; ConfigError, which names `section`, if it has none.
+    """Return the API key in the environment variable `variable`; ConfigError, naming `section`, if empty or invalid.
 
     None if `variable` is None, for a server without keys.
     """
@@ -99,7 +99,11 @@ def listening(address: str) -> bool:
 
 
 def silent(section: str, address: str, error: BaseException, what: str, *, reached: bool = False) -> ProviderError:
-    """Return the error for a request without a reply; `reached` is true if the server has replied before."""
+    """Return the error for a request without a reply.
+
+    `what` is the reason to report, `reached` whether the server has replied before: then a host name that does not
+    resolve is a passing fault.
+    """
     if not nameless(error):
         return ProviderError(f"{section}: no answer from {address} ({what})")
     reason = "the name of its host leads to no address; check the address and the network"
@@ -109,9 +113,10 @@ def silent(section: str, address: str, error: BaseException, what: str, *, reach
 def refused(
     section: str, address: str, status: int, headers: Mapping[str, str], variable: str | None, settings: str
 ) -> ProviderError:
-    """Return the error for an unsuccessful reply, without the server's message, which may quote the request.
+    """Return the error for a reply with an error status, without the server's message, which may quote the request.
 
-    `variable` is the environment variable of the key, None if none was sent; `settings` are others that may be wrong.
+    `variable` is the environment variable of the key, None if none was sent. `settings` names other settings that may
+    be wrong.
     """
     denied, fatal = status in _DENIED, not may_pass(status)
     remedy = f"; {_remedy(variable) if denied else f'check {settings}'}" if fatal else ""
@@ -129,7 +134,7 @@ Result = TypeVar("Result")
 
 
 def again(attempts: int) -> Retrying:
-    """Return a retrying caller: at most `attempts` calls while the error is transient."""
+    """Return tenacity's retrying caller, with at most `attempts` calls as long as errors are transient."""
     return Retrying(stop=_enough(attempts), wait=_pause(0.5, 30.0, 1.0), retry=_PASSING_ERRORS, reraise=True)
 
 
@@ -142,11 +147,11 @@ async def insist(
     *,
     jitter_s: float = 0.0,
 ) -> Result:
-    """Return the result of a step, tried at most `attempts` times while its error is transient; else raise the last.
+    """Return the result of `step`, tried at most `attempts` times as long as its errors are transient; else raise them.
 
-    The first pause is `first_s` seconds; pauses double up to `longest_s`, with a random part of up to `jitter_s`; one
-    that the server names is kept to instead, up to `retry_after.LONGEST_S`. An error of `sleep` ends the retries. A
-    host whose name does not resolve is tried at most `retry_after.NAMELESS` times.
+    The first pause is `first_s` seconds; pauses double up to `longest_s`, plus a random part of up to `jitter_s`. A
+    pause that the server requests replaces them, up to `LONGEST_S`. An error of `sleep` ends the retries. A host whose
+    name does not resolve is tried at most `NAMELESS` times.
     """
 
     async def attempt() -> Result:  # tenacity awaits coroutine functions alone

@@ -1,15 +1,16 @@
-"""Availability of models and data sets of the hub: in the local cache, or by one quick request."""
+"""Availability of models and data sets of the Hugging Face hub: in the local cache, or by one quick request."""
 
 from pathlib import Path
 
 HUB_S = 5.0
-"""Maximum seconds for the hub to answer before anything is loaded from it."""
+"""Maximum seconds that `unreachable` waits for the hub."""
 
 
 def unreachable(*, cached: bool) -> str | None:
-    """Return why a repository that is `cached` or not cannot be loaded here; None if it can.
+    """Return why a repository of the hub cannot be loaded on this machine; None if it can.
 
-    One request, for the hub's library tries again for minutes per file.
+    If it is not `cached`, one request tests whether the hub can be reached, since the hub's own library retries for
+    minutes per file.
     """
     from huggingface_hub import constants, get_session
 
@@ -24,7 +25,7 @@ def unreachable(*, cached: bool) -> str | None:
 
 
 def holds_dataset(name: str) -> bool:
-    """Return whether the hub's cache holds a file of a data set."""
+    """Return whether the hub's local cache has any file of a data set."""
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}"
@@ -32,5 +33,5 @@ def holds_dataset(name: str) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's message, or its class."""
+    """Return the first line of an error's message; the name of its class if the message is empty."""
     return (str(error).splitlines() or [type(error).__name__])[0]

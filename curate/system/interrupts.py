@@ -1,8 +1,8 @@
 """Ctrl-C: one press ends the program with a sentence and exit code 130, at any moment.
 
-Python raises an exception, which is lost in a callback, and which some libraries take for an error of their own while
-they are imported. So a press is recorded too, and every report of progress checks for it. A press may raise twice:
-polars handles it as well, and raises before Python's handler, which may then run where a generator is closed.
+Python raises KeyboardInterrupt. The exception is lost in a callback, and some libraries take it for an error of their
+own during import. So a press is recorded, too, and every report of progress checks for it. A press may raise twice:
+polars also handles it and raises first; Python's handler may then run while a generator is being closed.
 """
 
 import atexit  # and little else: until all of this is imported, Ctrl-C is Python's
@@ -29,7 +29,7 @@ _ear = _Ear()
 
 
 def listen() -> None:
-    """Until `begin`, Ctrl-C ends the process at once: there is nothing to clean up yet."""
+    """Make Ctrl-C end the process at once, until `begin` is called; nothing is to be cleaned up before."""
     _ear.pressed = False
     _hear(_unbegun, signal.default_int_handler)
     # During interpreter shutdown Python would restore the default handler, which kills: ignore Ctrl-C by then. It is
@@ -38,14 +38,14 @@ def listen() -> None:
 
 
 def begin() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt; where the exception is lost, Python does not print it."""
+    """Make Ctrl-C raise KeyboardInterrupt and record the press; Python does not print the exception if it is lost."""
     _hear(_press, _unbegun)
     if sys.unraisablehook is not _print_unraisable:
         _ear.unraisable, sys.unraisablehook = sys.unraisablehook, _print_unraisable
 
 
 def end() -> None:
-    """From now on Ctrl-C ends the process at once: all work is done and printed."""
+    """Make Ctrl-C end the process at once, after all work is done and printed."""
     _hear(_exit_now, _press)
     # A press in an `exec` of a string, as dataclasses have, is kept by Python, which under `-m` kills itself for it at
     # the end instead of giving the exit code; the next `eval` of a string forgets it.
@@ -64,12 +64,12 @@ def check() -> None:
 
 
 def interrupt_reading() -> None:
-    """From now on Ctrl-C also ends a wait for input, which libraries such as polars would continue."""
+    """Make Ctrl-C also end a wait for input, which libraries such as polars would continue."""
     signal.siginterrupt(signal.SIGINT, True)
 
 
 def _hear(how: "Callable[[int, FrameType | None], None] | signal.Handlers", expected: object) -> None:
-    """Replace the handler of Ctrl-C if it is `expected`; a background process, which ignores Ctrl-C, keeps its own."""
+    """Set the handler of Ctrl-C if the current one is `expected`; a background process that ignores it still does."""
     if signal.getsignal(signal.SIGINT) is not expected:
         return
     try:

@@ -1,4 +1,4 @@
-"""Work on batches in processes of this machine, and names of processes that share a ledger."""
+"""Parallel work on batches in processes of this machine, and unique names of processes that share a ledger."""
 
 import os
 import signal
@@ -18,23 +18,23 @@ Thing = TypeVar("Thing")
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 AHEAD = 2
-"""Batches that wait per process, so that memory stays bounded."""
+"""Maximum number of batches in work or waiting per process, so that memory is bounded."""
 
 _own: Callable[[Any], Any]
-"""Function of a worker process for a batch, built once."""
+"""The function that a worker process applies to batches; built once per process."""
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spread(
     build: Callable[[], Callable[[Batch], Result]], batches: Iterable[tuple[Thing, Batch]], processes: int
 ) -> Iterator[tuple[Thing, Result]]:
-    """Yield the results, for every batch in order, of the function that `build` returns, with the batch's tag.
+    """Yield (tag, result) for every (tag, batch) in order; the result is that of the function that `build` returns.
 
-    Each process builds it once; one process means this one. `build`, batches and results go by pickle.
+    Each process calls `build` once. With one process, no other is started. `build`, batches and results are pickled.
     """
     if processes < 2:
         work = build()
@@ -54,7 +54,7 @@ def spread(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Block Ctrl-C: a process started within the block never gets it, and ends with its parent."""
+    """Block Ctrl-C within the block, so that a process started there never receives it; it ends with its parent."""
     earlier_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -64,10 +64,10 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def without_script() -> Iterator[None]:
-    """Hide the script of this process from processes that are spawned meanwhile.
+    """Hide the script of this process from processes that are spawned within the block.
 
-    A spawned process would import it, and without `if __name__ == "__main__"` start its work again; functions of
-    workers are defined in modules.
+    A spawned process would import the script and, without `if __name__ == "__main__"`, start its work again. It does
+    not need it, since the functions of workers are defined in modules.
     """
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
@@ -97,19 +97,19 @@ def _work(batch: Batch) -> Any:  # noqa: ANN401 - what the function returns
 
 
 def owner() -> str:
-    """Return a name that no other process has."""
+    """Return a unique name of this process, on any machine: `MACHINE:PID:RANDOM`; a new one per call."""
     return f"{_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def gone(name: str) -> bool:
-    """Return whether a process of this machine has ended, by its name."""
+    """Return whether the process with this name (see `owner`) has ended; False for one of another machine."""
     machine, _, process = name.rpartition(":")[0].rpartition(":")
     return machine == _machine() and process.isdecimal() and not _alive(int(process))
 
 
 @cache
 def _machine() -> str:
-    """Return a name of the process-id namespace, since containers may share a host name.
+    """Return a name of this process-id namespace, since containers may share a host name.
 
     Without /proc it is the host name.
     """

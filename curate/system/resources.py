@@ -1,4 +1,4 @@
-"""Find prompts, pipelines, guides and demo data: working directory first, then the package, then the checkout."""
+"""Search for prompts, pipelines, guides, demo data: in the working directory, then the package, then the checkout."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,7 +14,10 @@ _KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_ann
 
 
 def find(kind: str, name: str) -> Path:
-    """Return the file `name` of `kind` (prompts, pipelines or annotations); one in the working directory wins."""
+    """Return the file `name` of `kind` (prompts, pipelines or annotations), the first in `folders`.
+
+    ConfigError if there is none.
+    """
     for folder in folders(kind):
         path = folder / name
         if path.is_file():
@@ -24,19 +27,19 @@ def find(kind: str, name: str) -> Path:
 
 
 def prompt(name: str, language: str) -> Path:
-    """Return the prompt `name-LANGUAGE.yaml`; the one in English where there is none in the language."""
+    """Return the prompt file `NAME-LANGUAGE.yaml`; the English one if there is none in the language."""
     tags = {stem.removeprefix(f"{name}-") for stem in names("prompts") if stem.startswith(f"{name}-")}
     return find("prompts", f"{name}-{served_by(language, tags)}.yaml")
 
 
 def words(name: str, language: str) -> Any:  # noqa: ANN401 - as the file has it
-    """Return the words of a packaged YAML file in a language, see `in_language`."""
+    """Return the content of a packaged YAML file of translations in a language, chosen as by `in_language`."""
     return in_language(translations(name), language)
 
 
 @cache
 def translations(name: str) -> Mapping[str, Any]:
-    """Return language -> words of a packaged YAML file."""
+    """Return language -> content of a packaged YAML file of translations."""
     by_language: dict[str, Any] = parse_yaml(template(name))
     return by_language
 
@@ -47,7 +50,7 @@ def names(kind: str) -> list[str]:
 
 
 def folders(kind: str) -> list[Path]:
-    """Return the folders that are searched for files of `kind`, in order."""
+    """Return the folders to search for files of `kind`, in order: working directory, package, checkout."""
     return [Path(kind), _PACKAGE / _KINDS[kind], _PACKAGE.parent / kind]
 
 
@@ -57,16 +60,16 @@ def packaged(path: Path) -> bool:
 
 
 DEMOS = {"demo": "demo", "demo-en": "demo/en"}
-"""Name of packaged demo data as a source -> its folder."""
+"""Name of packaged demo data, as a setting `source` -> its folder in the package."""
 
 
 def demo(name: str = "demo") -> Path:
-    """Return the folder of packaged demo data, a BEIR folder."""
+    """Return the folder of packaged demo data, in BEIR layout."""
     return _PACKAGE / DEMOS[name]
 
 
 def guide(name: str) -> str:
-    """Return the text of a guide for assessors; one in the working directory wins."""
+    """Return the text of a guide for assessors; one in the working directory takes precedence."""
     return find("annotations", name).read_text(encoding="utf-8")
 
 

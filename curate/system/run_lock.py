@@ -1,4 +1,4 @@
-"""Lock of a run folder: one process at a time, on a disk that may be full."""
+"""Writing into a run folder: lock against other processes, replacing of stage folders, error for a full disk."""
 
 import errno
 import os
@@ -15,9 +15,9 @@ _LOCK, _OWNER = ".lock", ".held"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a run folder against other processes; UserError names the process that holds it.
+    """Lock a run folder against other processes within the block; UserError if another process has locked it.
 
-    If the folder is new and stays empty, it is removed again, with the parents that were made for it.
+    If the folder is new and remains empty, it is removed again, with the parents that were created for it.
     """
     from filelock import FileLock, Timeout
 
@@ -54,33 +54,33 @@ def _remove(new_folders: list[Path]) -> None:
 
 
 class PendingStages:
-    """New stage folders, hidden in the run folder until `settle` puts all of them in place."""
+    """New stage folders, hidden in the run folder until `settle` replaces the old ones by them."""
 
     def __init__(self, run: Path, stages: Sequence[str]) -> None:
         self.run, self.stages = run, stages
         self.waiting: dict[str, Path] = {}
-        """Stage -> its new folder, in the order in which they were finished."""
+        """Completed stage -> its new folder, in the order of completion."""
 
     def place(self, stage: str) -> Path:
-        """Return the folder of a stage: the new one if there is one, else the one in the run."""
+        """Return the folder of a stage: the hidden new one if it is completed, else `RUN/STAGE`."""
         return self.waiting.get(stage, self.run / stage)
 
     def begin(self, stage: str, *, private: bool) -> Path:
-        """Return an empty folder for a stage to write to; of a private stage only the user may read it."""
+        """Return a new, empty, hidden folder for a stage to write to; with `private`, only the user may read it."""
         folder = self.run / f".{stage}.new"
         remove(folder)
         folder.mkdir(mode=0o700 if private else 0o755)
         return folder
 
     def settle(self) -> list[str]:
-        """Replace the folders of stages by their new ones; return the names of these stages."""
+        """Replace the folders of all completed stages by their new ones; return the names of these stages."""
         names = list(self.waiting)
         for name in names:
             replace_folder(self.waiting.pop(name), self.run / name)
         return names
 
     def drop(self) -> None:
-        """Remove new folders, and unfinished ones of a killed process, for they may hold raw texts."""
+        """Remove all new folders, also those that a killed process left; they may contain raw texts."""
         self.waiting.clear()
         for stage in self.stages:
             for ending in ("new", "old"):
@@ -89,7 +89,7 @@ class PendingStages:
 
 @contextmanager
 def enough_space(folder: Path) -> Iterator[None]:
-    """Turn the OSError of a full disk into a UserError; what was finished before is kept."""
+    """Turn the OSError of a full disk into a UserError with a remedy; other errors are not changed."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Values of `extra_body`: read from the environment where they are ${NAME}, and stored as digests only."""
+"""Values of a judge's `extra_body`: ${NAME} is read from the environment, and run folders store digests of values.
+
+A body is the value of `extra_body`: JSON that is sent to a provider with every request, and that may contain secrets.
+"""
 
 import os
 import re
@@ -15,13 +18,14 @@ _NAMED = re.compile(rf"\$\{{({VARIABLE})\}}")
 _SEALED = re.compile(r"sha256:[0-9a-f]{64}")
 _WORD = re.compile(r"[a-z_.-]+")
 _SHORT, _LONG = 8, 16
-"""Characters: a shorter value cannot be told from words in a reply; one of `_LONG` or more is no provider's keyword."""
+"""Lengths in characters, for `private`. A value below `_SHORT` is not hidden, as it may be a common word of a reply;
+one of `_LONG` or more is too long for a provider's keyword."""
 Place = tuple[str, ...]
-"""Keys from the top of a body to a value; items of a list count from "0"."""
+"""Path of keys from the top of a body to a value; an item of a list has its index as key, from "0"."""
 
 
 def leaves(node: Json, keys: Place = ()) -> Iterator[tuple[Place, Json]]:
-    """Yield every value that is no list or mapping, with its keys; `keys` are those of `node` itself."""
+    """Yield (path, value) for every value of a JSON tree that is no list or mapping; `keys` is the path of `node`."""
     if isinstance(node, Mapping):
         for key, child in node.items():
             yield from leaves(child, (*keys, key))
@@ -33,13 +37,13 @@ def leaves(node: Json, keys: Place = ()) -> Iterator[tuple[Place, Json]]:
 
 
 def variable(leaf: Json) -> str | None:
-    """Return NAME of a value ${NAME}; None for any other value."""
+    """Return NAME if a value is the string ${NAME}; None for any other value."""
     match = _NAMED.fullmatch(leaf) if isinstance(leaf, str) else None
     return match[1] if match else None
 
 
 def problem(body: Json) -> str | None:
-    """Return what is wrong with the variables of a body, None if nothing is."""
+    """Return a message on the first string of a body that contains ${ but is not exactly ${NAME}; None without one."""
     for keys, leaf in leaves(body):
         if isinstance(leaf, str) and "${" in leaf and variable(leaf) is None:
             return f"{'.'.join(keys)}: expected ${{NAME}} alone, where a value is read from the environment"
@@ -47,12 +51,18 @@ def problem(body: Json) -> str | None:
 
 
 def opened(body: Json, where: str) -> Json:
-    """Return a body with the values of its variables filled in; ConfigError if one is unset or empty."""
+    """Return a body with every ${NAME} replaced by the variable's value; ConfigError if one is unset or empty.
+
+    `where` is the path of the body in the settings.
+    """
     return _mapped(body, lambda keys, leaf: _read(leaf, f"{where}.{'.'.join(keys)}"))
 
 
 def need_values(body: Json, where: str) -> None:
-    """Raise ConfigError if only the digest of a value is known, so that the body cannot be sent."""
+    """Raise ConfigError if a value is only known as a digest, so that the body cannot be sent.
+
+    `where` is the path of the body in the settings.
+    """
     for keys, leaf in leaves(body):
         if isinstance(leaf, str) and _SEALED.fullmatch(leaf):
             raise ConfigError(
@@ -62,16 +72,16 @@ def need_values(body: Json, where: str) -> None:
 
 
 def sealed(body: Json) -> Json:
-    """Return a body as it is stored: its keys, with digests of its values.
+    """Return a body as it is stored: keys are unchanged, values are replaced by digests.
 
-    true, false and null stay plain, for a digest would hide nothing, and so do values that a packaged preset has under
+    true, false and null stay plain, since a digest would not hide them. So do values that a packaged preset has under
     the same keys.
     """
     return _mapped(body, _digested)
 
 
 def frozen(settings: Settings) -> Settings:
-    """Return settings as a run folder stores them: values of `extra_body` sealed, variables by name."""
+    """Return settings as a run folder stores them: values of `extra_body` as digests, except ${NAME}, which stays."""
     judges = settings.get("judges")
     if not isinstance(judges, Mapping):
         return settings
@@ -85,9 +95,11 @@ def frozen(settings: Settings) -> Settings:
 
 
 def private(written: Json, sent: Json) -> list[str]:
-    """Return the texts of a body to hide in a provider's messages: values of variables, and texts but for keywords.
+    """Return the strings of a body to hide in a provider's messages: values of variables, and all but keywords.
 
-    `written` is the body as in the settings, with ${NAME}; `sent` has the values of the variables instead.
+    A keyword is a short lower-case word written in the settings, such as `json_object`. Strings shorter than `_SHORT`
+    and values of packaged presets are not hidden. `written` is the body as in the settings, with ${NAME}; `sent` has
+    the values of the variables instead.
     """
     written_leaves, secrets = dict(leaves(written)), list[str]()
     for keys, leaf in leaves(sent):
@@ -127,7 +139,7 @@ def _digested(keys: Place, leaf: Json) -> Json:
 
 @cache
 def _public() -> frozenset[tuple[Place, str]]:
-    """Return (keys, canonical value) of all values that packaged presets send."""
+    """Return (path, canonical JSON) of all values that packaged presets have in `extra_body`."""
     presets = read_yaml(data_file("llm/providers/presets.yaml")).values()
     bodies = [preset[KEY] for preset in presets if isinstance(preset, Mapping) and KEY in preset]
     return frozenset((keys, canonical(leaf)) for body in bodies for keys, leaf in leaves(body))

@@ -1,6 +1,6 @@
-"""The contracts of plugins, for tests of ours and of other packages.
+"""Checks that a plugin fulfils its interface, for the tests of this and of other packages.
 
-Each check takes what makes the plugin, and raises an AssertionError that says which promise is broken.
+Each check takes a function that returns the plugin, and raises an AssertionError that names the violated requirement.
 """
 
 from curate.testing.contracts import (

@@ -1,4 +1,4 @@
-"""Contracts of plugins, as checks: encoder, retriever, judge, task, provider, recogniser, exporter."""
+"""Checks of plugins against the requirements of their interfaces: encoder, retriever, judge, task, provider, ..."""
 
 import asyncio
 import json
@@ -24,11 +24,15 @@ from curate.system.files import digests, frame
 
 TEXTS = ("小儿发热可以先物理降温，多喝水。", "Gout patients should avoid seafood and beer.", "⁂⁂")
 NEAR = 0.05
-"""Distance of two vectors that count as one: half precision and the padding of a batch change the last digits."""
+"""Euclidean distance below which two vectors count as equal: half precision and padding change the last digits."""
 
 
 def check_encoder(make: Callable[[], Encoder]) -> None:
-    """Check an encoder on `TEXTS`, in both roles: rows have length and shape as declared, whatever the other texts."""
+    """Check an encoder on `TEXTS`, in both roles, query and document.
+
+    Vectors are finite float32 rows of the declared dimension and of length 1 (or 0), and do not depend on the other
+    texts, on their order, or on the instance.
+    """
     encoder = make()
     assert understood(encoder), 'egress is "local" for what sends nothing, "remote" for all else'
     assert encoder.name, "an encoder has a name"
@@ -64,14 +68,14 @@ CORPUS = {
     "d5": "Gout patients should avoid seafood and beer.",
     "d6": "今天的股市行情上涨。",
 }
-"""Texts of a retriever's test; two are equal, and d10 stands before d2 because ids are texts."""
+"""Corpus for the check of a retriever; two texts are equal, and d10 sorts before d2 because ids are strings."""
 QUERIES = {"zh": "小儿发热", "en": "gout and beer", "mixed": "痛风 gout", "none": "⁂⁂"}
 WHOLE = 1000
-"""A depth that no ranking of these texts reaches."""
+"""Depth larger than the corpus, to get complete rankings."""
 
 
 class ListCorpus:
-    """A corpus in memory, read some documents at a time."""
+    """A corpus in memory, from a mapping id -> text, read in batches of `size` documents."""
 
     def __init__(self, documents: Mapping[str, str] | Iterable[Document], size: int = 2) -> None:
         if isinstance(documents, Mapping):
@@ -102,10 +106,10 @@ def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], dep
 
 
 def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None:
-    """Check a retriever on `CORPUS`: lists must be sorted, cut at the depth, complete, and equal when repeated.
+    """Check a retriever on `CORPUS`: lists must be sorted, truncated at the depth, complete, and equal when repeated.
 
-    `cuts` is False for a retriever, such as a run file, that yields all its hits at any depth, since some ids may be
-    out of date.
+    `cuts` is False for a retriever that returns all its hits at any depth, such as a run file, whose ids may be out of
+    date.
     """
     retriever = make()
     assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'
@@ -149,7 +153,7 @@ PASSAGES = (
 
 
 def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Sequence[Document] = PASSAGES) -> None:
-    """Check a judge: one outcome per passage, which depends only on the pair; an identity that JSON can store."""
+    """Check a judge: one outcome per passage, which depends on this pair only, and an identity that is valid JSON."""
     judge = make()
     assert understood(judge), 'egress is "local" for what sends nothing, "remote" for all else'
     assert json.loads(json.dumps(judge.identity)), "an identity says what can change a grade"
@@ -207,9 +211,9 @@ REQUEST = Request((Message("system", "You answer in one word."), Message("user",
 def check_provider(
     make: Callable[[], Provider], away: Callable[[], Provider], request: Request = REQUEST, *, key: str = ""
 ) -> None:
-    """Check a provider that `make` connects to a server that answers `request`, and `away` to an address without one.
+    """Check a provider: replies of `make()`, which is connected to a server, and errors of `away()`, which is not.
 
-    `key` is its API key, which must not appear in an identity, a reply or an error.
+    The server must answer `request`. `key` is its API key, which must not appear in an identity, a reply or an error.
     """
     provider = make()
     assert understood(provider), 'egress is "local" for what sends nothing, "remote" for all else'
@@ -240,7 +244,7 @@ def _check_reply(reply: Reply) -> None:
 
 
 async def _replies(provider: Provider, request: Request) -> list[Reply]:
-    """Return the reply to one call, then to two at the same time."""
+    """Return the replies to three calls: one alone, then two at the same time."""
     try:
         first = await provider.answer(request)
         return [first, *await asyncio.gather(provider.answer(request), provider.answer(request))]
@@ -303,11 +307,12 @@ FEVER = (
 POSITIVES = (("001", "009"), ("001", "008"), ("002", "d4"))
 NEGATIVES = (("001", "007"), ("002", "d6"))
 UNDECIDED = (("001", "d4"), ("002", "d5"), ("002", "008"))
-"""Pairs of `benchmark()`: what must be labelled 1, may be labelled 0, and must have no label."""
+"""Contested and incomplete pairs of `benchmark()`, which an export must not label; `POSITIVES` must have label 1,
+`NEGATIVES` may have label 0."""
 
 
 def benchmark() -> Benchmark:
-    """Return two queries on seven documents, with ids that look like numbers and some undecided pairs."""
+    """Return a small benchmark to export: two queries, seven documents, ids that look like numbers, undecided pairs."""
     labelled = [*((*pair, 1) for pair in POSITIVES), *((*pair, 0) for pair in NEGATIVES)]
     decided = {
         **dict.fromkeys(POSITIVES, ("relevant", "SAS")),
@@ -334,7 +339,7 @@ def benchmark() -> Benchmark:
 
 
 def _verdict(query: str, document: str, decided: str, grades: str) -> dict[str, object]:
-    """Return one row of verdicts; `-` means that a judge gave no grade, and the judges are not in order."""
+    """Return one row of verdicts; `grades` has a character per judge, `-` for no grade, and judges are not sorted."""
     names = ("judge-b", "judge-a", "judge-c")
     votes = [
         {"judge": name, "grade": None if grade == "-" else grade} for name, grade in zip(names, grades, strict=True)

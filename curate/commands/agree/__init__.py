@@ -1,1 +1,1 @@
-"""The command `agree`: agreement of judges, and consensus rules compared."""
+"""The command `agree`: agreement of judges or other raters, and comparison of consensus rules."""

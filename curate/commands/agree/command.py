@@ -1,4 +1,4 @@
-"""`curate agree`: agreement of raters with intervals, in a run or any file of ratings, and consensus rules compared."""
+"""`curate agree`: agreement of raters in a run or a file of ratings, and comparison of a run's consensus rules."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

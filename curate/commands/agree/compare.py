@@ -1,4 +1,4 @@
-"""Agreement in a judged run, and its consensus rules compared."""
+"""Agreement of the judges of a run, and comparison of consensus rules on their ratings."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,13 @@ from curate.tables.exporters.labels import Gain, gains
 from curate.view.run_figures import only_heuristics
 
 GRADED = "graded, lower median"
-"""Name of graded labels: the gain of the lower median grade, for contested pairs too."""
+"""Name of the labels with graded gains: the gain of a pair's lower median grade, contested pairs included."""
 
 
 def compared(
     work: Run, seed: int | None, truth: Path | None, run_files: Sequence[Path] = (), progress: Progress = quiet
 ) -> dict[str, Json]:
-    """Return the figures of `compare` under the run's settings; `run_files` are rankings of further systems."""
+    """Return the figures of `compare` for a run, with its settings; `run_files` are rankings of further systems."""
     head, policy = work.pipeline.head, cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
     others = rankings(work.beside("consensus"), run_files) if run_files else None
     return compare(work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others, progress)
@@ -52,10 +52,11 @@ def compare(
     """Return the agreement in a finished `judge` stage, and the figures of each consensus rule.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it, the answers to the run's newest
-    relevance sample are used, weighted by stratum. `sampled` is the number of pairs with agreement after a cascade;
-    None without one. Published labels with expert answers are an additional, last rule. `definitions` are the judges of
-    the pipeline; `policy` is the pipeline's, included if it is a declared rule; `others` are rankings of further
-    systems. DataError if the run is not judged.
+    relevance sample are used, weighted by stratum. `definitions` are the judges that the pipeline defines. `policy` is
+    the consensus rule of the pipeline, which is compared, too, if it is given by thresholds. `others` are rankings of
+    further systems. In the result, `sampled` is the number of pairs that a cascade let all judges grade, on which
+    agreement is computed; None without a cascade. Published labels with experts' answers are the last of the rules.
+    DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -93,9 +94,9 @@ def compare(
 
 
 def _reviewed_estimates(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
-    """Return precision and recall of published labels with intervals, from the estimates of `review`.
+    """Return `row` with precision and recall of the published labels, from `proof`, the estimates of the review.
 
-    A reviewed pair is published with the assessors' own answer, so comparing only reviewed pairs would find no error.
+    They are not computed on the reviewed pairs only: these have the assessors' own answers as labels, and no error.
     """
     estimates = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
     bounds = {name: estimate and [estimate["low"], estimate["high"]] for name, estimate in estimates.items()}
@@ -106,7 +107,7 @@ def _reviewed_estimates(row: Mapping[str, Json], proof: Mapping[str, Any]) -> di
 
 
 def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:
-    """Return the assessors' relevance labels and their source; None without any."""
+    """Return the assessors' relevance labels (columns of `policies.TRUTH`) and the name of their source, or Nones."""
     if truth is not None:
         return _read_grades(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
@@ -121,7 +122,7 @@ def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame |
 
 
 def _weighted_answers(sample_answers: Desk) -> pl.DataFrame:
-    """Return the assessors' final answers, each weighted by its stratum's number of pairs per answer."""
+    """Return the final answers to a sample, each weighted by the number of pairs per answer in its stratum."""
     answers = [row for row in checked(sample_answers) if row.settled]
     answered = Counter(row.stratum for row in answers)
     sizes = {stratum.name: stratum.size for stratum in sample_answers.sample.design.strata}
@@ -130,7 +131,7 @@ def _weighted_answers(sample_answers: Desk) -> pl.DataFrame:
 
 
 def _read_grades(path: Path, scale: Scale) -> pl.DataFrame:
-    """Read a file of grades, one row per pair; DataError names the line of an error."""
+    """Return the relevance labels in a file of grades, one row per pair, weight 1; DataError names the line."""
     seen: dict[tuple[str, str], bool] = {}
     for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
         if grade not in scale.labels:

@@ -1,4 +1,4 @@
-"""Printed lines of `curate agree`, and the levels of agreement: all ratings, and binary labels (the cut)."""
+"""Printed lines of `curate agree`, and the levels of agreement: on ratings, and on binary labels (`cut`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ Figures = Mapping[str, Any]
 
 
 class MeasuredLevels(NamedTuple):
-    """Agreement at several levels."""
+    """Agreement figures at several levels: on all ratings, or on binary labels."""
 
     figures: dict[str, Figures]
     """Level -> `agreement_figures.figures`."""
@@ -20,13 +20,19 @@ class MeasuredLevels(NamedTuple):
 
 
 def of_ratings(figures: Figures, positive: Sequence[str]) -> MeasuredLevels:
-    """Return the levels of `ratings_file.measure`: all ratings, and the cut if positive ratings are given."""
+    """Return the levels in the result of `ratings_file.measure`: `all ratings`, and `cut` if `positive` is given.
+
+    `positive` are the ratings that count as positive; `cut` compares them with all others.
+    """
     levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
     return MeasuredLevels(levels, {"all ratings": figures["labels"], "cut": [" ".join(positive), "others"]})
 
 
 def of_comparison(figures: Figures, scale: Scale) -> MeasuredLevels:
-    """Return the levels of `compare`: grades and cut, for all pairs, and for the top 50 of deeper pools."""
+    """Return the levels in the result of `compare`: `grades` and `cut` (binary), for all pairs.
+
+    If a pool is deeper than 50, also both for the first 50 positions.
+    """
     agreed, sides = figures["agreement"], {"all_grades": "grades", "cut": "cut"}
     levels = {name: agreed[side] for side, name in sides.items()}
     for side, name in sides.items() if agreed["top_50"] else ():
@@ -48,11 +54,12 @@ COUNTS = {
 HEURISTICS = "every judge is a heuristic: these figures show that the program runs, and are no evidence"
 
 MANY = 190
-"""Maximum pairs of raters printed (20 raters); of more, only near-identical ones are, and `--json` has all."""
+"""Maximum number of pairs of raters printed, that of 20 raters. With more, only near-identical raters are printed, and
+`--json` has all."""
 
 
 def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the figures of a file of ratings."""
+    """Yield the printed lines on a file of ratings; `figures` is the result of `ratings_file.measure`."""
     from curate.commands.agree.lines import of_ratings
 
     who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
@@ -65,7 +72,7 @@ def of_file(file: Path, layout: "Layout", figures: Mapping[str, Any]) -> Iterato
 
 
 def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the figures of a run."""
+    """Yield the printed lines on a run; `figures` is the result of `compare`."""
     from curate.commands.agree.lines import of_comparison
     from curate.system.files import read_scale
 
@@ -83,7 +90,7 @@ def of_run(folder: Path, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield measures, ratings and pairs of raters, a column per level."""
+    """Yield tables of measures, of ratings and of pairs of raters, with a column per level."""
     from curate.view.run_figures import stated
     from curate.view.words import strings
 
@@ -121,7 +128,7 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
 
 
 def _dependence(figures: Mapping[str, Any], who: str) -> Iterator[str]:
-    """Yield the dependence between raters, warnings, and the effective number of raters."""
+    """Yield printed lines on dependent raters, with warnings and the effective number of raters."""
     from curate.panel import judge_dependence
     from curate.view.words import strings
 
@@ -134,7 +141,10 @@ def _dependence(figures: Mapping[str, Any], who: str) -> Iterator[str]:
 
 
 def caveats(agreed: Mapping[str, Any], dependence: Mapping[str, Any] | None, who: str) -> list[str]:
-    """Return the warnings on these figures: few clusters, dependent raters."""
+    """Return warnings on agreement figures: too few clusters for intervals, dependent raters.
+
+    `who` is the word for the raters.
+    """
     from curate.panel import judge_dependence
     from curate.view.words import strings
 
@@ -145,7 +155,7 @@ def caveats(agreed: Mapping[str, Any], dependence: Mapping[str, Any] | None, who
 
 
 def _policies(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the figures of every consensus rule, the pairs that unanimity removes, and the rankings of the systems."""
+    """Yield tables of the figures of consensus rules, of the pairs that unanimity removes, and of system rankings."""
     truth = figures["truth"]
     yield from _table(
         "Policies",

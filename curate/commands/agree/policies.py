@@ -1,4 +1,4 @@
-"""Consensus rules compared on the same ratings: precision and recall, and the pairs that unanimity removes."""
+"""Comparison of consensus rules on the same ratings: precision, recall, system rankings, and what unanimity removes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +21,20 @@ from curate.stats.bootstrap import Figure, divided, measured
 from curate.stats.tally import Floats
 
 BANDS = (10, 20, 50, 100)
-"""Last positions of the rank bands of a pool; deeper pairs are one more band."""
+"""Last positions of the bands of pool positions; deeper pairs are one more band."""
 TRUTH = {**dict.fromkeys(PAIR, pl.String), "relevant": pl.Boolean, "weight": pl.Float64}
-"""Columns of people's labels; weight is the number of pairs in the pool that a row represents."""
+"""Columns of assessors' labels; `weight` is the number of pairs of the pool that a row represents."""
 Decided = Mapping[str, pl.DataFrame]
-"""Policy, or another source of labels -> its `verdicts` table."""
+"""Consensus rule, or another source of labels -> its `verdicts` table."""
 
 
 def decide(
     ratings: pl.DataFrame, panel: Sequence[str], scale: Scale, declared: Policy | ConsensusRule = "unanimous"
 ) -> dict[str, pl.DataFrame]:
-    """Return the `verdicts` table of every policy, and of a declared rule, without those that need a larger panel."""
+    """Return name -> `verdicts` table, for every named consensus rule that fits the panel's size.
+
+    Last is `declared`, if it is a rule given by thresholds.
+    """
     fitting: list[Policy | ConsensusRule] = [
         policy for policy in voting.POLICIES if len(panel) >= voting.FITTED.get(policy, 1)
     ]
@@ -41,7 +44,7 @@ def decide(
 
 @dataclass(frozen=True)
 class _Counts:
-    """Sums per query; shape (..., fields)."""
+    """Sums of several quantities, such as weights of true positives, in the last axis; shape (..., quantities)."""
 
     table: Floats
 
@@ -52,7 +55,7 @@ class _Counts:
         return type(self)(np.asarray(np.tensordot(weights, self.table, axes=1)))
 
     def ratio(self, top: int, bottom: int) -> Floats:
-        """Return the ratio of two sums; NaN if the divisor is 0."""
+        """Return the ratio of the sums with index `top` and `bottom`; NaN if the divisor is 0."""
         above, below = self.table[..., top], self.table[..., bottom]
         share: Floats = np.divide(above, below, out=np.full(np.shape(below), np.nan), where=np.asarray(below != 0))
         return share
@@ -64,12 +67,11 @@ RATIOS = {"positives_per_query": (0, 1), "precision": (2, 3), "recall": (2, 4)}
 def compare(
     decided: Decided, queries: Sequence[str], seed: int, truth: pl.DataFrame | None = None
 ) -> list[dict[str, Json]]:
-    """Return a row per policy: pairs kept, pairs by verdict, positives per query, and precision and recall by `truth`.
+    """Return one row per consensus rule: pairs with a label, pairs by verdict, positives per query, precision, recall.
 
-    `queries` are all judged queries; one without a positive counts as 0. `truth` has query_id, doc_id, relevant and
-    weight (the number of pairs that a row represents) of the pairs that assessors graded; precision is over the
-    positives among them, recall over the relevant and judged ones. `intervals` has [low, high] of the last three: 95 %,
-    from 1,000 bootstrap samples of queries. A ratio with divisor 0 is None.
+    `queries` are all judged queries; one without a positive counts as 0. `truth` has the assessors' labels, columns
+    `TRUTH`: precision is over the positives among these pairs, recall over the relevant and judged ones. `intervals`
+    has [low, high] of the last three: 95 %, from 1,000 bootstrap samples of queries. A ratio with divisor 0 is None.
     """
     return [_row(policy, table, queries, seed, truth) for policy, table in decided.items()]
 
@@ -98,7 +100,7 @@ def _row(
 
 
 def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | None) -> _Counts:
-    """Return per query: positives, the constant 1, and weights of true positives, graded positives, relevant pairs."""
+    """Return five sums per query: positives, 1, and the weights of true positives, graded positives, relevant pairs."""
     people_labels = pl.DataFrame(schema=TRUTH) if truth is None else truth
     is_positive = (pl.col("verdict") == "relevant").cast(pl.Float64)
     is_relevant, weight = pl.col("relevant").cast(pl.Float64), pl.col("weight")
@@ -115,11 +117,11 @@ def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | 
 
 
 def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scale: Scale) -> list[dict[str, Json]]:
-    """Return the pairs that unanimity removes, a row per group: by grades, query length, retriever, rank band.
+    """Return counts of the pairs that unanimity removes, by grades, length of the query, retriever, pool position.
 
-    `contested` are the group's pairs without unanimity, `lost` the contested pairs that a majority finds relevant;
-    `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` are the queries by id,
-    grouped into terciles of length. A pair counts for every retriever that found it.
+    One row per group. `contested` is the number of pairs without unanimity, `lost` that of contested pairs that a
+    majority finds relevant; `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` is
+    query -> text, grouped into terciles of length. A pair counts for every retriever that found it.
     """
     rows = (
         decided["unanimous"]
@@ -142,7 +144,7 @@ def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scal
 
 
 def _pattern(scale: Scale) -> pl.Expr:
-    """Return the sorted grades of a pair as text, best first, `-` for a missing grade."""
+    """Return an expression for the sorted grades of a pair as text, best first, `-` for a missing grade."""
     order = [*scale.labels, "-"]
     grade_indices = (
         pl.element().struct.field("grade").fill_null("-").replace_strict(order, list(range(len(order)))).sort()
@@ -152,7 +154,7 @@ def _pattern(scale: Scale) -> pl.Expr:
 
 
 def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
-    """Return the band of whole numbers as an enum, such as `11 to 20`; `edges` are the last numbers of the bands."""
+    """Return an expression for the band of an integer, such as `11 to 20`; `edges` are the last numbers of bands."""
     inner = [f"{low + 1} to {high}" if low + 1 < high else str(high) for low, high in pairwise(edges)]
     names = [f"up to {edges[0]}", *inner, f"over {edges[-1]}"] if edges else ["all"]
     band = pl.when(numbers.is_not_null()).then(sum(((numbers > edge).cast(pl.Int64) for edge in edges), pl.lit(0)))
@@ -184,9 +186,9 @@ def _rounded(figure: float | None) -> float | None:
 
 DEPTH = 10
 BASE = "unanimous"
-"""Rule whose ranking the others are compared with."""
+"""Consensus rule whose system ranking is the reference."""
 Labels = Mapping[str, pl.DataFrame]
-"""Rule, or another source of labels -> query_id, doc_id and score, a gain; without a row the gain is 0."""
+"""Consensus rule, or another source of labels -> query_id, doc_id and score (gain); a pair without a row has gain 0."""
 
 
 def relevant_pairs(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -197,10 +199,11 @@ def relevant_pairs(verdicts: pl.DataFrame) -> pl.DataFrame:
 def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[str, Json]:
     """Return scores and rank correlations of the systems in a table `rankings`, by source of labels.
 
-    `ndcg_at_10`: source of labels -> system -> mean over the queries with a gain under these labels, linear gain; None
-    without such a query. `against_unanimous`: other source -> `tau_b` of the two orders, {value, low, high} with a
-    95 % interval from 1,000 samples of the queries (None for fewer than two queries or where it is undefined),
-    `tau_ap`, which weights upper ranks more, and `rank_biased_overlap`; None for fewer than two systems.
+    `ndcg_at_10`: source of labels -> system -> nDCG@10 with linear gain, mean over the queries that have a gain above 0
+    under these labels; None without such a query. `against_unanimous`: other source -> correlation of its system
+    ranking with that of unanimity. `tau_b` is {value, low, high}, a 95 % interval from 1,000 bootstrap samples of
+    queries; None for fewer than two queries or where undefined. `tau_ap` weights upper ranks more; with
+    `rank_biased_overlap` it is None for fewer than two systems.
     """
     systems = rankings["retriever"].unique().sort().to_list()
     queries = sorted({query for table in labels.values() for query in table["query_id"]})
@@ -234,7 +237,7 @@ def compare_orders(labels: Labels, rankings: pl.DataFrame, seed: int) -> dict[st
 def _ranking_sums(
     labels: pl.DataFrame, rankings: pl.DataFrame, queries: Sequence[str], systems: Sequence[str]
 ) -> Floats:
-    """Return nDCG by query and system, last column 1 if defined, else 0; shape (queries, systems + 1)."""
+    """Return nDCG@10, shape (queries, systems + 1); the last column is 1 if it is defined for the query, else 0."""
     gaining = labels.filter(pl.col("score") > 0)
     order = pl.col("score").rank("ordinal", descending=True).over("query_id")
     best = _dcg(gaining.with_columns(rank=order), "query_id").rename({"dcg": "best"})
@@ -249,13 +252,16 @@ def _ranking_sums(
 
 
 def _dcg(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """Return the discounted gain of rows with `score` and `rank`: score / log2(rank + 1), to the depth."""
+    """Return `dcg` per group of `by`: the sum of score / log2(rank + 1) over ranks up to `DEPTH`."""
     gain = pl.col("score") / (pl.col("rank") + 1).log(2)
     return rows.filter(pl.col("rank") <= DEPTH).group_by(by).agg(dcg=gain.sum())
 
 
 def _taus(sums: Sequence[Floats], seed: int) -> list[Figure]:
-    """Return Kendall's tau-b of the first ranking with every other one, with its interval."""
+    """Return Kendall's tau-b of the first system ranking with every other one, with intervals over queries.
+
+    `sums` are tables of `_ranking_sums`.
+    """
     width, stacked = sums[0].shape[1], np.concatenate(sums, axis=1)
 
     def statistic(totals: Floats) -> Floats:

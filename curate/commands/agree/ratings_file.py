@@ -1,6 +1,7 @@
 """Agreement of raters in a file of ratings, and warnings about ratings that look like typing errors.
 
-One 10 from a model that should answer 0 to 3 adds a category to the scale and changes every ordinal figure.
+The warnings matter since a single 10 in ratings from 0 to 3 adds a category to the scale and changes every ordinal
+figure.
 """
 
 import math
@@ -33,9 +34,9 @@ Counts = Mapping[str, Counter[str]]
 
 
 def warnings(counts: Counts, order: Sequence[str], first_cells: Mapping[str, str]) -> list[str]:
-    """Return a sentence per rare rating of a rater, and one for numbers beyond a gap in the scale.
+    """Return one sentence per rare rating of a rater, and one on numbers separated from the others by a gap.
 
-    `order` has all ratings in their order; `first_cells` maps a rating to its first cell.
+    `order` has all ratings in the order of the scale; `first_cells` is rating -> place of its first cell.
     """
     rare = [
         (rater, rating, number, count.total())
@@ -59,7 +60,10 @@ def warnings(counts: Counts, order: Sequence[str], first_cells: Mapping[str, str
 
 
 def _beyond_gaps(counts: Counter[str], order: Sequence[str]) -> list[str]:
-    """Return the integer ratings outside the run of consecutive integers with most ratings; empty for other scales."""
+    """Return the integer ratings that a gap separates from the consecutive integers with most ratings.
+
+    Empty if a rating is not an integer.
+    """
     numbers = {rating: int(rating) for rating in order if rating.removeprefix("-").isdecimal()}
     if len(numbers) < len(order) or not order:
         return []
@@ -81,27 +85,27 @@ def _runs(order: Sequence[str], numbers: Mapping[str, int]) -> Iterator[list[str
 # Agreement: a column per rater or a row per rating, numbers or words.
 
 MOST = 50
-"""Maximum number of different ratings; a column with more is no rating."""
+"""Maximum number of different ratings; a column with more values does not contain ratings."""
 BLANKS = ("na", "n/a", "#n/a", "nan", "null", "-", "--", "?")
 """Common words for a missing rating."""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """A file's ratings as codes."""
+    """Ratings of a file as integer codes, with their labels, raters and clusters."""
 
     codes: Ints
-    """Shape (items, raters), -1 for a missing rating."""
+    """Indexes into `labels`, shape (items, raters); -1 for a missing rating."""
     labels: tuple[str, ...]
     """Rating of each code, in the order of the scale."""
     raters: tuple[str, ...]
-    """Empty for counts, which name no rater."""
+    """Names of the raters, in the order of columns; empty for a file of counts, which names none."""
     truth: str | None
-    """The rater whose ratings are people's."""
+    """Name of the rater whose ratings are the truth (assessors), who is not in `raters`; None without one."""
     right: Ints
-    """Their codes, one per item."""
+    """Codes of the ratings by `truth`, one per item."""
     clusters: list[str] | None
-    """The cluster of each item."""
+    """Cluster of each item, resampled as a whole for intervals; None if items are resampled."""
     kind: Kind
     plan: RatingsLayout
     notes: tuple[str, ...]
@@ -109,7 +113,7 @@ class Ratings:
 
 @dataclass
 class _Cells:
-    """Ratings while reading: items, raters and labels -> their numbers, and each label's first cell."""
+    """Ratings collected while a file is read: numbers of items, raters and labels, and each label's first cell."""
 
     items: dict[tuple[str, ...], int] = field(default_factory=dict)
     raters: dict[str, int] = field(default_factory=dict)
@@ -121,10 +125,11 @@ class _Cells:
 
 
 def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -> dict[str, Any]:
-    """Return the agreement in a file, from `agreement_figures.figures`: of `ratings`, and of `cut` if wanted.
+    """Return the agreement of raters in a file, as `agreement_figures.figures` for `ratings` and `cut`.
 
-    Other keys: `form` (wide, long, counts), `item` (columns), `raters` (empty for counts), `truth`, `scale`, `labels`
-    (the ratings in their order), `notes`, and `dependence` of the raters, None for counts.
+    `cut` is that of binary labels; None without `layout.positive`. Other keys: `form` (wide, long, counts), `item`
+    (columns), `raters` (empty for counts), `truth`, `scale`, `labels` (the ratings in the order of the scale), `notes`,
+    and `dependence` of the raters, None for counts.
     """
     parsed = read(path, layout)
     for name in layout.positive:
@@ -149,9 +154,9 @@ def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -
 
 
 def _dependence(parsed: Ratings, sides: Ints | None, seed: int) -> dict[str, Json]:
-    """Return the figures of `judge_dependence.dependence` for the raters, with `warnings` in English.
+    """Return the dependence of the raters, as `judge_dependence.dependence`, with `warnings` in English.
 
-    The error of a rating is its difference from the truth: in binary labels if a relevance threshold is set, else in
+    The error of a rating is its difference from the truth: of binary labels if positive ratings are given, else in
     steps of an ordinal or interval scale. On a nominal scale it is 1 if the rating differs, else 0.
     """
     right, steps = parsed.right[:, None], parsed.kind.steps or range(len(parsed.labels))
@@ -204,7 +209,7 @@ def read(path: Path, layout: Layout) -> Ratings:
 
 
 def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and the cells of some columns, as text, of every row of a file; DataError as `read` raises it."""
+    """Yield (line number, cells of `columns` as text) for every row of a file; DataError as in `read`."""
     source = opened(path)
     names = header(source)
     matched = [raters.column(str(path), names, name) for name in columns]
@@ -237,7 +242,7 @@ def _add_row(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Rating
 def _row_ratings(
     cells: _Cells, row: Mapping[str, str], plan: RatingsLayout, row_place: str
 ) -> list[tuple[int, str, str]]:
-    """Return the ratings of a row: (number of the rater, column, rating); for counts, raters are numbered per row."""
+    """Return the ratings of a row as (number of the rater, column, rating); for counts, raters are numbered per row."""
     row_ratings = [row[name] for name in plan.columns]
     if plan.form == "wide":
         return list(zip(range(len(row_ratings)), plan.columns, row_ratings, strict=True))
@@ -261,7 +266,7 @@ def _cluster(cells: _Cells, number: int, name: str, row_place: str) -> None:
 
 
 def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
-    """Return the number of a rating, -1 for none."""
+    """Return the number of a rating, which is new at its first occurrence; -1 for a missing rating."""
     if not text or text in layout.blank:
         return -1
     if text not in cells.labels:
@@ -280,7 +285,7 @@ def _label(cells: _Cells, text: str, layout: Layout, cell_place: str) -> int:
 
 
 def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[str]) -> Ratings:
-    """Return the cells as Ratings, with a matrix of codes in the order of the scale."""
+    """Return the collected cells as `Ratings`: labels sorted by the scale, with a matrix of their codes."""
     groups = RaterGroups(tuple(cells.raters), None, ())
     if plan.form != "counts":
         groups = raters.panel(list(cells.raters), layout, is_name, wide=plan.form == "wide")
@@ -332,7 +337,7 @@ def _suspect_ratings(cells: _Cells, groups: RaterGroups, order: Sequence[str], l
 
 
 def _odd_labels(labels: Sequence[str], layout: Layout) -> list[str]:
-    """Return notes on ratings that may mean a missing rating, or differ in case only."""
+    """Return notes on labels that may mean a missing rating, and on labels that only differ in case."""
     none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
     twice = [text for text in labels if sum(text.casefold() == label.casefold() for label in labels) > 1]
     notes = {
@@ -343,7 +348,7 @@ def _odd_labels(labels: Sequence[str], layout: Layout) -> list[str]:
 
 
 def _sorted(labels: Sequence[str]) -> list[str]:
-    """Return the distinct ratings, numbers by size, words by name; `1` and `1.0` are one number."""
+    """Return the distinct ratings: sorted by value if all are numbers (`1` and `1.0` are one), else by name."""
     numbers = {text: number for text in labels if (number := _number(text)) is not None}
     if len(numbers) < len(labels):
         return sorted(labels)

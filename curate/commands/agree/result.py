@@ -1,4 +1,4 @@
-"""Agreement of raters, of a run or of any table of ratings, as figures, intervals and frames."""
+"""Agreement of raters, for a run or any table of ratings, as the result object of the Python API."""
 
 import os
 import tempfile
@@ -31,18 +31,21 @@ class MeasuredValue(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class AgreementResult:
-    """Agreement of raters at one level or several, with 95 % intervals."""
+    """Agreement of raters with 95 % intervals, on their ratings and on binary labels (level `cut`)."""
 
     figures: Mapping[str, Any]
-    """Every figure, as `curate agree --json` prints it."""
+    """All figures, as `curate agree --json` prints them."""
     levels: MeasuredLevels
-    """Level -> its figures; a run has `grades` and `cut`, ratings of your own `all ratings` and `cut`."""
+    """Figures by level: a run has `grades` and `cut`, a table of ratings `all ratings` and, if asked for, `cut`."""
     about: str
     notes: Sequence[str] = ()
-    """Assumptions and caveats, a sentence each."""
+    """Assumptions and caveats, one sentence each."""
 
     def measure(self, name: str, level: str | None = None) -> MeasuredValue:
-        """Return a measure such as fleiss, alpha_ordinal, ac1 or percent, at a level; by default at the first one."""
+        """Return a measure such as `fleiss`, `alpha_ordinal`, `ac1` or `percent`, at a level, by default the first.
+
+        ConfigError for an unknown measure or level.
+        """
         levels = self.levels.figures
         if level is not None and level not in levels:
             raise ConfigError(f"no level {level!r}; {suggestion(level, levels)}")
@@ -53,7 +56,7 @@ class AgreementResult:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Return level, measure, value, low and high; a row per level and measure."""
+        """Return one row per level and measure: level, measure, value, low, high; null if undefined."""
         rows = [
             (level, name, *self.measure(name, level))
             for level, figure in self.levels.figures.items()
@@ -63,7 +66,7 @@ class AgreementResult:
 
     @property
     def ratings(self) -> pl.DataFrame:
-        """Return level, rating, prevalence and specific agreement; a row per level and rating, shares 0 to 1."""
+        """Return one row per level and rating: level, rating, prevalence, specific (agreement); shares from 0 to 1."""
         rows = [
             (level, label, share, same)
             for level, labels in self.levels.labels.items()
@@ -76,7 +79,7 @@ class AgreementResult:
 
     @property
     def pairs(self) -> pl.DataFrame:
-        """Return Cohen's kappa of every two raters per level: nominal, linear and quadratic, each with low and high."""
+        """Return one row per level and two raters: Cohen's kappa, nominal, linear and quadratic, with low and high."""
         rows = []
         for level, figure in self.levels.figures.items():
             for pair in figure["pairs_of_raters"] or ():
@@ -87,7 +90,7 @@ class AgreementResult:
 
     @property
     def policies(self) -> pl.DataFrame:
-        """Return figures of a run's labels by consensus policy; empty for ratings from elsewhere."""
+        """Return one row per consensus rule, with figures of the labels that it gives a run; empty for a table."""
         rows = [
             {name: cell for name, cell in row.items() if name != "intervals" and name not in row["intervals"]}
             | _flat_figures(row)
@@ -113,7 +116,7 @@ class AgreementResult:
 
 
 def _flat_figures(figures: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return each figure with an interval, and its bounds as `..._low` and `..._high`."""
+    """Return every figure that has an interval, with its bounds as `NAME_low` and `NAME_high`."""
     flat: dict[str, float | None] = {}
     for name, bounds in figures["intervals"].items():
         low, high = bounds or (None, None)
@@ -135,7 +138,7 @@ def _few_clusters(measured: MeasuredLevels) -> list[str]:
 
 
 def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
-    """Return the agreement in a run's `judge` stage and its policies compared, see `compare`."""
+    """Return the agreement of a run's judges, and the comparison of its consensus rules (see `compare.compare`)."""
     from curate.commands.agree.compare import compared
     from curate.system.files import read_scale
 
@@ -167,7 +170,7 @@ def agree(
     missing: Literal["gwet", "drop"] = "gwet",
     seed: int = 0,
 ) -> AgreementResult:
-    """Measure the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
+    """Return the agreement of raters in a table: percent, kappas, alphas, AC1/AC2, with 95 % intervals.
 
     `ratings` is a file (CSV, TSV, Parquet) or a frame (polars, pandas, or anything that polars can convert), with a
     column per rater (wide) or a row per rating (long). Columns are detected by their names, or can be given: `item` are

@@ -1,9 +1,9 @@
-"""Mask a user's files: JSONL, CSV, TSV, Parquet, plain text; what is not masked stays as it was, byte for byte.
+"""Masking of a user's files (JSONL, CSV, TSV, Parquet, plain text); everything else stays byte-identical.
 
-order      what is wanted, checked before anything is read
-done       what came of it, and what is left
-work       parts of a file in, masked parts out, in order, on all cores; the output is whole or absent
-script     lines of a text file with their bytes and their encoding
-jsonl, table, plain    lines -> pieces that know their texts and can be written again
-parquet    the same for batches of a Parquet file
+settings   request to mask a file, checked before anything is read
+file       masking of a file on all cores, in order, with counts and residual PII; the output is complete or absent
+raw_lines  lines of a text file with their bytes and encoding, and plain text
+jsonl, delimited    rows of a text file, with the texts to mask
+parquet    batches of rows of a Parquet file
+result     masking of texts from Python
 """

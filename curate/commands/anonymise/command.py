@@ -1,4 +1,4 @@
-"""`curate anonymise` and `curate recognisers`: personal data in a user's files, and what is looked for."""
+"""`curate anonymise`: mask personal data in a user's files; `curate recognisers`: list what is searched for."""
 
 import os
 import sys
@@ -108,7 +108,7 @@ def anonymise(
 
 
 def _mask(order: "MaskRequest", *, context: bool) -> None:
-    """Mask the file; print to standard error what was masked and what may have been missed."""
+    """Mask the file, and print counts and possible residual PII to standard error; `context` adds excerpts."""
     from curate.commands.anonymise.file import WithheldError, anonymise
     from curate.pii.pseudonyms import secret
     from curate.pipeline.stage import home
@@ -134,7 +134,7 @@ def _mask(order: "MaskRequest", *, context: bool) -> None:
 
 
 def _list(summary: "Done", *, context: bool) -> None:
-    """Print to standard error the places that still look like personal data."""
+    """Print the passages with possible residual PII to standard error; `context` adds excerpts."""
     for residue in summary.left:
         name = f", {residue.field}" if residue.field else ""
         text_around = f"  {residue.excerpt}" if context else ""

@@ -1,4 +1,4 @@
-"""CSV and TSV: only cells whose text changes are rewritten; quoting and line ends stay."""
+"""Masking of CSV and TSV: only cells whose text changes are rewritten; quoting and line ends stay."""
 
 import csv
 import re
@@ -17,14 +17,14 @@ from curate.tables.readers.encoding import OLD_MAC
 from curate.tables.readers.text_rows import shown_names, unquoted
 
 DELIMITERS = {"csv": (",", ";", "\t", "|"), "tsv": ("\t",)}
-"""Candidate delimiters; the one chosen is that under which the header contains the fields."""
+"""Format -> candidate delimiters; the first with which the header contains the fields is used."""
 _LONGEST = 1 << 28
-"""Maximum bytes of a row: an unclosed quote makes one row of the rest of the file."""
+"""Maximum bytes of a row, since after an unclosed quote the rest of the file is one row."""
 
 
 @dataclass(slots=True)
 class Cells:
-    """A row and its text columns."""
+    """A row of a CSV or TSV file, which may have several lines, and its columns of texts."""
 
     script: Script
     line: int
@@ -35,16 +35,16 @@ class Cells:
     """(index, name) per column; empty for the header and for blank rows."""
     delimiter: str = ","
     quotes: bool = True
-    """Whether quotes may hold a delimiter, as in CSV."""
+    """Whether cells may be quoted, as in CSV."""
     numbers: int = 0
 
     @property
     def texts(self) -> list[tuple[str, str]]:
-        """Return name and cell of every column that is a text."""
+        """Return (name, cell) of every column of texts."""
         return [(name, self.cells[index]) for index, name in self.columns]
 
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return the row with its masked cells, quoted if they were, or if they must be."""
+        """Return the bytes of the row with masked cells; a cell is quoted if it was, or if its new text requires it."""
         new = {index: cell.text for (index, _), cell in zip(self.columns, masked, strict=True)}
         pieces, copied = [], 0
         for index, (start, end) in enumerate(self._extents()):
@@ -90,7 +90,7 @@ class _Feed:
         return line.text
 
     def row(self) -> list[RawLine]:
-        """Return the lines since this was last called."""
+        """Return the lines that csv.reader has read since the last call: those of the current row."""
         lines, self.taken, self._size = self.taken, [], 0
         return lines
 
@@ -128,7 +128,7 @@ def pieces(
 
 
 def _delimiter(head: RawLine, fields: Fields, kind: Literal["csv", "tsv"], path: str) -> str:
-    """Return the delimiter under which the header has the fields; DataError if there is none."""
+    """Return the first delimiter with which the header contains the fields; DataError if there is none."""
     read: dict[str, list[str]] = {}
     if "\r" in (head.text or "").rstrip():
         raise DataError(f"{path}: {OLD_MAC}")

@@ -1,4 +1,4 @@
-"""Mask a file, and report what was masked and what still looks like personal data."""
+"""Masking of a file, with counts of the masked spans and a list of possible residual PII."""
 
 import json
 import re
@@ -31,23 +31,23 @@ from curate.system.run_lock import FULL
 from curate.tables.readers import Problem
 
 LISTED = 1_000
-"""Maximum number of residual places that are listed; all are counted."""
+"""Maximum number of passages with possible residual PII that are listed; all are counted."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """Residual PII: a passage that still looks like personal data after masking."""
+    """Possible residual PII: a passage that looks like personal data after masking."""
 
     row: str
-    """Its number, such as `line 12`."""
+    """The row, such as `line 12`."""
     field: str
-    """Empty where a line is the text."""
+    """Name of the field; empty in plain text."""
     start: int
-    """In code points of the raw text."""
+    """Start, in code points of the raw text, as `end`."""
     end: int
     reason: str
     excerpt: Excerpt
-    """The place with the masked text around it."""
+    """The passage with the masked text around it."""
 
 
 @dataclass
@@ -57,20 +57,20 @@ class Done:
     texts: int = 0
     changed: int = 0
     spans: Counter[str] = field(default_factory=Counter)
-    """By kind."""
+    """Kind of personal data -> number of masked spans."""
     numbers: int = 0
     """Number of numeric values in text fields, which are left unchanged."""
     dropped: int = 0
-    """Rows that could not be read."""
+    """Number of rows that were left out because they could not be read."""
     spared: int = 0
-    """Rows whose spans are under the spare key because the usual key is taken."""
+    """Number of JSONL rows whose spans are under the key `SPARE`, since they already had the key `KEY`."""
     reasons: Counter[str] = field(default_factory=Counter)
-    """Reason -> places in the masked texts that still look like personal data."""
+    """Reason -> number of passages with possible residual PII."""
     left: list[Left] = field(default_factory=list)
-    """The first of these places."""
+    """The first `LISTED` of these passages."""
 
     def suspect(self, row: str, name: str, masked: Masked, residue: Residue) -> None:
-        """Count a passage that still looks like personal data; store it if it is one of the first."""
+        """Count a passage with possible residual PII; list it if it is one of the first `LISTED`."""
         self.reasons[residue.reason] += 1
         if len(self.left) < LISTED:
             extent, context = masked.raw(residue.start, residue.end), excerpt(masked.text, residue.start, residue.end)
@@ -78,7 +78,7 @@ class Done:
 
 
 class WithheldError(RunFailed):
-    """The file was not written because something in it still looks like personal data."""
+    """The file was not written because of possible residual PII."""
 
     def __init__(self, done: Done, target: str) -> None:
         self.done = done
@@ -92,19 +92,19 @@ class WithheldError(RunFailed):
 # Mask one file chunk by chunk, in order; the output is complete or absent.
 
 _CHARACTERS = 1 << 20
-"""Number of characters from which a chunk is full."""
+"""Length, in bytes, from which no more rows are added to a chunk."""
 
 
 class Chunk(Protocol):
-    """Some rows of a file."""
+    """Some rows of a file that are masked together."""
 
     size: int
-    """Its length in the unit of the progress bar."""
+    """Length of the chunk in the unit of the progress bar: bytes, or rows."""
     numbers: int
 
     @property
     def texts(self) -> list[tuple[int, str, str]]:
-        """Return line or row, field, and text of everything that is to be masked."""
+        """Return (number of the line or row, field, text) of every text to mask."""
         ...
 
 
@@ -113,12 +113,12 @@ Some = TypeVar("Some", bound=Chunk)
 
 @dataclass
 class Lines:
-    """Some rows of a text file."""
+    """Some rows of a text file that are masked together."""
 
     pieces: list[tuple[Piece, int]] = field(default_factory=list)
-    """Rows, and how many texts each of them has."""
+    """Rows, each with its number of texts."""
     texts: list[tuple[int, str, str]] = field(default_factory=list)
-    """Line, field and text of everything that is to be masked."""
+    """(Line, field, text) of every text to mask."""
     size: int = 0
     numbers: int = 0
 
@@ -131,7 +131,7 @@ class Lines:
         self.numbers += piece.numbers
 
     def masked(self, masked: list[Masked], *, told: bool) -> bytes:
-        """Return the masked rows; with `told`, which is for spans, unchanged rows are rewritten too."""
+        """Return the bytes of the masked rows; with `told`, unchanged rows are rewritten, too, to add their spans."""
         rows, position = [], 0
         for piece, count in self.pieces:
             row_texts = masked[position : position + count]
@@ -144,8 +144,9 @@ class Lines:
 def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Done:
     """Mask a file and return the result; `key` determines the pseudonyms.
 
-    UserError for an invalid request or file; it names the line, never a text, and nothing is written. WithheldError if
-    residual PII is left and not allowed. Standard output is written before the end only if residual PII is allowed.
+    UserError for an invalid request or file; its message names the line but contains no text, and nothing is written.
+    WithheldError if there is possible residual PII and the request does not allow it. Standard output is only written
+    before the end if residual PII is allowed.
     """
     with waiting(progress, StepLabel("loading the recognisers")):
         masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
@@ -171,13 +172,13 @@ def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Don
 
 @dataclass
 class _Tally:
-    """Counts of what was masked; writes spans to the sidecar file."""
+    """Collector of the counts in `Done`; also writes spans to the sidecar file, and reports progress."""
 
     order: MaskRequest
     sidecar: BinaryIO | None
     progress: Progress
     closed: re.Pattern[str]
-    """Matches what masking wrote."""
+    """Pattern of the placeholders that masking writes."""
     done: Done = field(default_factory=Done)
     read: int = 0
     total: int = 0
@@ -189,7 +190,7 @@ class _Tally:
         self.progress(StepLabel("masking", unit), total or 1, 0)
 
     def of(self, chunk: Chunk, masked: Sequence[Masked]) -> None:
-        """Count what was masked in a chunk."""
+        """Add the masked texts of a chunk to the counts, and write their spans."""
         unit = "row" if self.order.kind == "parquet" else "line"
         for row, residue in residual.scan([result.text for result in masked], self.closed):
             number, name, _ = chunk.texts[row]
@@ -236,7 +237,7 @@ def _masked(
 ) -> Callable[[Iterator[Some]], Iterator[tuple[Some, list[Masked]]]]:
     """Return a function that masks chunks in order, on all cores if the file is long.
 
-    `language` is that of texts without letters.
+    `language` is that of the placeholders in texts without letters. `long` is whether the file is long.
     """
     processes = order.processes or (cores() if long else 1)
 
@@ -276,7 +277,7 @@ def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, summary: Don
 
 
 def _checked(order: MaskRequest, tally: _Tally) -> Done:
-    """Return the summary; DataError if every field is optional and no row has any."""
+    """Return the counts; DataError if no row had any of the fields, all of which are optional."""
     if (
         tally.read
         and not tally.done.texts

@@ -1,4 +1,4 @@
-"""JSONL: only the texts that change are rewritten; numbers, white space and key order stay."""
+"""Masking of JSONL: only texts that change are rewritten; numbers, white space and the order of keys stay."""
 
 import json
 import re
@@ -19,12 +19,12 @@ _NO_ROW = "one JSON object"
 
 
 class _UnfitError(Exception):
-    """A row that cannot be read: what was found, what was expected and what to do."""
+    """A row that cannot be read; its arguments are what was found, what was expected, and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLine:
-    """A line and the texts in it; without any it is blank."""
+    """A line and the texts to mask in it, by path; none in a blank line."""
 
     script: Script
     line: int
@@ -33,17 +33,17 @@ class JsonLine:
     found: dict[Path, str]
     numbers: int
     key: str | None
-    """Key under which the spans are written; None if they are not."""
+    """Key under which the spans are written into the row; None to write none."""
     empty: bool = False
-    """Whether its object has no key."""
+    """Whether the line is an object without keys."""
 
     @property
     def texts(self) -> list[tuple[str, str]]:
-        """Return the texts under their paths, such as `messages.0.content`."""
+        """Return (path, text) of every text, with paths such as `messages.0.content`."""
         return [(".".join(map(str, path)), text) for path, text in self.found.items()]
 
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return the line with its masked texts, and with the spans as the last key if they are asked for."""
+        """Return the bytes of the line with masked texts and, if `key` is set, the spans as its last key."""
         new = {
             path: result.text
             for (path, old), result in zip(self.found.items(), masked, strict=True)
@@ -63,7 +63,7 @@ class JsonLine:
         return self.script.encode("".join([*pieces, tail]))
 
     def _literal(self, text: str) -> str:
-        """Return a text as JSON, in ASCII if the line is, or if the file's encoding lacks one of its characters."""
+        """Return a text as a JSON string; ASCII only if the line is, or if the encoding lacks one of its characters."""
         if not (self.text.isascii() and "\\u" in self.text):
             plain = json.dumps(text, ensure_ascii=False)
             try:
@@ -75,7 +75,7 @@ class JsonLine:
 
 
 def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
-    """Return where something was found in a text: offsets in code points of the raw text, never the value."""
+    """Return the masked spans of a text as rows for JSON: offsets in code points of the raw text, without values."""
     path = {"field": field} if field else {}
     return [
         {**path, "start": span.start, "end": span.end, "label": span.kind, "recogniser": span.recogniser}
@@ -86,7 +86,10 @@ def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
 def pieces(
     lines: Iterable[RawLine], script: Script, fields: Fields, keys: Sequence[str] = ()
 ) -> Iterator[JsonLine | Problem]:
-    """Yield every line; blank ones hold nothing. A row tells its spans under the first of the keys that it lacks."""
+    """Yield every line, or the problem why it cannot be read; a blank line has no texts.
+
+    The spans of a row are written under the first of `keys` that it does not have.
+    """
     for line in lines:
         if line.text is None:
             yield script.undecodable(line.number)
@@ -145,7 +148,7 @@ def _parsed(text: str) -> dict[str, object]:
 
 
 def _number(_digits: str) -> int:
-    """Stand in for every number: none is read, so none is changed, however long it is."""
+    """Return 0 for any number: numbers are not parsed, so that long ones cause no error."""
     return 0
 
 
@@ -160,9 +163,9 @@ _DECODER = json.JSONDecoder(parse_int=_number, parse_float=_number, object_pairs
 
 
 def _leaves_of(node: object, names: Sequence[str], path: Path) -> Iterator[tuple[Path, object]]:
-    """Yield every text and number that a dotted name reaches; lists are gone through item by item.
+    """Yield (path, value) of every text and number that a dotted name leads to, in every item of lists.
 
-    KeyError if an object lacks the name; _UnfitError where it leads past a text or ends at an object.
+    KeyError if an object lacks the name; _UnfitError if the name continues below a text, or ends at an object.
     """
     if isinstance(node, list):
         for number, element in enumerate(node):

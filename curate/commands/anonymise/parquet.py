@@ -1,4 +1,4 @@
-"""Parquet: columns of texts are masked; schema, compression, row groups and all other columns stay."""
+"""Masking of columns of texts in Parquet; schema, compression, row groups and all other columns stay."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 BYTES = 1 << 24
 """Approximate bytes of rows held in memory at once."""
 GROUP = 1 << 26
-"""Bytes in memory from which a row group is written as several."""
+"""Bytes in memory from which a row group is split into several."""
 Nested = None | str | list["Nested"]
 
 
 @dataclass
 class Rows:
-    """Some rows of a file."""
+    """Some rows of a file that are masked together."""
 
     batch: "pa.RecordBatch"
     names: Sequence[Sequence[str]]
-    """The columns of texts: a name, or names that lead into a struct."""
+    """Columns of texts; each is a path of names, of more than one within a struct."""
     start: int
     """Number of the first row, from 1."""
     last: bool = False
-    """Whether a row group ends here."""
+    """Whether these are the last rows of a row group."""
     numbers: int = 0
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Rows:
 
     @cached_property
     def texts(self) -> list[tuple[int, str, str]]:
-        """Return row, field and text of everything that is to be masked."""
+        """Return (row number, field, text) of every text to mask."""
         return [
             (row, ".".join(map(str, path)), text)
             for names, values in zip(self.names, self.values, strict=True)
@@ -84,7 +84,7 @@ def _column(batch: "pa.RecordBatch", names: Sequence[str]) -> "pa.Array":
 
 
 def _replaced(array: "pa.StructArray", names: Sequence[str], column: "pa.Array") -> "pa.StructArray":
-    """Return an array with one field replaced, at any depth; nulls stay nulls."""
+    """Return a struct array with the field at the path `names` replaced by `column`; nulls stay nulls."""
     import pyarrow as pa
 
     fields, children = list(array.type), list(array.flatten())
@@ -138,7 +138,7 @@ class ParquetFile:
 
 
 class ParquetWriter:
-    """Writes the row groups of the original file, large ones as several."""
+    """Writer of masked rows in the row groups of the original file; large groups are split."""
 
     def __init__(self, writer: object) -> None:
         self._writer = writer
@@ -196,7 +196,7 @@ def _textual(kind: "pa.DataType") -> bool:
 
 
 def _settings(file: object) -> dict[str, object]:
-    """Return the writer settings that a file's metadata records."""
+    """Return the settings with which a file was written (compression, dictionaries, ...), from its metadata."""
     metadata = file.metadata  # type: ignore[attr-defined]
     first = metadata.row_group(0) if metadata.num_row_groups else None
     columns = [first.column(index) for index in range(first.num_columns)] if first else []

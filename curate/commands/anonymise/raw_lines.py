@@ -14,7 +14,7 @@ from curate.tables.readers import Problem
 from curate.tables.readers.encoding import CODECS, Encoding, guess
 
 HEAD = 1 << 24
-"""Bytes read first to detect the encoding; a file of at most this size is masked by one process."""
+"""Number of bytes from which the encoding is detected; a file of fewer bytes is masked by one process."""
 FIX = "correct it, or leave such rows out with --on-error drop"
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -26,7 +26,7 @@ _CHUNK = 1 << 16
 _LOOKED = 1 << 16
 """Number of bytes from which the language is detected."""
 _KEY = re.compile(r'"[^"\n]*"\s*:|\A.*\n')
-"""JSON keys and the header line, ignored in language detection: they are English in most files."""
+"""Pattern of JSON keys and the first line, ignored in language detection since they are English in most files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class RawLine:
 
 
 class Piece(Protocol):
-    """Some lines of a file that belong together: a row."""
+    """A row of a file, of one or more lines."""
 
     @property
     def line(self) -> int:
@@ -60,7 +60,7 @@ class Piece(Protocol):
 
     @property
     def numbers(self) -> int:
-        """Return how many fields hold a number instead of a text; they are not masked."""
+        """Return the number of fields with a number instead of a text, which are not masked."""
         ...
 
     def masked(self, masked: list[Masked]) -> bytes:
@@ -70,17 +70,17 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class Script:
-    """Encoding and language of a file."""
+    """Encoding and language of a text file, and conversion of its lines."""
 
     codec: tuple[str, ...]
     """Codecs to try, in order."""
     bom: bytes
     encoding: str
-    """Its name in messages."""
+    """Name of the encoding in messages."""
     place: str
     """Name of the file in error messages, before the line number."""
     language: str = "zh"
-    """zh or en, detected from the head of the file: placeholder language of texts without letters."""
+    """Language of the placeholders in texts without letters: zh or en, detected from the head of the file."""
 
     def decode(self, raw: bytes) -> str | None:
         """Return bytes as text; None if they cannot be decoded."""
@@ -101,7 +101,7 @@ class Script:
         return text.encode(self.codec[-1], _errors(self.codec[-1]))
 
     def rewritten(self, text: str, line: int) -> bytes:
-        """Return a masked line as bytes; DataError if the encoding has no such placeholders."""
+        """Return a masked line as bytes; DataError if the encoding lacks the characters of a placeholder."""
         try:
             return self.encode(text)
         except UnicodeEncodeError as error:
@@ -144,7 +144,10 @@ def _wide(stream: BinaryIO, codec: str) -> Iterator[bytes]:
 
 
 def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], path: str) -> tuple[Script, BinaryIO, bool]:
-    """Return the encoding and language of a stream, the stream after its byte order mark, and whether it is long."""
+    """Return encoding and language of a stream, the stream after its byte order mark, and whether it is long.
+
+    It is long from `HEAD` bytes on. `path` is its name in messages.
+    """
     head = stream.read(HEAD)
     long = len(head) == HEAD
     head += stream.readline()  # the sample ends with a whole line
@@ -158,7 +161,7 @@ def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], path: str) ->
 
 
 class _Chained(io.BufferedReader):
-    """Streams one after the other as one."""
+    """Concatenation of streams."""
 
     def __init__(self, streams: Iterable[BinaryIO]) -> None:
         super().__init__(_Raw(list(streams)), _CHUNK)
@@ -188,7 +191,7 @@ END = "\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A line and, unless it is blank, its text."""
+    """A line of plain text, split into text (empty if blank) and line end."""
 
     script: Script
     line: int
@@ -208,7 +211,7 @@ class Text:
 
 
 def plain_pieces(lines: Iterable[RawLine], script: Script) -> Iterator[Text | Problem]:
-    """Yield every line."""
+    """Yield every line as a piece; a Problem for a line that cannot be decoded."""
     for line in lines:
         if line.text is None:
             yield script.undecodable(line.number)

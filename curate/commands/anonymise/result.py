@@ -1,4 +1,4 @@
-"""Texts with personal data masked, and where it stood."""
+"""Masking of texts from Python: the masked texts, the masked spans, and possible residual PII."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,18 +19,18 @@ SHOWN = 5
 
 @dataclass(frozen=True, repr=False)
 class AnonymisedTexts:
-    """Texts after masking: a sequence of them, with what was masked."""
+    """Masked texts, with the masked spans and possible residual PII; a sequence of the texts."""
 
     texts: list[str]
-    """In the order that they were given in."""
+    """Masked texts, in the order of the input."""
     spans: pl.DataFrame
-    """What was masked: text (number, from 0), start and end (code points of the raw text), kind, recogniser."""
+    """Masked spans: text (index, from 0), start and end (in code points of the raw text), kind, recogniser."""
     residual: pl.DataFrame
-    """What still looks like personal data and should be read: text, start and end of the raw text, reason."""
+    """Possible residual PII, to be checked: text (index), start and end (in code points of the raw text), reason."""
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Return kind of personal data -> how many spans were masked."""
+        """Return kind of personal data -> number of masked spans."""
         return dict(sorted(Counter(self.spans["kind"]).items()))
 
     def __len__(self) -> int:
@@ -67,16 +67,16 @@ def anonymise(
     processes: int | None = None,
     progress: Progress | None = None,
 ) -> AnonymisedTexts:
-    """Mask personal data in texts, as `curate anonymise` does in files: same settings, same masked texts.
+    """Return texts with personal data masked as by `curate anonymise`, with the same settings.
 
-    `texts` is any iterable of text, such as a column of a frame. `language` is that of the placeholders, by default
-    that of each text; `mode` writes placeholders, pseudonyms (invented, equal for equal values) or tags of the same
-    length; `recognisers` are those that are on, `without` those that are not, `words` more words to mask; `settings`
-    are those of the stage `mask`, such as patterns of your own. Long input is masked in as many `processes` as there
-    are cores.
+    `texts` is any iterable of texts, such as a column of a frame. `language` is that of the placeholders, by default
+    that of each text. `mode` is the replacement: placeholders, pseudonyms (invented values, equal for equal values) or
+    tags of the same length. `recognisers` are the enabled ones, `without` those to disable, `words` further words to
+    mask. `settings` are those of the stage `mask`, such as your own patterns. Long input is masked by `processes`
+    processes, by default one per core.
 
-    Unlike the command nothing is withheld: look at `residual` before the texts go anywhere. DataError names the first
-    value that is no text, ConfigError a setting.
+    Unlike the command, this function does not withhold texts with possible residual PII: check `residual` before
+    passing them on. DataError names the first value that is not a text, ConfigError an invalid setting.
     """
     from curate.pii.pseudonyms import secret
     from curate.pii.settings import Masking

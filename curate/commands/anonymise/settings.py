@@ -1,4 +1,4 @@
-"""Request to mask a file: source, target, fields and settings, checked before anything is read."""
+"""Request to mask a file: source, target, fields and settings, which are checked before the file is read."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +11,9 @@ from curate.tables.readers.encoding import Encoding
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
 KEY, SPARE = "spans", "pii_spans"
-"""Key of the spans in a JSONL row, and the spare key of a row that has the first one already."""
+"""Key of the spans in a JSONL row, and the key used instead in a row that already has the first one."""
 PIPE = "-"
-"""Stands for standard input and output."""
+"""Path that means standard input or standard output."""
 _ENDINGS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -31,11 +31,11 @@ _ENDINGS: dict[str, Format] = {
 
 @dataclass(frozen=True)
 class Fields:
-    """Which fields of a row are texts."""
+    """Names of the fields of a row with texts to mask."""
 
     names: tuple[str, ...] = ("text", "title")
     optional: frozenset[str] = frozenset({"title"})
-    """Those that a row need not have."""
+    """Fields that a row need not have."""
 
     @classmethod
     def of(cls, names: tuple[str, ...], *, missing: bool) -> "Fields":
@@ -46,7 +46,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class MaskRequest:
-    """One file to mask; ConfigError or UserError unless it can be begun."""
+    """Request to mask a file; ConfigError or UserError at creation if it is invalid or cannot be carried out."""
 
     source: str
     target: str
@@ -59,11 +59,11 @@ class MaskRequest:
     spans_key: str | None = None
     """Key of the spans in all rows; default: `spans`, or `pii_spans` in a row that has `spans` already."""
     allow_residual: bool = False
-    """Write the file though something in it still looks like personal data."""
+    """Whether the file is written even with possible residual PII."""
     drop: bool = False
-    """Leave out rows that cannot be read, instead of stopping at the first."""
+    """Whether rows that cannot be read are left out, instead of raising an error at the first."""
     force: bool = False
-    """Write over a file that is there."""
+    """Whether an existing file is overwritten."""
     processes: int | None = None
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class MaskRequest:
 
     @property
     def kind(self) -> Format:
-        """Return the format: the one that was named, else that of the input's ending, else of the output's."""
+        """Return the format: `format`, else by the ending of the input's name, else of the output's; or ConfigError."""
         candidates = [self.format, *(_ending(name) for name in (self.source, self.target) if name != PIPE)]
         if kind := next((candidate for candidate in candidates if candidate), None):
             return kind
@@ -124,7 +124,7 @@ class MaskRequest:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the JSONL keys that may hold the spans, the preferred one first; empty without `spans` or JSONL."""
+        """Return the keys for the spans in a JSONL row, the preferred one first; empty without `spans` or JSONL."""
         if not self.spans or self.kind != "jsonl":
             return ()
         return (KEY, SPARE) if self.spans_key is None else (self.spans_key,)
@@ -141,9 +141,10 @@ def _ending(name: str) -> Format | None:
 
 
 def masking(config: Path | None, words: Path | None, **changes: object) -> Masking:
-    """Return the masking settings of a YAML file (default: all defaults), with a list of words and changes added.
+    """Return the masking settings in the YAML file `config` (None for the defaults), with words and changes added.
 
-    Changes that are None are ignored. ConfigError if the file has a list named `words` as well.
+    `words` is the path of a list of words to mask. `changes` that are None are ignored. ConfigError if the settings
+    already have a list named `words`.
     """
     settings: dict[str, object] = {} if config is None else dict(read_yaml(config))
     settings |= {name: change for name, change in changes.items() if change is not None}
@@ -156,5 +157,5 @@ def masking(config: Path | None, words: Path | None, **changes: object) -> Maski
 
 
 def listed(names: str | None) -> list[str] | None:
-    """Return names that are separated by commas; None for None."""
+    """Return the names in a comma-separated list, without empty ones; None for None."""
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]

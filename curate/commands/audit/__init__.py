@@ -1,4 +1,4 @@
-"""The command `audit`: original labels of a set compared with those of a panel."""
+"""The command `audit`: compares the original labels of a data set with a panel's verdicts, and repairs them."""
 
 from pydantic import Field
 

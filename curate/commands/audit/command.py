@@ -1,4 +1,4 @@
-"""`curate audit`: compare the original labels of a set with those of a panel."""
+"""`curate audit`: compare the original labels of a data set with a panel's verdicts, and repair them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +81,7 @@ def audit(
 
 
 def _lines(figures: dict[str, Any], work: "Run") -> Iterator[str]:
-    """Yield the main figures, and the paths of the files."""
+    """Yield the printed lines: main figures, and paths of the written files."""
     yield f"{figures['queries']:,} queries, {figures['pairs']:,} pairs judged by {', '.join(figures['panel'])}"
     if relevant_from := figures.get("relevant_from"):
         yield f"labels of {relevant_from} and above count as relevant; the repaired labels keep the scores of the set"

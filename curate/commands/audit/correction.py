@@ -1,13 +1,14 @@
 """Audit counts corrected by assessors' answers to a sample.
 
-A panel errs, so its own counts are biased in both directions. People grade a sample of pairs, stratified by original
+A panel errs, so its own counts are biased in both directions. Assessors grade a sample of pairs, stratified by original
 label (+, -) and verdict. With N pairs in a stratum, n answers and x relevant among them, the false negatives are the
 sum of N x / n over the strata without a label, the false positives the sum of N (1 - x / n) over those with one.
 
-The mean per query is for the population of queries, so both queries and sampled pairs vary. Both are in the variance of
-the linearised estimate, whose term for a query is the sum over strata of N_q p + (N / n) (x_q - n_q p). If all answers
-of a stratum are equal, the sample shows no variance at all; therefore the variance that smoothing p to
-(x + 1/2) / (n + 1) adds to the design's part is included, as in `estimates`.
+The mean per query is an estimate for the population of queries, so its variance has two sources: queries and sampled
+pairs. Both are in the variance of the linearised estimate, whose term for a query is the sum over strata of
+N_q p + (N / n) (x_q - n_q p), with p = x / n. If all answers of a stratum are equal, this variance is 0 for the
+stratum. Therefore the sampling variance also includes the amount by which it grows if p is smoothed to
+(x + 1/2) / (n + 1), as in `sample_estimates`.
 
 A few hits in a large stratum have a large weight, so the estimate is skewed: an estimate that is too small has a
 variance that is too small. The interval is therefore a score interval with a variance that grows with the mean: all
@@ -42,23 +43,23 @@ class Mean(Bounded):
 
 @dataclass(frozen=True)
 class Corrected:
-    """Corrected figures of an audit; None if a stratum that the figure needs has no answer."""
+    """Corrected figures of an audit, means per query; None if a stratum that a figure needs has no answer."""
 
     answered: int
     false_negatives: Mean | None
     false_positives: Mean | None
     positives: Mean | None
-    """Relevant documents among the retrieved, labelled or not."""
+    """Number of relevant documents among the retrieved ones, labelled or not, per query."""
     precision: Estimate | None
-    """Share of the claimed false negatives that people confirm."""
+    """Share of the false negatives found by the panel that assessors confirm."""
 
 
 def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], level: float = LEVEL) -> Corrected:
     """Return the corrected means of an audit.
 
-    `pairs` has query_id and stratum of every judged pair (see `audit.strata`), `answers` query_id, stratum and relevant
-    of the answered ones. `queries` are all audited queries, with or without a pair. DataError if a stratum has more
-    answers than pairs.
+    `pairs` has query_id and stratum of every judged pair (see `audit_design.strata`), `answers` query_id, stratum and
+    relevant of the answered ones. `queries` are all audited queries, with or without a pair. DataError if a stratum has
+    more answers than pairs.
     """
     names = sorted(pairs["stratum"].unique())
     size = _count_table(pairs.with_columns(count=1), queries, names)
@@ -81,9 +82,10 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
 
 
 def mean(size: Floats, answered: Floats, hits: Floats, level: float = LEVEL) -> Mean | None:
-    """Return the mean number of hits per query, from counts by query and stratum, each of shape (queries, strata).
+    """Return the estimated mean number of hits (pairs that a figure counts) per query, with its interval.
 
-    None if a stratum has pairs but no answer, or for fewer than two queries.
+    `size`, `answered` and `hits` are counts by query and stratum, shape (queries, strata). None if a stratum has pairs
+    but no answer, or for fewer than two queries.
     """
     queries, (n_pairs, n_answered, n_hits) = len(size), (table.sum(axis=0) for table in (size, answered, hits))
     has_pairs = n_pairs > 0
@@ -110,7 +112,7 @@ def mean(size: Floats, answered: Floats, hits: Floats, level: float = LEVEL) -> 
 
 
 def _score_interval(estimate: float, variance: float, third: float, level: float) -> tuple[float, float]:
-    """Return the skewed score interval of a mean, from its variance and third cumulant."""
+    """Return the bounds of the score interval (see the module), from the estimate's variance and third cumulant."""
     square = NormalDist().inv_cdf((1 + level) / 2) ** 2
     shift = square * third / variance / 2 if variance else 0.0
     half = math.sqrt(square * variance + shift**2)
@@ -135,10 +137,10 @@ FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
 def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
-    """Return the corrected means as plain mappings: false_negatives, false_positives, positives, and precision.
+    """Return the figures of `Corrected` as mappings for JSON: false_negatives, false_positives, positives, precision.
 
-    `precision` is the share of the claimed false negatives that people confirm. `pairs` are the current ones of
-    `audit.strata`; a sample drawn from others is `outdated` and corrects nothing.
+    `pairs` are the current pairs by `audit_design.strata`. A sample drawn from other pairs or strata is `outdated`, and
+    no figure is defined.
     """
     design = sample_answers.sample.design
     if _outdated(sample_answers, pairs):
@@ -160,7 +162,7 @@ def corrected_counts(sample_answers: Desk, pairs: pl.DataFrame, queries: Sequenc
 
 
 def _outdated(sample_answers: Desk, pairs: pl.DataFrame) -> bool:
-    """Whether sizes of strata, or the stratum of a sampled pair, have changed since the sample was drawn."""
+    """Return whether the size of a stratum, or the stratum of a sampled pair, changed since the sample was drawn."""
     drawn = sample_answers.sample.survey.filter(pl.col("expected").is_null()).select(
         "stratum", query_id=pl.col("ids").list.get(0), doc_id=pl.col("ids").list.get(1)
     )

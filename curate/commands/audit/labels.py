@@ -1,4 +1,4 @@
-"""Audit of legacy labels against the panel's verdicts on the documents retrieved for each query.
+"""Audit of original labels (column `legacy`) by the panel's verdicts on the documents retrieved for each query.
 
 A retrieved pair with a label is confirmed, a false positive, contested or incomplete. A retrieved pair without a label
 that the panel finds relevant is a false negative. So, for each query,
@@ -25,10 +25,11 @@ from curate.stats.distribution import spread
 from curate.stats.tally import Floats
 
 MISSED = ("false negative", "duplicate", "same question")
-"""Kinds of false negatives: a new document; a copy of a labelled document; a text that is labelled for another query
-with the same text."""
+"""Kinds of false negatives: `duplicate` is a copy of a document labelled for this query, `same question` a document
+labelled for another query of the same text, `false negative` any other document."""
 COPIED = {"-": "text judged not relevant by all", "+": "text judged relevant"}
-"""Sign of a patch -> its reason for an unjudged copy of a judged document."""
+"""Sign of a patch row (- removes, + adds a label) -> its reason, if the document is an unjudged copy of a judged
+one."""
 
 
 def compare(
@@ -36,11 +37,11 @@ def compare(
 ) -> pl.DataFrame:
     """Return the `compared` table: every judged pair and every label, sorted, each with its kind.
 
-    `labels` are the set's positives; `queries` and `documents` map every id (query_id, doc_id) to the `first` id of the
-    same text. Kinds of labelled pairs are confirmed, false positive, contested, incomplete and unretrieved; of others
-    false negative, duplicate, same question, negative and undecided. Pairs that a cascade skipped are incomplete or
-    undecided, as the votes of the other judges are unknown. `same_as` is the labelled document of the same text, else
-    the query of the same text for which it is labelled.
+    `labels` are the original positives; `queries` and `documents` map every id (query_id, doc_id) to the `first` id of
+    the same text. Kinds of labelled pairs: confirmed, false positive, contested, incomplete, unretrieved. Kinds of
+    other pairs: false negative, duplicate, same question, negative, undecided. Pairs on which a cascade skipped judges
+    are incomplete or undecided, since these judges' votes are unknown. `same_as` is the labelled document of the same
+    text, else the query of the same text for which the document is labelled.
     """
     first = (queries.rename({"first": "query_first"}), documents.rename({"first": "doc_first"}))
     labels_by_text = labels.join(first[0], on="query_id").join(first[1], on="doc_id")
@@ -98,7 +99,7 @@ def count(compared: pl.DataFrame, queries: Sequence[str]) -> pl.DataFrame:
 
 
 def _check_accounting(counts: pl.DataFrame) -> None:
-    """Raise DataError if the accounting of a query does not hold."""
+    """Raise DataError if the counts of a query contradict the equations in the module's docstring."""
     kinds_sum = pl.sum_horizontal("confirmed", "false_positives", "contested", "incomplete")
     wrong = counts.filter(
         (pl.col("original") != kinds_sum)
@@ -113,14 +114,14 @@ def _check_accounting(counts: pl.DataFrame) -> None:
 
 
 def mean(values: Floats, seed: int) -> tuple[float, float | None, float | None]:
-    """Return the mean of a value per query with its 95 % bootstrap interval over queries, if there are two or more."""
+    """Return the mean of a value per query and its 95 % bootstrap interval over queries (None for a single query)."""
     estimate = ratios.mean(values, np.arange(len(values)), seed)
     assert estimate is not None  # there is a query
     return estimate.value, estimate.low, estimate.high
 
 
 def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
-    """Return measure -> total, mean per query with its interval (low, high), and its distribution over queries."""
+    """Return measure -> `total`, `mean` per query with 95 % interval (`low`, `high`), and distribution (`spread`)."""
     by_measure: dict[str, Json] = {}
     for name in AUDITED:
         figures = mean(counts[name].to_numpy().astype(np.float64), seed)
@@ -136,8 +137,8 @@ def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
 def patch(compared: pl.DataFrame, documents: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """Return the `patch` table: labels to remove (-) and to add (+), sorted, with the reason.
 
-    A label is removed only if every judge of the panel graded "not relevant". A judgement applies to all documents with
-    the same text: copies that no retriever found are patched too, and `same_as` is the judged document.
+    A label is removed only if every judge graded the pair as not relevant. A judgement applies to all documents with
+    the same text: copies that no retriever found are patched, too, with the judged document as `same_as`.
     """
     grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
     against = grades.list.eval(pl.element().is_not_null() & ~pl.element().is_in(list(scale.relevant))).list.all()
@@ -162,7 +163,7 @@ def _grades_as_text() -> pl.Expr:
 
 
 def _copies(patches: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return patches for unjudged copies of judged documents, those with a patch of their own or confirmed."""
+    """Return patches for unjudged copies of documents that are patched or confirmed."""
     labelled = compared.filter("legacy").select(*PAIR, legacy=pl.lit(value=True))
     judged = compared.filter(pl.col("verdict").is_not_null())
     confirmed = compared.filter(pl.col("kind") == "confirmed").select(*PAIR, sign=pl.lit("+"), grades=_grades_as_text())
@@ -182,9 +183,9 @@ def _copies(patches: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFra
 
 
 def sizes(patches: pl.DataFrame) -> dict[str, Json]:
-    """Return the numbers of patch lines: `added`, `removed`, and among them unretrieved copies (`..._copies`).
+    """Return the numbers of patch rows, `added` and `removed`, and among them of unjudged copies (`..._copies`).
 
-    Copies are in no other count, so more labels may be removed than there are false positives.
+    No other count of the audit includes these copies, so more labels may be removed than there are false positives.
     """
     signs = {"added": "+", "removed": "-"}
     counts: dict[str, Json] = {name: int((patches["sign"] == sign).sum()) for name, sign in signs.items()}
@@ -193,10 +194,10 @@ def sizes(patches: pl.DataFrame) -> dict[str, Json]:
 
 
 def repaired(labels: pl.DataFrame, patches: pl.DataFrame, relevant_from: int) -> pl.DataFrame:
-    """Return the labels (query_id, doc_id, score) after a patch, sorted, on the scale of the set.
+    """Return the labels (query_id, doc_id, score) after a patch, sorted, on the original labels' scale.
 
-    `labels` are all of the set; those below `relevant_from` are retained. An added label has the score `relevant_from`,
-    the lowest relevant one, and replaces a lower score.
+    `labels` are all original labels; those below `relevant_from`, the lowest relevant score, are retained. An added
+    label has the score `relevant_from` and replaces a lower one.
     """
     removed, new = (patches.filter(pl.col("sign") == sign).select(PAIR) for sign in "-+")
     added = new.join(labels.filter(pl.col("score") >= relevant_from), on=PAIR, how="anti")

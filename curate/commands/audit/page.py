@@ -1,4 +1,4 @@
-"""The page of an audit: figures in, one HTML file out, in the words of a language.
+"""HTML report of an audit, in one file, translated into the run's language.
 
 Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
 """
@@ -24,7 +24,7 @@ from curate.view.words import environment
 from curate.view.words import strings as words_of
 
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
-"""Kinds of example pairs, in display order."""
+"""Kinds of pairs (see `labels.compare`) shown as examples, in display order."""
 STYLES: Mapping[str, str] = {
     "confirmed": "v-relevant",
     "false positive": "v-not-relevant",
@@ -35,7 +35,7 @@ STYLES: Mapping[str, str] = {
     "duplicate": "g-B",
     "same question": "g-C",
 }
-"""Kind of a pair -> class of the style sheet."""
+"""Kind of a pair -> CSS class."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Card:
-    """One query with its counts and examples."""
+    """One query of the report, with its counts and example pairs."""
 
     query_id: str
     text: str
@@ -61,7 +61,7 @@ class Card:
 
 
 def worst(counts: pl.DataFrame, most: int) -> list[str]:
-    """Return the queries with most errors (false negatives and positives), worst first, without error-free ones."""
+    """Return at most `most` queries with errors (false negatives and positives), those with most errors first."""
     errors = counts.with_columns(errors=pl.col("false_negatives") + pl.col("false_positives"))
     return errors.filter(pl.col("errors") > 0).sort(-pl.col("errors"), "query_id")["query_id"].head(most).to_list()
 
@@ -79,7 +79,10 @@ def cards(
     texts: Mapping[str, str],
     passages: Mapping[str, str],
 ) -> list[Card]:
-    """Return one card per query, its examples by kind; `passages` holds the beginnings of their documents."""
+    """Return one card per query, with its examples sorted by kind.
+
+    `texts` is query -> text, `passages` is document -> beginning of its text, `pairs` the examples.
+    """
     counted = {row.pop("query_id"): row for row in counts.to_dicts()}
     rows: dict[str, list[Example]] = {name: [] for name in queries}
     order = sorted(pairs.to_dicts(), key=lambda row: KINDS.index(row["kind"]))
@@ -127,7 +130,7 @@ def page(figures: Mapping[str, Any], query_cards: Sequence[Card], language: str,
 
 
 def strings(language: str) -> dict[str, Any]:
-    """Return the words of the page in a language; English if there are none."""
+    """Return the report's strings in a language, else in English."""
     return words_of(language, "audit")
 
 

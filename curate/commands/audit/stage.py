@@ -1,4 +1,4 @@
-"""The stage `audit`: labels compared, measured and repaired, and effects of the repair on a ranking of systems."""
+"""The stage `audit`: compares, counts and repairs original labels, and measures the effect on system rankings."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -42,19 +42,19 @@ Labels = Mapping[str, Collection[str]]
 
 @dataclass(frozen=True)
 class Effect:
-    """One system under the old and the new labels: means over the queries that have a positive under both."""
+    """Scores of a system with old and new labels: means over the queries that have a positive with both."""
 
     system: str
     ndcg_old: float
     ndcg_new: float
     change: float
     low: float | None
-    """Bounds of the 95 % interval of the change of nDCG@10, which resamples queries."""
+    """Lower bound of the 95 % interval of the change of nDCG@10, a bootstrap over queries; `high` is the upper one."""
     high: float | None
     recall_old: float
     recall_new: float
     judged: float | None
-    """Share of its top ten documents that the panel judged; unjudged ones count as not relevant."""
+    """Share of its first ten documents that the panel judged; unjudged documents count as not relevant."""
     rank_old: int = 0
     rank_new: int = 0
     circular: bool = False
@@ -71,10 +71,11 @@ def compare(
     seed: int,
     judges: Collection[str] = (),
 ) -> dict[str, Json]:
-    """Return `queries` (number compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
+    """Return the number of `queries` compared, the `systems` with their `Effect`, and `tau_b` of the two rankings.
 
-    `rankings` is a table of that name. Recall is at `depth`, which is part of its keys, as in `recall_at_50_old`.
-    Systems are ranked by nDCG@10. `judges` are the encoders on the panel; a system of that name is `circular`.
+    `rankings` is the table `rankings`, `old` and `new` the labels, `judged` the judged pairs. Systems are ranked by
+    nDCG@10 and sorted by their rank with the new labels. Recall is at `depth`, which is in the names of keys, such as
+    `recall_at_50_old`. `judges` are the encoders on the panel; a system of such a name is `circular`.
     """
     old_labels, new_labels, judged_docs = _by_query(old), _by_query(new), _by_query(judged)
     queries = sorted(old_labels.keys() & new_labels.keys())
@@ -107,7 +108,7 @@ def compare(
 def _system_effect(
     system: str, ranked: Mapping[str, Sequence[str]], old: Labels, new: Labels, seen: Labels, depth: int, seed: int
 ) -> Effect:
-    """Return the effect on one system, without its ranks."""
+    """Return the `Effect` of one system, with ranks still 0."""
     old_scores, new_scores = (
         np.array([ranking.ndcg(docs, labels[query], TOP) for query, docs in ranked.items()]) for labels in (old, new)
     )
@@ -147,7 +148,7 @@ def _by_query(pairs: pl.DataFrame) -> dict[str, set[str]]:
 # The stage: original labels compared with the panel's verdicts on retrieved documents.
 
 NAMED = 20
-"""Number of labels of unknown texts that are listed."""
+"""Maximum number of ids listed in audit.json of labels whose query or document is unknown."""
 LABELS = (
     "These are the labels that the set came with, less those that every judge found not relevant, and with the pairs "
     "that the panel found relevant. Labels that it left open, or whose text was not judged, are unchanged."
@@ -157,11 +158,11 @@ SCORES = (
     "MTEB's nDCG takes every score as a gain, also one below {0}; its MAP and recall take every score above 0 as "
     "relevant and mean nothing here."
 )
-"""Added to `LABELS` if scores of the set are below the relevance threshold."""
+"""Sentences for the repaired set's README, added to `LABELS` if the lowest relevant original score is above 1."""
 
 
 def run(config: Config, context: Context) -> Report:
-    """Compare, measure, repair and show."""
+    """Run the stage: write tables, patch, repaired set, figures and HTML report."""
     labels, cut = context.legacy_positives(), context.relevant_from or 1
     if labels.is_empty():
         raise DataError(
@@ -210,7 +211,7 @@ def _first_ids(context: Context, table: str, column: str) -> pl.DataFrame:
 
 
 def _set_facts(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
-    """Return the facts on set and panel for audit.json."""
+    """Return the facts on the data set and the panel for audit.json."""
     panel = read_json(context.folder("judge") / "panel.json")
     lost = context.read("mask", "dropped").filter(pl.col("table") == "qrels").sort("id")
     return {
@@ -229,7 +230,7 @@ def _set_facts(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
 
 
 def _masking(context: Context, patches: pl.DataFrame) -> dict[str, Json]:
-    """Return the numbers of texts that masking made equal or much shorter, and of patch lines about such texts."""
+    """Return the numbers of texts that masking made equal or much shorter, and of patch rows on such texts."""
     altered, facts = context.read("mask", "altered"), context.done("mask").facts
     is_altered = [
         pl.col(column).is_in(altered.filter(pl.col("table") == table)["id"].implode())
@@ -321,7 +322,7 @@ def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, f
 def _page(
     config: Config, context: Context, figures: Mapping[str, Any], compared: pl.DataFrame, counts: pl.DataFrame
 ) -> str:
-    """Return the page; of the corpus, only excerpts of example documents are held."""
+    """Return the HTML report; only excerpts of example documents are read into memory, not the corpus."""
     worst = page.worst(counts, config.worst)
     pairs = page.examples(compared, worst, config.examples)
     doc_ids = set(pairs["doc_id"])
@@ -338,7 +339,7 @@ def _page(
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:
-    """Return notes on the use of the figures."""
+    """Return notes on how the figures may be used, one sentence each."""
     notes = [f"WARNING: {warning}" for warning in figures["dependence"]["warnings"]]
     if figures["heuristic"]:
         notes.append("all judges are heuristics: the means show the machinery and are no evidence about the labels")
@@ -359,7 +360,7 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check that duplicates are retained; return the identities of systems and the digests of reviews."""
+    """Return the identities of systems and the digests of reviews; ConfigError unless exact duplicates are retained."""
     diversify = context.settings.get(FILTERED)
     if context.duplicates != "keep" or not isinstance(diversify, Mapping) or diversify.get("enabled") is not False:
         raise ConfigError(

@@ -1,1 +1,1 @@
-"""Checks of a run outside its stages: they change no label and write figures to `checks/` in the run folder."""
+"""The commands `check`: diagnostics of a run that change no label and write figures to `checks/` in the run folder."""

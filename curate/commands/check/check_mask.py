@@ -123,7 +123,7 @@ def _lines(result: "MaskResult") -> Iterator[str]:
 
 
 def _interval(figure: Figures | None) -> str:
-    """Return a figure in words: `0 of 100: at most 3.7 % at 95 %`."""
+    """Return an error rate in words, such as `0 of 100 read: at most 3.7 % at 95 %`."""
     if figure is None:
         return "not defined until a text of every stratum is read"
     return f"{figure['hits']:,} of {figure['read']:,} read: {_share(figure)} at 95 %"

@@ -13,7 +13,7 @@ from curate.view.text import HEURISTIC, as_table, caveats, ranged, too_few
 
 Figures = Mapping[str, Any]
 NAMED = 20
-"""Unsaturated queries that are listed; `--json` has all of them."""
+"""Maximum number of unsaturated queries listed; `--json` has all."""
 
 
 def pool(

@@ -1,4 +1,4 @@
-"""`curate check mask --residual`: list residual PII, and take decisions on it."""
+"""`curate check mask --residual`: list possible residual PII, and store decisions on it."""
 
 import getpass
 import re
@@ -21,7 +21,11 @@ _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (
 def residual(
     run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None, *, as_json: bool
 ) -> None:
-    """List the places, or decide on them: by numbers and reasons to mask and to accept, else asked one by one."""
+    """List the passages with possible residual PII, or store decisions on them.
+
+    `numbers` and `reasons` select the passages to mask and those to accept. Without both, open ones are asked about one
+    by one on a terminal.
+    """
     from curate.commands.check.residual import ResidualDecisions, decide, listing
 
     mask, accept = map(_numbers, numbers)
@@ -59,7 +63,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _lines(listing: "Listing") -> Iterator[str]:
-    """Yield the places with their surroundings, those of a reason together."""
+    """Yield the passages, grouped by reason, with the text around them."""
     from curate.commands.check.residual import excerpts
 
     excerpt_by_number = excerpts(listing)
@@ -96,7 +100,7 @@ def _closing_line(listing: "Listing") -> Iterator[str]:
 
 
 def _ask(entries: "Listing", by: str) -> None:
-    """Ask about every open place; an answer is stored before the next question, so that `q` loses none."""
+    """Ask about every passage without a decision; each answer is stored before the next question."""
     from curate.commands.check.residual import ResidualDecisions, decide, excerpts, listing
 
     excerpt_by_number, skipped = excerpts(entries), set[int]()

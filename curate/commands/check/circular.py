@@ -30,23 +30,23 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class CircularityOptions:
-    """Judges from outside the panel."""
+    """Judges from outside the panel that serve as replacement and controls."""
 
     fourth: str | None = None
-    """Takes each judge's place in turn; without it that judge is left out."""
+    """Judge that replaces each judge of the panel in turn; None to leave that judge out."""
     others: Sequence[str] = ()
-    """Of neither panel: the mean change of their rankings is subtracted; without any, that of the panel's others."""
+    """Judges for the control rankings, whose mean change is subtracted; empty for the other judges of the panel."""
 
     @property
     def named(self) -> list[str]:
-        """Return the names of all these judges, each once."""
+        """Return the names of all these judges, without repetition."""
         return list(dict.fromkeys([*([self.fourth] if self.fourth else []), *self.others]))
 
 
 def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
     """Return the self-preference of every judge of a run's panel, and write it to `checks/circular.json`.
 
-    With a cascade, only the sampled pairs count, which every judge grades; with `fourth`, only pairs that it graded.
+    After a cascade only the sampled pairs count, which every judge graded; with `fourth`, only pairs that it graded.
     """
     options = asked or CircularityOptions()
     with locked(run.folder), enough_space(run.folder):
@@ -78,7 +78,7 @@ def check(run: Run, asked: CircularityOptions | None = None) -> dict[str, Json]:
 
 
 def _refuse(options: CircularityOptions, panel: Sequence[str]) -> None:
-    """Raise ConfigError for a judge in two roles, and for a panel of one judge without a replacement."""
+    """Raise ConfigError for a judge in two roles (panel, `fourth`, `others`), or one judge without a replacement."""
     in_two_roles = [
         name for name in options.named if name in panel or (name == options.fourth and name in options.others)
     ]
@@ -95,7 +95,7 @@ def _refuse(options: CircularityOptions, panel: Sequence[str]) -> None:
 
 
 def _ratings(config: JudgeConfig, context: Context, options: CircularityOptions) -> tuple[pl.DataFrame, int]:
-    """Return the grades of the panel, `fourth` and `others` on the pairs that count, and the size of the pool."""
+    """Return the grades of the panel, `fourth` and `others` on the pairs that count, and the pool's number of pairs."""
     pool = context.read("pool", "pool").select(PAIR)
     panel_ratings = context.read("judge", "ratings").select(*PAIR, "judge", "grade", "status")
     ratings = pl.concat([panel_ratings, *_recorded(config, context, options.named)])
@@ -108,7 +108,7 @@ def _ratings(config: JudgeConfig, context: Context, options: CircularityOptions)
 
 
 def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield the ratings of each judge from the ledger or the judge's file; ConfigError for a judge without a grade."""
+    """Yield the ratings of each judge, from the ledger or its file of recorded grades; ConfigError if it has none."""
     if not names:
         return
     with Ledger(context.ledger or default_path(context.home)) as ledger:
@@ -125,7 +125,7 @@ def _recorded(config: JudgeConfig, context: Context, names: Sequence[str]) -> It
 
 
 def _rounded_row(row: SelfFavour, family_by_judge: Mapping[str, str | None]) -> Json:
-    """Return a row for JSON, rounded so that floating-point noise cannot make two runs differ."""
+    """Return a judge's figures with its family for JSON, rounded so that floating-point noise changes no output."""
     plain: dict[str, Any] = asdict(row) | {"family": family_by_judge[row.judge]}
     plain["effect"] = {name: _rounded(number) for name, number in plain["effect"].items()}
     return {name: _rounded(figure) for name, figure in plain.items()}
@@ -155,7 +155,7 @@ def _warnings(figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def means() -> str:
-    """Return a sentence that explains how to read a figure."""
+    """Return the printed sentences that explain the effect and its interval."""
     return (
         "effect: nDCG@10 of the ranking by a judge's own grades under its panel, less that without it, less the mean "
         "change of the rankings of others; 95 % intervals resample queries. Descriptive: no test, and no warning "

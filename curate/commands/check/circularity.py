@@ -39,7 +39,7 @@ class SelfFavour:
 
     judge: str
     replaced_by: str | None
-    """None if the reference panel leaves the judge out."""
+    """Judge that takes its place on the reference panel; None if the judge is left out."""
     queries: int
     """Number of queries with a relevant document under both panels; the scores are means over them."""
     within: float
@@ -64,9 +64,9 @@ def self_favour(
 ) -> list[SelfFavour]:
     """Return the self-preference of the judges in `panel`, in this order, without those that no query can score.
 
-    `ratings` has the columns query_id, doc_id, judge and grade, also of judges outside the panel. `fourth` is a rated
-    judge outside the panel that replaces each judge in turn. Without it, the judge is left out; the effect then stays
-    hidden where the other judges are stricter, or more lenient, in the same way.
+    `ratings` has the columns query_id, doc_id, judge and grade, also of judges outside the panel. `fourth` is a judge
+    outside the panel, with grades, that replaces each judge in turn. Without it, the judge is left out; the effect is
+    then not detected if all other judges are stricter, or more lenient, in the same way.
 
     Control rankings are those of judges outside both panels, or of the other panel members if there are none.
     ConfigError if `fourth` is on the panel or unrated, or if `policy` is a ConsensusRule and `fourth` is missing: a

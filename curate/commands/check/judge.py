@@ -1,6 +1,6 @@
 """Diagnostics of the judges of a run: controls, position bias, repeatability, rubrics, strictness, shared errors.
 
-By default nothing is sent: the figures come from the ledger, answers to earlier checks included.
+By default nothing is sent: figures are computed from the ledger, which also contains the replies to earlier checks.
 """
 
 import math
@@ -38,23 +38,23 @@ from curate.system.run_lock import enough_space, locked
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """Checks to ask the judges for; none by default."""
+    """Checks for which requests are sent to the judges; none by default."""
 
     controls: bool = False
-    """Ask for the controls."""
+    """Whether the judges grade the control pairs."""
     positives: Path | None = None
-    """File of known grades: query_id, doc_id, grade; default: that of the gate, else grades from reviews."""
+    """File of known grades (query_id, doc_id, grade); None for that of `judge.gate`, else grades from reviews."""
     again: Sequence[str] = ()
-    """reversed, alone, repeat."""
+    """Kinds of repeated prompts: `reversed`, `alone`, `repeat`."""
     rubrics: Sequence[str] = ()
-    """Files, or names of packaged ones."""
+    """Rubrics under which prompts are repeated: files, or names of packaged ones."""
     prompts: int = 50
-    """Number of prompts of each judge that are asked again."""
+    """Number of prompts per judge that are repeated."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Inputs shared by all diagnostics of a run."""
+    """Inputs that all diagnostics of a run share: options, settings, context, ledger, and the panel's state."""
 
     order: JudgeOptions
     config: JudgeConfig
@@ -63,7 +63,7 @@ class Bench:
 
     @cached_property
     def seated(self) -> PanelRun:
-        """Return the panel with its state for the pairs of the pool."""
+        """Return the panel with the state of each judge for the pairs of the pool: which are graded, which are left."""
         return replace(seating.seated(self.config, self.context, self.ledger), watched=False)
 
     @property
@@ -73,7 +73,7 @@ class Bench:
 
     @cached_property
     def people(self) -> pl.DataFrame:
-        """Return human grades: query_id, doc_id, grade, weight; may be empty."""
+        """Return assessors' grades, from a file or else from reviews: query_id, doc_id, grade, weight; may be empty."""
         path = self.order.positives or self.config.gate.positives
         if path is None:
             return settled(self.context.run)
@@ -95,7 +95,7 @@ class Bench:
 
     @cached_property
     def askings(self) -> list[Asking]:
-        """Return the repeated prompts, kind by kind."""
+        """Return the samples of prompts to repeat, grouped by kind."""
         rubrics = [repeat.load_rubric(name) for name in self.order.rubrics]
         kinds = repeat.checked(self.order.again)
         if not kinds and not rubrics:
@@ -107,7 +107,7 @@ class Bench:
         return sorted(askings, key=lambda asking: order.index(asking.kind))
 
     def rounds(self) -> list[PanelRun]:
-        """Return the rounds of requests, in order; the judges of a round are asked concurrently."""
+        """Return the rounds of requests, in order: controls, then one per kind; a round's judges run concurrently."""
         trial = self.trial if self.order.controls else None
         by_kind = [list(group) for _, group in groupby(self.askings, key=lambda asking: asking.kind)]
         return [
@@ -120,7 +120,7 @@ class Bench:
 
 
 def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
-    """Return what the checks would send and cost, one row per check and judge; nothing is sent."""
+    """Return the cost estimate of the checks, one row per check and judge; nothing is sent."""
     with _bench(run, order) as bench:
         rows = [quote.row(panel_run.table, judge) for panel_run in bench.rounds() for judge in panel_run.asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
@@ -128,7 +128,10 @@ def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
 
 
 def check(run: Run, order: JudgeOptions) -> dict[str, Any]:
-    """Ask the judges for `order` within the run's consent, write checks/judge.json, and return the figures."""
+    """Return the figures of the diagnostics, and write them to `checks/judge.json`.
+
+    Requests for `order` are sent first, within the run's consent to spend.
+    """
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
         _ask(bench)
         figures = _figures(bench)
@@ -146,7 +149,7 @@ def _bench(run: Run, order: JudgeOptions) -> Iterator[Bench]:
 
 
 def _ask(bench: Bench) -> None:
-    """Send the requests that the ledger does not answer, after the checks of masking and consent."""
+    """Send the requests without a reply in the ledger, after checking that texts are masked and the cost is allowed."""
     rounds = bench.rounds()
     panel_run = bench.seated.at(*(judge for panel_round in rounds for judge in panel_round.seats))
     consent.need_masked(panel_run.seats, bench.context)
@@ -202,7 +205,10 @@ def _figures(bench: Bench) -> dict[str, Any]:
 
 
 def _prevalence(base: pl.DataFrame, accuracy: Accuracy | None, bench: Bench) -> Json:
-    """Return the share of relevant pairs, corrected by human grades, else by controls; None without either."""
+    """Return the share of pairs that are relevant, corrected for the judge's errors; None if these are unknown.
+
+    Errors are measured by assessors' grades, else by controls.
+    """
     by_people = panel.against_people(base, bench.people, bench.context.seed, bench.scale)
     rates: dict[str, tuple[Estimate | None, Estimate | None]] = {}
     if by_people is not None:
@@ -217,7 +223,7 @@ def _prevalence(base: pl.DataFrame, accuracy: Accuracy | None, bench: Bench) -> 
 
 
 def _repeat_changes(base: pl.DataFrame, askings: Sequence[Asking], bench: Bench) -> dict[str, Json]:
-    """Return the changes between a judge's grades and its repeated ones, by kind."""
+    """Return kind of repetition -> changes between a judge's grades and those of the repeated prompts."""
     changes = {
         asking.kind: position_bias.changes(base, asking.said(), bench.context.seed, bench.scale) for asking in askings
     }
@@ -229,7 +235,7 @@ def _repeat_changes(base: pl.DataFrame, askings: Sequence[Asking], bench: Bench)
 
 
 def _rounded_json(figure: object) -> Json:
-    """Return figures as JSON has them, rounded so that a last bit cannot make two runs differ."""
+    """Return figures as JSON types, rounded so that floating-point noise changes no output."""
     if is_dataclass(figure) and not isinstance(figure, type):
         return _rounded_json(asdict(figure))
     if isinstance(figure, Mapping):

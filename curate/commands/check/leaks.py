@@ -17,7 +17,7 @@ from curate.runs.outputs import free_place
 from curate.system.files import write_json, write_table
 
 NAMED = 20
-"""Number of leaks in the answer, the nearest first; the table has all."""
+"""Maximum number of leaks in the result, the most similar first; the table has all."""
 
 
 class LeakOptions(Section):
@@ -30,9 +30,10 @@ class LeakOptions(Section):
 def check(
     train: Path, test: Path, assignments: Sequence[str] = (), out: Path | None = None, progress: PaidProgress = quiet
 ) -> dict[str, Json]:
-    """Return the counts of leaks from `test` into `train`, with the rule; write the `leaks` table into `out` if given.
+    """Return the counts of leaks from `test` into `train`, the thresholds, and the nearest leaks.
 
-    `assignments` change the rule, such as `leaks.queries=0.9`, or define an encoder: `encoders.NAME={kind: dense, ..}`.
+    The table `leaks` is written into `out`, if given. `assignments` change thresholds, such as `leaks.queries=0.9`, or
+    define an encoder: `encoders.NAME={kind: dense, ..}`.
     """
     options = config.check(LeakOptions, config.override({}, assignments), "--set")
     rule = options.leaks

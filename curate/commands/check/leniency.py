@@ -1,4 +1,4 @@
-"""Leniency of a judge against another's grades, and the share of relevant documents that its grades imply."""
+"""Leniency of a judge compared with reference grades, and the share of relevant pairs corrected for its errors."""
 
 import math
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ Marks = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Leniency:
-    """A judge's grades against a reference's; shares are 0 to 1, None without a pair."""
+    """A judge's grades compared with reference grades; shares are from 0 to 1, None without a pair."""
 
     pairs: int
     steps: Ratio | None
-    """Mean of the steps by which the judge is above the reference: positive is lenient."""
+    """Mean difference of the judge's grade and the reference, in steps of the scale; positive means lenient."""
     cut: Ratio | None
-    """Share that the judge finds relevant, less the reference's share."""
+    """Difference of the shares of pairs that judge and reference find relevant; positive means lenient."""
     confusion: list[list[int]]
-    """Pairs by the judge's grade (rows, best first) and the reference's (columns)."""
+    """Number of pairs by the judge's grade (rows, best first) and the reference's (columns, best first)."""
     precision: Mapping[str, Estimate | None]
     """Grade of the judge -> share of its pairs that the reference finds relevant."""
     sensitivity: Estimate | None
@@ -38,7 +38,7 @@ class Leniency:
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Share of relevant pairs: as judged (`apparent`), and corrected for the judge's errors, with its interval."""
+    """Share of pairs that are relevant: by the judge (`apparent`), and corrected for its errors, with an interval."""
 
     apparent: float
     value: float
@@ -47,10 +47,10 @@ class Prevalence:
 
 
 def against(pairs: pl.DataFrame, seed: int, scale: Scale) -> Leniency:
-    """Compare a judge's grades with a reference's: columns query_id, grade, reference, and optionally weight.
+    """Return the comparison of a judge's grades with reference grades.
 
-    A weight is one over the probability of a row in a sample. Only the shares are weighted; their intervals are
-    Wilson's with Kish's effective size, (sum w)^2 / sum w^2.
+    `pairs` has query_id, grade, reference, and optionally weight: one over the sampling probability of the row. Only
+    the shares are weighted; their intervals are Wilson's with Kish's effective size, (sum w)^2 / sum w^2.
     """
     rows = pairs.drop_nulls(["grade", "reference"])
     weight = rows["weight"].to_numpy().astype(np.float64) if "weight" in rows.columns else np.ones(len(rows))
@@ -108,7 +108,10 @@ def prevalence(
 
 
 def share(weight: Floats, hit: Marks, among: Marks) -> Estimate | None:
-    """Return the weighted share of hits among some rows, with Kish's effective size; None without any."""
+    """Return the weighted share of rows with `hit` among those with `among`, and its Wilson interval; None without any.
+
+    The interval has Kish's effective size.
+    """
     weights = weight[among]
     total = float(weights.sum())
     if not total:

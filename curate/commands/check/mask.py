@@ -18,29 +18,29 @@ from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import write_json
 
 LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
-"""Answers that report the error."""
+"""Answers that report missed PII, and those that report wrongly masked text."""
 
 
 @dataclass(frozen=True)
 class MaskResult:
-    """Figures and files of a check."""
+    """Figures of a check, and the sheets that were written or read."""
 
     figures: dict[str, Json]
     sheets: Sequence[Path] = ()
-    """Files to fill in."""
+    """Annotation sheets to fill in."""
     taken: Sequence[FileResult] = ()
-    """Results of the sheets that were read."""
+    """Results of importing filled-in sheets."""
     long: int = 0
     """Number of texts longer than a spreadsheet cell."""
 
 
 def desk(run: Path, wish: Wish, number: int | None = None, *, new: bool = False) -> Desk:
-    """Return the chosen sample, drawn if there is none, with the answers to it."""
+    """Return the sample chosen as by `mask_sample.opened`, which may draw one, with the answers to it."""
     return Desk(opened(run, wish, number, new=new))
 
 
 def exchange(sample_answers: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResult:
-    """Write the sheets of a sample, unless all exist (they may be filled in), and return the figures."""
+    """Write the annotation sheets of a sample, unless all exist (they may be filled in); return figures and paths."""
     out = sample_answers.sample.folder / "sheets"
     sheets = [out / f"{person}.{kind}" for person in sample_answers.assessors for kind in kinds]
     if not all(path.is_file() for path in sheets):
@@ -49,7 +49,7 @@ def exchange(sample_answers: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResu
 
 
 def take_back(run: Path, files: Sequence[Path], number: int | None = None, assessor: str | None = None) -> MaskResult:
-    """Read the answers of returned sheets, without rows that have a problem, and return the figures."""
+    """Import the answers in filled-in sheets, except rows with a problem, and return the figures."""
     answers = Desk(opened(run, Wish(), number, returning=True))
     results = paper.take_back(answers, files, assessor, keep_good_rows=True)
     return MaskResult(check(run, answers), taken=results)
@@ -65,7 +65,7 @@ class Read:
 
     @property
     def masked(self) -> bool:
-        """Return whether its stratum contains masked texts."""
+        """Return whether the texts of the stratum contain masked spans."""
         return self.stratum.endswith(MASKED)
 
 
@@ -110,11 +110,11 @@ def check(run: Path, sample_answers: Desk) -> dict[str, Json]:
 
 
 def shares(strata: Sequence[Read]) -> dict[str, Json]:
-    """Return the shares of texts with a fault, each with its 95 % interval as `curate.stats.sample_estimates` has it.
+    """Return the shares of texts with masking errors, each with its 95 % interval, as `sample_estimates.share`.
 
-    `leak`: share of all texts with PII left. `changed_of_masked`: share of texts with wrong masking among those with
-    any masking. `changed`: the same share among all texts; a text without masking has no wrong one, so it is
-    `changed_of_masked` times the share of masked texts. None if a stratum has texts but no answer.
+    `leak`: share of all texts in which PII was missed. `changed_of_masked`: share of wrongly masked texts among those
+    with masked spans. `changed`: the same share among all texts, `changed_of_masked` times the share of texts with
+    masked spans. A figure is None if one of its strata has texts but no answer.
     """
     masked = [stratum for stratum in strata if stratum.masked]
     of_masked = _figure(masked, CHANGED)
@@ -128,7 +128,10 @@ def shares(strata: Sequence[Read]) -> dict[str, Json]:
 
 
 def _figure(strata: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
-    """Return a share with its interval, and the numbers of hits and answers; None if a stratum has no answer."""
+    """Return the share of texts with an answer in `fault`, with interval, `hits` and `read`.
+
+    None if a stratum with texts has no answer.
+    """
     counted = [
         StratumCounts(stratum.texts, len(stratum.answers), sum(answer in fault for answer in stratum.answers))
         for stratum in strata

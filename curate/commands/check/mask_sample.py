@@ -1,7 +1,7 @@
-"""Draw a sample of a run's masked texts for people to read.
+"""Draw a sample of a run's masked texts for assessors to read.
 
-It is stored in `checks/mask/N` of the run folder, with the texts as people read them. Strata are table and whether
-anything was masked, so that the few masked texts are not missed.
+It is stored in `checks/mask/N` of the run folder, with the texts as assessors read them. Strata are by table and by
+whether a text has masked spans, so that the few texts with masked spans are represented.
 """
 
 from collections import Counter
@@ -27,9 +27,9 @@ from curate.system.files import frame, read_json, read_table
 
 SHARE = 0.01
 LEAST, MOST = 100, 2_000
-"""Bounds of the default size."""
+"""Minimum and maximum of the default sample size."""
 EACH = 10
-"""Texts drawn from every stratum, or all that it has."""
+"""Minimum number of texts drawn from every stratum, or all that it has."""
 MASKED, PLAIN = "something masked", "nothing masked"
 _GUESSES = {MASKED: 0.1, PLAIN: 0.02}
 """Anticipated error rates, for the allocation of the sample to the strata."""
@@ -48,12 +48,12 @@ class Wish:
     """None for the seed of the pipeline."""
 
     def of(self, texts: int) -> int:
-        """Return the size of a sample from this number of texts."""
+        """Return the size of a sample of `texts` texts in all."""
         return min(texts, self.size or min(self.most, max(LEAST, round(SHARE * texts))))
 
 
 def newest(run: Path) -> Sample | None:
-    """Return the sample of a run that was drawn last; None if there is none."""
+    """Return the sample of a run with the highest number, drawn last; None if there is none."""
     numbers = sorted(int(path.parent.name) for path in (run / "checks" / "mask").glob("[0-9]*/design.json"))
     return numbered(run, numbers[-1]) if numbers else None
 
@@ -67,9 +67,10 @@ def numbered(run: Path, number: int) -> Sample:
 
 
 def opened(run: Path, wish: Wish, number: int | None = None, *, new: bool = False, returning: bool = False) -> Sample:
-    """Return a sample by its number, else the newest; draw one with `new`, or if the masked texts have changed since.
+    """Return a sample by its number, else the newest one.
 
-    `returning` draws none: returned sheets belong to an existing sample.
+    A sample is drawn with `new`, if there is none, or if the masked texts changed since the newest was drawn.
+    `returning` is for the import of sheets, which belong to an existing sample: none is drawn.
     """
     if number is not None:
         return numbered(run, number)
@@ -124,7 +125,7 @@ def _strata(run: Path) -> pl.DataFrame:
 
 
 def state(run: Path) -> str:
-    """Return a digest of the masked tables and spans."""
+    """Return a digest of the masked texts and spans of a run, to detect changes."""
     outputs = read_json(run / "mask" / "stage.json")["outputs"]
     return digest([outputs.get(f"{table}.parquet") for table in (*_KEYS, "spans")])
 
@@ -143,7 +144,7 @@ def _drawn(texts: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.
 
 
 def _with_texts(run: Path, drawn: pl.DataFrame, language: str) -> list[dict[str, object]]:
-    """Return the sampled rows with the texts that people read: the masked text, and its masked kinds with counts."""
+    """Return the sampled rows with the texts that assessors read: the masked text, and kinds of PII with counts."""
     read: dict[tuple[str, str], str] = {}
     for table, key in _KEYS.items():
         sampled_ids = drawn.filter(pl.col("table") == table)["id"].implode()
@@ -174,5 +175,5 @@ def _survey(rows: Sequence[Mapping[str, object]], design: Design) -> pl.DataFram
 
 
 def long(sample: Sample) -> int:
-    """Return how many texts of a sample are longer than a spreadsheet cell (`LIMIT` UTF-16 units)."""
+    """Return the number of texts of a sample that are longer than a spreadsheet cell (`LIMIT` UTF-16 code units)."""
     return sum(len(row.texts[0].encode("utf-16-le", "surrogatepass")) > 2 * LIMIT for row in sample.rows.values())

@@ -1,8 +1,9 @@
-"""Relevant documents outside a pool, estimated from a random sample of pairs that people graded.
+"""Relevant documents that a pool lacks, estimated from graded random pairs or by capture-recapture.
 
 The pairs outside the pool form two strata of known size: documents that a retriever returned but that were not pooled,
-and the rest of the corpus. Graded pairs count as a random sample of their stratum, so a file must hold a simple random
-sample of one stratum or of both. Random documents that a review mixes in as controls are such a sample.
+and the rest of the corpus. Graded pairs count as a random sample of their stratum, so a file must contain a simple
+random sample of one stratum or of both. The random documents that a review plants as controls are such a sample.
+Capture-recapture instead uses which retriever found which relevant document.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,9 +41,9 @@ class BelowCutStratum:
     pairs: int
     graded: int
     relevant: int
-    """Of the graded ones."""
+    """Number of the graded pairs that are relevant."""
     total: Figure
-    """Relevant pairs in the whole stratum; None without a graded one."""
+    """Estimated number of relevant pairs in the stratum; None without a graded pair."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ class Below:
     source: str
     strata: tuple[BelowCutStratum, ...]
     recall: Figure
-    """Share of all relevant pairs that is in the pool; None unless every stratum with pairs was sampled."""
+    """Estimated share of all relevant pairs that are in the pool; None unless every stratum with pairs was sampled."""
 
 
 def estimates(
     run: Path, files: Sequence[Path], pool: pl.DataFrame, rankings: pl.DataFrame, qrels: pl.DataFrame
 ) -> list[Below]:
-    """Return the estimates from each file of grades, then from the random documents of each review of the run."""
+    """Return the estimates by each file of grades, then by the random controls of each review of the run."""
     retrieved = rankings.select(PAIR).unique()
     queries = pool["query_id"].unique()
     everything = len(queries) * len(TableCorpus(run / FILTERED))
@@ -92,7 +93,7 @@ def _figure(estimate: survey.Estimate | None, factor: int = 1) -> Figure:
 def _ranked_files(
     run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield name and rows of every file; DataError for a pair that is repeated, in the pool, or not of the run."""
+    """Yield name and graded pairs of every file; DataError for a pair that is repeated, pooled, or not of the run."""
     documents = pl.scan_parquet(run / FILTERED / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
         rows = IdNames(run / "mask", home()).follow(known(path, scale)).rename({"expected": "grade"})
@@ -110,7 +111,7 @@ def _refuse_pairs(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> No
 
 
 def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield name and graded random documents of every review whose controls are all random documents."""
+    """Yield name and graded random controls of every review that has only random controls."""
     for answers in graded_desks(run):
         design, facts = answers.sample.design, answers.sample.design.facts
         if not facts.get("random") or facts["random"] != facts["controls"]:
@@ -126,7 +127,7 @@ def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]
 # Capture-recapture estimate of the relevant documents that no retriever found.
 
 Caught = npt.NDArray[np.bool_]
-"""Shape (documents, retrievers): whether the retriever returned the document."""
+"""Whether a retriever found a relevant document, shape (documents, retrievers)."""
 
 
 @dataclass(frozen=True)
@@ -135,41 +136,43 @@ class Capture:
 
     retrievers: tuple[str, ...]
     found: int
-    """Number of relevant documents that at least one retriever found."""
+    """Number of relevant documents found by at least one retriever, over all queries."""
     by: tuple[int, ...]
-    """Numbers of relevant documents that exactly 1, 2, ... retrievers found."""
+    """Numbers of relevant documents found by exactly 1, 2, ... retrievers."""
     missed: Figure
-    """Lower bound on the relevant documents that none found."""
+    """Lower bound on the number of relevant documents that no retriever found."""
     share: Figure
     """Upper bound on the share of relevant documents that were found."""
     chao: float | None
     """Chao's bound on `missed`, which assumes retrievers of equal recall; None for fewer than two."""
     pairs: tuple[tuple[str, str, Figure], ...]
-    """For every two retrievers, Chapman's estimate of all relevant documents."""
+    """For every two retrievers, Chapman's estimate of the number of all relevant documents."""
 
 
 def missed(alone: Floats, twice: Floats) -> Floats:
-    """Return a lower bound on the documents that no net caught: sum over pairs of nets, z_j z_k / (f2 + 1).
+    """Return a lower bound on the relevant documents that no retriever found: the sum over pairs of z_j z_k / (f2 + 1).
 
-    `alone` (z) counts the documents that only this net caught, shape (..., nets); `twice` (f2) those that exactly two
-    nets caught.
+    `alone` (z) counts the documents that only this retriever found, shape (..., retrievers); `twice` (f2) counts those
+    found by exactly two retrievers, shape (...).
     """
     products = (alone.sum(axis=-1) ** 2 - (alone**2).sum(axis=-1)) / 2
     return np.asarray(products / (twice + 1))
 
 
 def chapman(first: Floats, second: Floats, both: Floats) -> Floats:
-    """Return Chapman's estimate (1951) of a population from two nets: (n1 + 1) (n2 + 1) / (n12 + 1) - 1.
+    """Return Chapman's estimate (1951) of all relevant documents by two retrievers: (n1 + 1) (n2 + 1) / (n12 + 1) - 1.
 
-    Unbiased if the nets are independent and catch at least as many as there are in all; else a little too low.
+    n1 and n2 are the numbers that each found, n12 that both found. Unbiased if the retrievers are independent and
+    n1 + n2 is at least the true number; else a little too low.
     """
     return np.asarray((first + 1) * (second + 1) / (both + 1) - 1)
 
 
 def chao(once: float, twice: float, nets: int) -> float:
-    """Return Chao's lower bound (1987) on pairs in no net, bias-corrected: (m-1)/m f1 (f1-1) / (2 (f2+1)).
+    """Return Chao's lower bound (1987) on relevant documents found by none of m retrievers, bias-corrected.
 
-    It assumes nets of equal reach; with unequal ones it can exceed the true number.
+    (m - 1) / m f1 (f1 - 1) / (2 (f2 + 1)), where f1 (`once`) and f2 (`twice`) count those found by exactly one and two;
+    m is `nets`. It assumes retrievers of equal recall; otherwise it can exceed the true number.
     """
     return (nets - 1) / nets * once * max(once - 1, 0) / (2 * (twice + 1))
 
@@ -177,7 +180,7 @@ def chao(once: float, twice: float, nets: int) -> float:
 def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], seed: int) -> Capture | None:
     """Return the capture-recapture figures; None for fewer than two retrievers, or if nothing was found.
 
-    `caught` has a row per relevant document of a query, with its query in `queries`; rows that no retriever caught are
+    `caught` has one row per relevant query-document pair, whose query is in `queries`; rows without a retriever are
     ignored. Intervals resample queries.
     """
     count = len(retrievers)
@@ -205,7 +208,7 @@ def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], s
 
 
 def _figures(sums: Floats, pairs: Sequence[tuple[int, int]], count: int) -> Floats:
-    """Return the bound, the share found, and Chapman's estimates, from the columns that `capture` adds up."""
+    """Return the lower bound, the share found, and Chapman's estimates, from the sums that `capture` computes."""
     caught, twice, alone = sums[..., 0], sums[..., 1], sums[..., 2 : 2 + count]
     by_net, both = sums[..., 2 + count : 2 + 2 * count], sums[..., 2 + 2 * count :]
     least = missed(alone, twice)

@@ -1,4 +1,4 @@
-"""Diagnostics of judges from the ratings of a panel: strictness, shared errors, position bias; nothing is sent."""
+"""Diagnostics of judges from existing ratings of a panel: strictness, accuracy, shared errors; nothing is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -31,9 +31,10 @@ def judge(
     seed: int,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return the figures of one judge, against the others of its panel, people, and the original positives.
+    """Return the figures of one judge compared with the other judges, with assessors, and with original positives.
 
-    `base` and `others` have query_id, doc_id, grade (and slot); `people` query_id, doc_id, grade, weight.
+    `base` are the judge's ratings, `others` those of each other judge: query_id, doc_id, grade (and slot). `people` has
+    query_id, doc_id, grade, weight.
     """
     rated = base.drop_nulls("grade")
     relevant = int(rated["grade"].is_in(list(scale.relevant)).sum())
@@ -50,16 +51,16 @@ def judge(
 
 
 def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int, scale: Scale) -> Leniency | None:
-    """Compare a judge's grades with people's; None if they have no graded pair in common."""
+    """Return the comparison of a judge's grades with assessors'; None if they have no graded pair in common."""
     pairs = base.select(*PAIR, "grade").join(people.rename({"grade": "reference"}), on=PAIR)
     return leniency.against(pairs, seed, scale) if len(pairs.drop_nulls("grade")) else None
 
 
 def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl.DataFrame:
-    """Join a judge's grades with those of the other judges: query_id, grade, reference, others.
+    """Return a judge's grades with a summary of the other judges': query_id, grade, reference, others.
 
-    `reference` is the unanimous grade of the others, None if they differ or one is missing; `others` is their mean in
-    steps, None if none has a grade.
+    `reference` is the unanimous grade of the others, null if they differ or one is missing. `others` is their mean
+    grade in steps of the scale, null if none has a grade.
     """
     table = base.select(*PAIR, "grade")
     names = [f"other {number}" for number in range(len(others))]
@@ -77,20 +78,23 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame], scale: Scale) -> pl
 
 
 def strictness(rows: pl.DataFrame, seed: int, scale: Scale) -> Json:
-    """Return the mean of the steps by which a judge is above the mean of the others: positive is lenient."""
+    """Return the mean difference of a judge's grade and the mean of the others, in steps; positive means lenient.
+
+    `rows` are those of `rest`. The result has a 95 % interval.
+    """
     both = rows.drop_nulls(["grade", "others"])
     above = position_bias.steps_of(both["grade"], scale) - both["others"].to_numpy()
     return _plain(mean(above, numbered(both["query_id"]), seed))
 
 
 def legacy(base: pl.DataFrame, positives: pl.DataFrame, scale: Scale) -> Json:
-    """Return the share of the original positives that a judge finds relevant; they are noisy, so no gate uses it."""
+    """Return the share of original positives that a judge finds relevant; they are noisy, so no judge fails by it."""
     graded = base.join(positives.select(PAIR), on=PAIR, how="semi").drop_nulls("grade")["grade"]
     return _plain(wilson(int(graded.is_in(list(scale.relevant)).sum()), len(graded)))
 
 
 def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Estimate | None, scale: Scale) -> Json:
-    """Return the share of the judge's pairs that are relevant, corrected by its rates of right answers."""
+    """Return the share of the judge's pairs that are relevant, corrected for its sensitivity and specificity."""
     grades = base.drop_nulls("grade")["grade"]
     return _plain(
         leniency.prevalence(int(grades.is_in(list(scale.relevant)).sum()), len(grades), sensitivity, specificity)
@@ -105,7 +109,7 @@ def panel(
     seed: int,
     scale: Scale,
 ) -> dict[str, Json]:
-    """Return the accuracy of unanimous grades, by people, and the figures of `in_common` on shared errors."""
+    """Return the share of unanimous grades that assessors confirm, and the figures of `in_common` on shared errors."""
     votes = voting.votes(ratings, names, scale)
     codes = voting.coded(votes, names, scale)
     human_grades = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
@@ -119,7 +123,10 @@ def panel(
 
 
 def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> dict[str, Json]:
-    """Return Fleiss' kappa of a panel, on grades and on binary labels; None for the latter if no grade is relevant."""
+    """Return Fleiss' kappa of a panel, on grades (`kappa`) and on binary labels (`kappa_cut`).
+
+    `kappa_cut` is None on a scale without a relevance threshold.
+    """
     codes = voting.codes(ratings, names, scale)
     return {
         "kappa": agreement.summary(tally(codes, len(scale.labels))).fleiss,
@@ -128,9 +135,9 @@ def kappas(ratings: pl.DataFrame, names: Sequence[str], scale: Scale) -> dict[st
 
 
 def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats, scale: Scale) -> Estimate | None:
-    """Return the share of unanimously graded pairs on which people gave the same grade; None without any.
+    """Return the share of unanimously graded pairs to which assessors gave the same grade; None without any.
 
-    `weight` is one over the probability with which a pair was sampled for people.
+    `weight` is one over the probability with which a pair was sampled for review.
     """
     agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
     first = np.array(scale.labels)[codes[:, 0]]

@@ -1,4 +1,4 @@
-"""Quality of a run's pool: unique contribution of retrievers, saturation, missed documents, coverage of run files.
+"""Quality of a run's pool: unique contributions of retrievers, saturation, missed documents, coverage of run files.
 
 Computed from the tables of a finished run; nothing is sent. The figures are also written to `checks/pool.json` of the
 run folder.
@@ -40,11 +40,11 @@ class PoolOptions:
     below: Sequence[Path] = ()
     """Files of graded random pairs from outside the pool."""
     depth: int | None = None
-    """Rank to which a retriever is credited; None for the depth to which the pool contains every ranking."""
+    """Rank down to which a retriever counts as having found a document; None for the depth by `rankings.depths`."""
 
 
 def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
-    """Return all figures of a run's pool as plain mappings, and write them to `checks/pool.json`."""
+    """Return all figures of a run's pool as JSON types, and write them to `checks/pool.json`."""
     options = asked or PoolOptions()
     pipeline = Pipeline.load(run / "pipeline.yaml")
     context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)

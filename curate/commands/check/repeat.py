@@ -1,7 +1,7 @@
-"""Repeatability of a judge: a sample of its prompts is sent again with one thing changed.
+"""Repeatability of a judge: a sample of its prompts is sent again, unchanged or with one change.
 
-Each kind of change has its own replicate in the ledger (another rubric also its own digest). Labels read replicate 0
-only, so they never contain these answers; an answer in the ledger is not requested again.
+Every kind of change has its own replicate number in the ledger (another rubric also its own digest). Labels only use
+replicate 0, never these answers. An answer that is in the ledger is not requested again.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from curate.pipeline.stage import Context
 from curate.system import resources
 
 KINDS = ("reversed", "alone", "repeat")
-"""Kinds of change, in the order in which they are asked; `repeat` changes nothing."""
+"""Kinds of change, in the order of requests: passages in reversed order, one passage alone, and no change."""
 _REPLICATES = {"reversed": 2, "alone": 3, "repeat": 4, "rubric": 5}
 
 
 @dataclass(frozen=True)
 class Asking:
-    """A sample of one judge's pairs, asked again."""
+    """A sample of one judge's prompts to repeat with one kind of change."""
 
     kind: str
-    """reversed, alone, repeat, or `rubric` and its name."""
+    """One of `KINDS`, or `rubric NAME`."""
     table: PanelState
     seat: LlmState
     pairs: pl.DataFrame
@@ -48,9 +48,9 @@ class Asking:
 
 
 def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prompts: int) -> list[Asking]:
-    """Return the repeated prompts of every paid judge and kind, each time the same sample of `prompts` prompts.
+    """Return the prompts to repeat, per paid judge, kind and rubric; all from one sample of prompts per judge.
 
-    `alone` asks one random passage of each prompt by itself. UserError for a judge without a fully rated prompt.
+    `alone` asks about one random passage of each prompt. UserError for a judge without a completely rated prompt.
     """
     table, context, askings = run.table, run.context, list[Asking]()
     for judge in run.paid():
@@ -75,13 +75,13 @@ def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prom
 
 
 def load_rubric(name: str) -> Rubric:
-    """Return the rubric in a file, or the packaged one of that name."""
+    """Return the rubric in the file `name`, else the packaged one of that name; ConfigError if there is none."""
     path = Path(name) if Path(name).is_file() else resources.find("prompts", f"{name.removesuffix('.yaml')}.yaml")
     return rubric(read_yaml(path), str(path))
 
 
 def checked(kinds: Sequence[str]) -> list[str]:
-    """Return the kinds in the order in which they are asked; ConfigError for an unknown one."""
+    """Return the kinds in the order of `KINDS`; ConfigError for an unknown one."""
     for kind in kinds:
         if kind not in KINDS:
             raise ConfigError(f"--again {kind!r}: expected {', '.join(KINDS)}, separated by commas")
@@ -89,7 +89,7 @@ def checked(kinds: Sequence[str]) -> list[str]:
 
 
 def _sample_prompts(table: PanelState, judge: LlmState, prompts: int) -> list[Work]:
-    """Return a random sample of the prompts whose passages a judge has all rated."""
+    """Return a random sample of at most `prompts` prompts of which a judge has rated every passage."""
     standing = table.standing(judge).filter(pl.col("status") == "rated")
     rated = set(standing.select(TEXTS).iter_rows())
     complete = [

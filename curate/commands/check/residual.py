@@ -1,8 +1,8 @@
-"""Residual PII of a run: the spans that the residual scan of `mask` lists, and decisions on them.
+"""Possible residual PII of a run: the spans that the residual scan of `mask` lists, and decisions on them.
 
-Spans are numbered in the order of table, id, field and offset. Spans that a decision has masked are numbered too, so
-that masking again changes no number. Excerpts are read from the masked tables for display only; a stored decision has
-location, reason, person and time, but no text.
+Spans are numbered in the order of table, id, field and offset. Spans that were masked by a decision keep their number.
+Excerpts are read from the masked tables for display only; a stored decision has location, reason, person and time, but
+no text.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ State = Literal["open", "accepted", "to be masked", "masked"]
 
 @dataclass(frozen=True)
 class ResidualPlace:
-    """A span that the scan listed, and the decision on it."""
+    """A span that the residual scan listed, and the state of the decision on it."""
 
     number: int
     table: str
@@ -57,7 +57,7 @@ class Listing:
     run: Path
     places: Sequence[ResidualPlace]
     gone: int
-    """Number of decisions without a span, because the text or its masking has changed."""
+    """Number of stored decisions that do not apply any more, because the text or its masking has changed."""
     allowed: bool
     """Whether the pipeline has `mask.residual: allow`."""
 
@@ -77,7 +77,7 @@ class Listing:
 
 
 def listing(run: Path) -> Listing:
-    """Return the listed spans of a run; DataError if `mask` has not run, or not with this version."""
+    """Return the spans that the residual scan of a run listed; DataError if `mask` has not run with this version."""
     may = privacy_guard.settings(Context(run, run, run, settings=Pipeline.load(run / "pipeline.yaml").settings))
     table, decided = read_table(run / "mask", "residual"), residual_decisions.read(run)
     by_place: dict[residual_decisions.Place, tuple[State, str, str, int | None, int | None]] = {}
@@ -114,7 +114,7 @@ def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
 
 
 def excerpts(listing: Listing) -> dict[int, Excerpt]:
-    """Return number -> excerpt of the masked text around the span; for display only."""
+    """Return number of a span -> excerpt of the masked text around it; without masked spans; for display only."""
     rows_by_id: dict[tuple[str, str], Mapping[str, str]] = {}
     for table, key in _KEYS.items():
         ids = {span.id for span in listing.places if span.table == table and span.start is not None}
@@ -129,7 +129,7 @@ def excerpts(listing: Listing) -> dict[int, Excerpt]:
 
 @dataclass(frozen=True)
 class ResidualDecisions:
-    """Decisions of a user: by number, or for all open spans of a reason."""
+    """Decisions of a user: spans to mask or to accept, by number or all open ones of a reason."""
 
     mask: Sequence[int] = ()
     accept: Sequence[int] = ()

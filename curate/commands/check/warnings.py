@@ -12,7 +12,7 @@ Row = dict[str, object]
 
 
 def warnings(figures: Figures) -> list[str]:
-    """Return one sentence per warning: of the judges, the gate, then their dependence."""
+    """Return one sentence per warning: on judges, on the qualification test, on dependence, in this order."""
     sentences = [
         *_judge_warnings(figures),
         *figures["gate"]["untested"],
@@ -104,7 +104,7 @@ def _repeat_row(judge: str, kind: str, change: Figures) -> Row:
 
 
 def effective(figures: Figures) -> list[str]:
-    """Return the effective number of judges, as a sentence; none where a warning says why it is not defined."""
+    """Return a sentence with the effective number of judges; [] if it is undefined, which is a warning instead."""
     return [judge_dependence.worth(figures["panel"], _words())] if figures["panel"]["effective"] else []
 
 

@@ -1,4 +1,4 @@
-"""`curate diff`: why labels of two versions of a benchmark differ, and what that does to systems."""
+"""`curate diff`: reasons why labels of two versions of a benchmark differ, and the effect on system scores."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Differences between two versions: tables of other task types, scores of systems, and reasons of changed labels."""
+"""Differences between two versions of a benchmark: tables of other task types, system scores, changed labels."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,9 +24,10 @@ Rows = Mapping[tuple[str, str], Counter[str]]
 
 
 def compared(before: Path, after: Path) -> list[dict[str, Json]]:
-    """Return a row per differing table of the last exports: numbers of common rows, and of rows of one version only.
+    """Return one row per differing table of the two exports: numbers of common rows, and of rows of one version only.
 
-    Empty unless both have an export in mteb's format, the only one with such tables.
+    Tables are those of other task types. Empty unless both versions have an export in mteb's format, the only one with
+    such tables.
     """
     old_rows, new_rows = _rows(before), _rows(after)
     if old_rows is None or new_rows is None:
@@ -62,15 +63,16 @@ def _rows(path: Path) -> Rows | None:
 
 DEPTH = 10
 TIE = 9
-"""Digits to which means are rounded for ranks; equal ones are tied."""
+"""Decimal places to which mean scores are rounded before ranking, so that rounding errors do not break ties."""
 
 
 def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed: int) -> dict[str, Json] | None:
-    """Return the systems' scores under both versions' labels; None without a ranking.
+    """Return the systems' scores and ranks with both versions' labels, and rank correlation; None without systems.
 
     Systems are the retrievers of both pools and those of run files (`files`, a table `rankings`). `ndcg_before`,
-    `ndcg_after` and `change` are over the queries that have a relevant document in both; `own_before` and `own_after`
-    over all that have one in that version. A system ranked in one version only has the same ranking in both.
+    `ndcg_after` and `change` are means over the queries that have a relevant document in both versions; `own_before`
+    and `own_after` are over all queries that have one in that version. A system that only one version ranks is scored
+    by the same ranking in both.
     """
     rankings = (version.rankings for version in (before, after))
     sides = [coverage.lists(files if table is None else pl.concat([table, files])) for table in rankings]
@@ -122,7 +124,10 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
 
 
 def _presence(name: str, sides: Sequence[Mapping[str, object]]) -> str:
-    """Return which version has a ranking of a system; if both do, whether the rankings are the same."""
+    """Return which version ranks a system or, if both do, whether the rankings are equal.
+
+    One of "before only", "after only", "same", "differs".
+    """
     if name not in sides[0]:
         return "after only"
     if name not in sides[1]:
@@ -146,7 +151,7 @@ def _mean(ranked: Mapping[str, Sequence[str]], relevant: Relevant) -> float | No
 
 
 def _holes(ranked: Mapping[str, Sequence[str]], queries: Collection[str], judged: set[Any]) -> int:
-    """Return the number of unjudged documents in a system's top ten, over these queries."""
+    """Return the number of unjudged documents in a system's first ten, summed over `queries`."""
     return sum((query, doc) not in judged for query in queries for doc in ranked.get(query, ())[:DEPTH])
 
 
@@ -162,11 +167,11 @@ COLUMNS = {
     "reason": pl.String,
     "detail": pl.String,
 }
-"""Columns of the table of changed labels: verdicts and gains, null for a pair that was not judged."""
+"""Columns of the table of changed labels; verdict and gain are null in a version that did not judge the pair."""
 UNEXPLAINED = "not explained by what the folders hold"
 PEOPLE = "people's answers"
 BEYOND = {"accept": "threshold on the sum of grades", "settle": "judge that settles contested pairs"}
-"""Decision besides the policy, a key of `LabelVersion.beyond` -> reason."""
+"""Decision after the consensus rule, a key of `LabelVersion.beyond` -> reason of a changed label."""
 Pair = tuple[str, str]
 FoundBy = Mapping[Pair, list[str]]
 """Pair -> the retrievers that found it."""
@@ -174,19 +179,19 @@ FoundBy = Mapping[Pair, list[str]]
 
 @dataclass(frozen=True)
 class Judged:
-    """One version's label of a pair: verdict, gain, grades of the judges, and policy."""
+    """Label of a pair in one version: verdict, gain, judges' grades, and the rule that decided."""
 
     verdict: str
     gain: int | None
-    """None where the version has no graded labels."""
+    """Gain of a graded label; None if the version has none."""
     votes: Mapping[str, str | None]
     policy: str
 
 
 def changes(before: LabelVersion, after: LabelVersion) -> pl.DataFrame:
-    """Return a row per pair whose label differs, or that only one version judged, sorted by pair.
+    """Return the table of changed labels: pairs whose label differs or that only one version judged, sorted by pair.
 
-    Labels are verdicts, and gains where both versions have graded labels.
+    Labels are verdicts and, if both versions have graded labels, gains. Columns: `COLUMNS`.
     """
     sides = _judged(before), _judged(after)
     graded = before.graded is not None and after.graded is not None
@@ -208,7 +213,7 @@ def changes(before: LabelVersion, after: LabelVersion) -> pl.DataFrame:
 
 
 def other_votes(before: LabelVersion, after: LabelVersion) -> int:
-    """Return the number of pairs with equal verdicts but different grades, a difference only in graded labels."""
+    """Return the number of pairs with equal verdicts but different judges' grades."""
     old, new = _judged(before), _judged(after)
     both = ((judged, new[pair]) for pair, judged in old.items() if pair in new)
     return sum(
@@ -217,7 +222,7 @@ def other_votes(before: LabelVersion, after: LabelVersion) -> int:
 
 
 def altered(before: LabelVersion, after: LabelVersion) -> dict[str, dict[str, list[str]]]:
-    """Return, for `queries` and `documents`, the ids in one version only and the ids whose texts differ."""
+    """Return, for `queries` and `documents`, the ids that only one version has and those whose texts differ."""
     return {
         text_kind: {
             "before_only": sorted(old_texts.keys() - new_texts.keys()),
@@ -249,7 +254,7 @@ def _judged(version: LabelVersion) -> dict[Pair, Judged]:
 
 
 def _found_by(version: LabelVersion) -> FoundBy | None:
-    """Return pair -> the retrievers that found it; None for an export, which does not contain them."""
+    """Return pair -> names of the retrievers that returned it, sorted; None for an export, which has no pool."""
     if version.pool is None:
         return None
     return {
@@ -259,7 +264,7 @@ def _found_by(version: LabelVersion) -> FoundBy | None:
 
 
 def _texts(pair: Pair, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return the change of a pair's query or document, and the reason; None if both are equal in both versions."""
+    """Return (change of the pair's query or document, why it was dropped); None if the texts are equal in both."""
     sides: tuple[tuple[str, str, str, Callable[[LabelVersion], Mapping[str, str]]], ...] = (
         ("query", "queries", pair[0], lambda version: version.queries),
         ("document", "documents", pair[1], lambda version: version.documents),
@@ -281,7 +286,7 @@ def _pooled(
     new: Judged | None,
     found_by: tuple[FoundBy | None, FoundBy | None],
 ) -> tuple[str, str] | None:
-    """Return as text that a pair joined or left the pool, with the retrievers that found it; None if it is in both."""
+    """Return ("joined the pool" or "left the pool", retrievers that returned the pair); None if both judged it."""
     if old and new:
         return None
     where = found_by[0] if new else found_by[1]
@@ -290,9 +295,10 @@ def _pooled(
 
 
 def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return the reason for a changed label of a pair judged in both versions; None if unknown.
+    """Return (reason, detail) of a changed label of a pair judged in both versions; None if unknown.
 
-    The first that applies: assessors; threshold or tie-breaker; judges; use of threshold or tie-breaker; rule; scale.
+    The first reason that applies: assessors' answer; a changed threshold or tie-breaker; judges' grades; threshold or
+    tie-breaker applied in one version only; consensus rule; scale.
     """
     policies = f"{old.policy} -> {new.policy}"
     if EXPERTS in (old.policy, new.policy):
@@ -312,7 +318,7 @@ def _decided(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion
 
 
 def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> tuple[str, str] | None:
-    """Return a change of the scale, its relevance threshold, or the choice of the gain; None without one."""
+    """Return (reason, detail) if the scale, its relevance threshold or the choice of the gain changed; else None."""
     if before.cut != after.cut:
         return "another scale or cut", f"{before.cut} -> {after.cut}"
     if old.verdict == new.verdict and before.gain != after.gain:
@@ -321,7 +327,7 @@ def _scaled(old: Judged, new: Judged, before: LabelVersion, after: LabelVersion)
 
 
 def _other_decision(judged: Judged) -> str:
-    """Return the decision besides the policy: `settle`, `accept`, or empty."""
+    """Return what decided a pair instead of the consensus rule: `settle`, `accept`, or empty for the rule."""
     if judged.policy.startswith(SETTLED):
         return "settle"
     return "accept" if judged.policy == ACCEPTED else ""
@@ -332,7 +338,10 @@ def _answer(judged: Judged, judge: str) -> str:
 
 
 def _judges(moved: list[str], old: Judged, new: Judged, before: LabelVersion, after: LabelVersion) -> str:
-    """Return the reason for different grades: other judges, other models or prompts, or other answers."""
+    """Return the reason why judges' grades differ: other judges, other models or prompts, or other replies.
+
+    `moved` are the names of the judges whose grades differ.
+    """
     if old.votes.keys() != new.votes.keys():
         return "another panel"
     source: Any = next((name for name in ("run", "manifest") if name in before.panels and name in after.panels), None)

@@ -23,7 +23,7 @@ from curate.system.files import replacing
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """Rankings of further systems: TREC runs, or mteb's predictions."""
+    """Rankings of further systems: TREC runs or predictions of mteb, of which `subset` and `split` select a part."""
 
     runs: Sequence[Path] = ()
     subset: str | None = None
@@ -31,10 +31,11 @@ class DiffOptions:
 
 
 def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[dict[str, Json], pl.DataFrame]:
-    """Return the figures of two versions' difference, and the table of changed labels (`changes.COLUMNS`).
+    """Return figures on the difference of two versions, and the table of changed labels (`changes.COLUMNS`).
 
-    Intervals resample queries by the seed of the first version that has one. UserError for a folder that is no version
-    of a benchmark and for a run file without a query of it, ConfigError for run files where neither is a run.
+    Intervals resample queries with the seed of the first version that has one. UserError for a folder that is not a
+    version of a benchmark, and for a run file without a query of it. ConfigError for run files if neither version is a
+    run.
     """
     old, new = load_both(before, after)
     table = differing.changes(old, new)
@@ -61,7 +62,7 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
 
 
 def _pairs(old: LabelVersion, new: LabelVersion) -> dict[str, Json]:
-    """Return the numbers of pairs judged in both versions and in one only, and of their verdicts."""
+    """Return the numbers of pairs judged in both versions and in one only, and of pairs by verdict."""
     sides = [version.verdicts.select(PAIR) for version in (old, new)]
     return {
         "both": len(sides[0].join(sides[1], on=PAIR, how="semi")),
@@ -73,7 +74,7 @@ def _pairs(old: LabelVersion, new: LabelVersion) -> dict[str, Json]:
 
 
 def _counted(table: pl.DataFrame, by: list[str]) -> list[Json]:
-    """Return a row per value: pairs, and those that became or ceased to be relevant; most pairs first."""
+    """Return one row per value of `by`: changed pairs, and how many became or ceased to be relevant; largest first."""
     won = (pl.col("after") == "relevant") & pl.col("before").ne_missing("relevant")
     lost = (pl.col("before") == "relevant") & pl.col("after").ne_missing("relevant")
     rows = table.group_by(by).agg(
@@ -83,7 +84,7 @@ def _counted(table: pl.DataFrame, by: list[str]) -> list[Json]:
 
 
 def _gains(table: pl.DataFrame) -> dict[str, Json]:
-    """Return the numbers of changed gains, by gain and by reason; a judged pair without a gain has 0."""
+    """Return the numbers of pairs with a changed gain, by old and new gain and by reason; no gain counts as 0."""
     rows = table.filter(pl.col("gain_before").ne_missing(pl.col("gain_after")))
     rows_by_name: dict[str, list[Json]] = {}
     for name, by in (("moves", ["gain_before", "gain_after"]), ("reasons", ["reason"])):
@@ -95,7 +96,7 @@ def _gains(table: pl.DataFrame) -> dict[str, Json]:
 
 
 def _files(old: LabelVersion, new: LabelVersion, options: DiffOptions) -> pl.DataFrame:
-    """Return the rankings of run files, with the ids of the later version that is a run."""
+    """Return the rankings of run files, read with the later version that is a run, and with its ids."""
     context = new.context or old.context
     if not options.runs:
         return pl.DataFrame(schema=TABLES["rankings"])
@@ -116,14 +117,17 @@ FORMS = (".csv", ".parquet")
 
 
 def need_form(path: Path) -> Path:
-    """Return a path; ConfigError unless the file's name ends as one of `FORMS`."""
+    """Return `path`; ConfigError unless it has one of the endings `FORMS`."""
     if path.suffix not in FORMS:
         raise ConfigError(f"--out: found {path.name}; expected a name that ends with {' or '.join(FORMS)}")
     return path
 
 
 def write(table: pl.DataFrame, path: Path) -> None:
-    """Write the table in one step; ids that a spreadsheet may read as formulas are not escaped, as in qrels."""
+    """Write the table of changed labels atomically, as CSV or Parquet by the ending of `path`.
+
+    As in qrels, ids that a spreadsheet may take for formulas are not escaped.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""One version of a benchmark, as `curate diff` compares it: texts, final labels, and how they were made."""
+"""One version of a benchmark for `curate diff`, read from a run or an export: texts, final labels, their provenance."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,34 +26,34 @@ from curate.tables.exporters.labels import Gain
 
 @dataclass(frozen=True)
 class LabelVersion:
-    """Texts and final labels of a run or an export, with the ids of the run."""
+    """Texts and final labels of a run or an export; ids are those of the run, unless `new_ids`."""
 
     place: Path
     queries: Mapping[str, str]
     documents: Mapping[str, str]
     """Document -> digest of title and text."""
     verdicts: pl.DataFrame
-    """The table of that name: one row per judged pair."""
+    """The table `verdicts`: one row per judged pair."""
     panels: Mapping[str, Mapping[str, str]]
     """Source (`run`, `manifest`) -> judge -> digest of model, prompt and rubric."""
     cut: str
     """Grades of the scale and the relevance threshold, as text."""
     seed: int | None = None
     pool: pl.DataFrame | None = None
-    """The table of that name; None for an export."""
+    """The table `pool`; None for an export."""
     rankings: pl.DataFrame | None = None
     graded: pl.DataFrame | None = None
     """query_id, doc_id and score above 0 of graded labels; None if labels are binary only."""
     gain: str = ""
-    """Choice of a pair's gain, as text."""
+    """Description of how a pair's gain is chosen; empty without graded labels."""
     beyond: Mapping[str, str] = field(default_factory=dict)
-    """Decisions besides the policy: `accept` -> smallest sum of grades, `settle` -> tie-breaker and its digest."""
+    """Decisions after the consensus rule, as text: `accept` -> minimum sum of grades, `settle` -> tie-breaker judge."""
     removed: frozenset[str] = frozenset()
     """Documents of a run that a refined corpus excludes from its export."""
     gone: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(`queries` or `documents`, dropped or merged id) -> stage and reason."""
     context: Context | None = None
-    """None for an export."""
+    """Context of the run; None for an export."""
     prefixed: bool = False
     """Whether ids in the export's files are prefixed by `q-` and `d-`."""
     new_ids: bool = False
@@ -61,7 +61,7 @@ class LabelVersion:
 
 
 def in_words(gain: Gain, scale: Scale) -> str:
-    """Return as text how a pair's gain is chosen, with the gains of the grades."""
+    """Return a description of how a pair's gain is chosen, with the gain of every grade."""
     return f"{graded_labels.in_words(gain)}; {', '.join(map(str, scale.gains))}"
 
 
@@ -92,14 +92,14 @@ def published(run: LabelVersion) -> LabelVersion:
 
 READERS = {"mteb": reading.mteb, "beir": reading.beir, "trec": reading.trec}
 DROPPING = ("ingest", "mask", FILTERED, "resolve", "export")
-"""Stages that drop queries and documents, in their order."""
+"""Stages that drop queries and documents, in the order in which they run."""
 SIDES = {"queries": "queries", "corpus": "documents"}
 
 
 def load_both(before: Path, after: Path) -> tuple[LabelVersion, LabelVersion]:
-    """Read two versions; if one is an export, a run is reduced to its published part.
+    """Return two versions; if one is an export, the other is reduced to its published part.
 
-    UserError for a folder that is no version of a benchmark; DataError for one that cannot be read.
+    UserError for a folder that is not a version of a benchmark, or if only one has new ids; DataError if unreadable.
     """
     old, new = load(before), load(after)
     if old.context is not None and new.context is not None:
@@ -110,7 +110,7 @@ def load_both(before: Path, after: Path) -> tuple[LabelVersion, LabelVersion]:
 
 
 def load(folder: Path) -> LabelVersion:
-    """Read a run folder, the folder `export` of a run, or one format of an export.
+    """Return the version in a run folder, in the folder `export` of a run, or in one format of an export.
 
     UserError for any other folder; DataError for one that cannot be read.
     """
@@ -193,7 +193,7 @@ def _export(folder: Path) -> LabelVersion:
 
 
 def _gains(context: Context, verdicts: pl.DataFrame, stage: str) -> tuple[pl.DataFrame | None, str]:
-    """Return the published graded labels above 0, and how a pair's gain is chosen, as text; None if only binary."""
+    """Return the published graded labels above 0 and a description of how a gain is chosen; None if only binary."""
     config = check(ExportConfig, context.settings.get("export") or {}, "export")
     if config.gain is None or stage != "resolve":
         return None, ""
@@ -207,7 +207,7 @@ def _positive_gains(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _other_decisions(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return the decisions besides the policy, from the facts of a run or a manifest (same keys)."""
+    """Return the decisions after the consensus rule (see `beyond`), from the facts of a run or of a manifest."""
     decisions, accepted, settled = dict[str, str](), facts.get("accept"), facts.get("settle")
     if accepted and (threshold := accepted.get("threshold", accepted)):
         decisions["accept"] = f"a sum of {threshold['least']}"
@@ -232,7 +232,7 @@ def _documents(tables: Iterable[pl.DataFrame]) -> dict[str, str]:
 
 
 def _removed_items(run: Path) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield merged and dropped queries and documents, with stage and reason; later stages last."""
+    """Yield (kind, id) of merged and dropped queries and documents, with stage and reason; later stages last."""
     for stage in ("ingest", "mask"):
         if there(run / stage, "aliases"):
             for table, old, surviving in read_table(run / stage, "aliases").iter_rows():

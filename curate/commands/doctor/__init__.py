@@ -1,4 +1,4 @@
-"""`curate doctor`: what this machine has, what it lacks, and what to type then."""
+"""`curate doctor`: check what is installed on this machine, and print remedies for what is missing."""
 
 import os
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Diagnosis of this machine: what `curate` would use, what is missing, and what to type."""
+"""Diagnosis of this machine: versions, extras, encoders, keys, disk, GPU, ledger, and remedies for what is missing."""
 
 import os
 import re
@@ -34,7 +34,7 @@ LITTLE_DISK, LITTLE_MEMORY = 5 * GB, 4 * GB
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of one check; `bad` prevents every run, `missing` only runs that need it."""
+    """Result of one check. State `bad` prevents every run, `missing` only runs that need the checked item."""
 
     what: str
     state: Literal["good", "missing", "bad"]
@@ -45,7 +45,7 @@ class Finding:
 def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], attempt: bool = False) -> Iterator[Finding]:
     """Yield the findings on this machine; nothing is sent, and no key is shown.
 
-    `attempt` also encodes a character with each packaged encoder and asks torch for GPUs, which loads both.
+    With `attempt`, each packaged encoder is loaded and encodes a character, and torch is loaded and asked for GPUs.
     """
     yield Finding("Python", "good", f"{sys.version.split()[0]} on {sys.platform}")
     yield _package()
@@ -103,7 +103,7 @@ OTHERS = "others are fetched when they are first used"
 
 
 def _encoders() -> Finding:
-    """Return whether the encoders are installed whose weights are part of packages."""
+    """Return the finding on the encoders with packaged weights: whether they are installed."""
     extra = extras()["offline"]
     if extra.absent:
         return Finding("encoders", "missing", f"without {', '.join(extra.absent)}; {OTHERS}", extra.command)
@@ -178,7 +178,10 @@ UNNEEDED = "not needed; large models encode much faster on one"
 
 
 def _gpu() -> Finding:
-    """Return GPUs that the driver lists, and whether the version of torch can use them; torch is not imported."""
+    """Return the finding on GPUs: those that the driver lists, and whether torch's version is one for GPUs.
+
+    torch is not imported.
+    """
     names = _gpu_names()
     if not names:
         return Finding("GPU", "missing", "none that nvidia-smi lists", UNNEEDED)
@@ -191,7 +194,7 @@ def _gpu() -> Finding:
 
 
 def _gpu_names() -> str:
-    """Return the names of the GPUs that the driver lists; empty for none."""
+    """Return the names of the GPUs that the driver lists, separated by commas; empty if there is none."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return ""
@@ -232,7 +235,7 @@ def _ledger(location: Path | str) -> Finding:
 
 
 def examine_cluster(address: str, home: Path) -> Iterator[Finding]:
-    """Yield a finding on the cluster at an address, and one on each of its nodes."""
+    """Yield a finding on the Ray cluster at an address, and one on each of its nodes."""
     paths = [folder.resolve() for folder in (home, default_folder(home))]
     # a folder that is not there yet counts as its nearest parent that is
     existing = [next(folder for folder in (path, *path.parents) if folder.exists()) for path in paths]

@@ -1,4 +1,4 @@
-"""`curate embed`: vectors ahead of the stages, on as many machines as there are."""
+"""`curate embed`: encode a run's texts into the cache before its stages run, on one machine or several."""
 
 import re
 from typing import Annotated

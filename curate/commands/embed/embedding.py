@@ -20,11 +20,11 @@ from curate.system.run_lock import enough_space
 
 
 def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1)) -> list[dict[str, Json]]:
-    """Encode the uncached texts of shard `part` (number from 0, number of shards) of a run; return a row per encoder.
+    """Encode the uncached texts of one shard of a run; return one row of counts per encoder.
 
-    Texts and encoders are those of the next stage: `diversify` with the tables of `mask`, or `pool` with those of
-    `diversify` once that is up to date. Workers of the pipeline's engine encode, if it has any. UserError if no
-    encoder is named and the stage needs none.
+    `part` is (index of the shard from 0, number of shards). Texts and encoders are those of the next stage:
+    `diversify` with the tables of `mask` or, once that is up to date, `pool` with the tables of `diversify`. If the
+    pipeline's engine has workers, they encode. UserError if no encoder is named and the stage needs none.
     """
     diversified = work.states().get(FILTERED, ("missing", None))[0] == "done"
     context = work.beside("pool" if diversified else FILTERED)
@@ -48,7 +48,7 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
 
 
 def _needed(work: Run, context: Context, *, diversified: bool) -> list[str]:
-    """Return the encoders of the next stage; those of `pool` if `diversify` keeps everything."""
+    """Return the encoders of the next stage; those of `pool` if `diversify` retains everything. UserError if none."""
     section, pool = work.pipeline.sections[FILTERED], work.pipeline.sections["pool"]
     assert isinstance(section, Diversify)
     assert isinstance(pool, Pool)

@@ -1,7 +1,7 @@
-"""Extend a run: the next version, in a new run folder, adds documents to the pool that later systems retrieve.
+"""Extension of a run: a next version, in a new run folder, whose pool also has unjudged documents of later systems.
 
 Texts, masking and assessors' answers are copied; pool, ratings and labels are recomputed by the same stages and
-settings. The ledger holds the ratings of all earlier pairs, so judges grade only the unjudged documents.
+settings. The ledger contains the ratings of all earlier pairs, so judges only grade the added documents.
 """
 
 import re
@@ -29,21 +29,21 @@ from curate.system.run_lock import enough_space, locked
 from curate.tables.exporters.ids import KEY
 
 DEPTH = 10
-"""Documents of a new system that are judged by default: as many as nDCG@10 looks at."""
+"""Default number of documents per query and new system that are judged; those that nDCG@10 depends on."""
 AGAIN = ("pool", "judge", "consensus", "resolve", "export", "report", "audit", "train_set")
-"""Stages that are not copied, because they depend on the pool."""
+"""Stages that are not copied from the earlier version but run again, because they depend on the pool."""
 
 
 @dataclass(frozen=True)
 class ExtendOrder:
-    """The systems to add, the depth to which their rankings are judged, and the folder of the new version."""
+    """Systems to add, the depth to which their rankings are judged, and the folder of the new version."""
 
     files: Sequence[Path] = ()
     """TREC runs, or predictions of mteb; a file's stem names the system."""
     encoders: Sequence[str] = ()
     depth: int = DEPTH
     out: Path | None = None
-    """Folder of the new version; None for the parent's with its version behind."""
+    """Folder of the new version; None for that of the parent with the version appended, such as `NAME-v2`."""
     subset: str | None = None
     split: str | None = None
 
@@ -56,13 +56,13 @@ class ExtendOrder:
 
     @property
     def retrievers(self) -> Iterator[str]:
-        """Return the names of the systems."""
+        """Yield the names of the systems: stems of files, without unusual characters, then encoders."""
         yield from (re.sub(r"[^\w.-]+", "-", path.stem) for path in self.files)
         yield from self.encoders
 
 
 def planned(parent_run: Run, order: ExtendOrder) -> list[Row]:
-    """Return requests and cost of judging the unjudged documents, as rows of `quote`; nothing is sent or kept."""
+    """Return the cost estimate of judging the added documents, as rows of `quote`; nothing is sent or written."""
     _need_parent(parent_run)
     with TemporaryDirectory(prefix=".extend-", dir=parent_run.folder.parent) as scratch:
         folder = Path(scratch) / "run"
@@ -72,9 +72,10 @@ def planned(parent_run: Run, order: ExtendOrder) -> list[Row]:
 
 
 def extend(parent_run: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
-    """Write the next version of a run, within the run's consent; return its folder and the facts of its growth.
+    """Write the next version of a run, within its consent to spend; return its folder and figures on what was added.
 
-    The same call resumes a version that was refused or stopped; UserError if the folder holds another one.
+    The same call resumes a version that was refused or stopped. UserError if the folder contains a version with other
+    systems.
     """
     _need_parent(parent_run)
     stem = re.sub(r"-v\d+$", "", parent_run.folder.name)
@@ -100,7 +101,7 @@ def extend(parent_run: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
 
 @contextmanager
 def _gone_without_pool(folder: Path) -> Iterator[None]:
-    """Remove the new run on a CurateError before it has a pool: it cannot be resumed, and nothing was paid for."""
+    """Remove the new run if a CurateError is raised before it has a pool, when nothing was paid for yet."""
     try:
         yield
     except CurateError:
@@ -150,7 +151,7 @@ def _copy_into_place(parent_run: Run, order: ExtendOrder, folder: Path) -> None:
 
 
 def _copy(parent_run: Run, order: ExtendOrder, folder: Path) -> None:
-    """Copy texts, masking and answers of people, and the parent's pool, labels and panel under `parent`."""
+    """Copy the parent's stages and assessors' answers, and its pool, labels and panel into the folder `parent`."""
     source = parent_run.folder
     for name in (*(stage_name for stage_name in stages.KNOWN if stage_name not in AGAIN), "reviews"):
         if (source / name).is_dir():

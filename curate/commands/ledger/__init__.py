@@ -1,4 +1,4 @@
-"""`curate ledger`: show figures of the ledger, export it, merge exports, and check it for contradictions."""
+"""`curate ledger`: show figures of the ledger (record of every model reply), export, merge and check it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -75,7 +75,7 @@ def _counts(word: str, rows: Mapping["Kept", int], *, as_json: bool) -> None:
 
 
 def _paragraph(row: Mapping[str, "Json"]) -> str:
-    """Return the figures of a judge under a rubric as a paragraph."""
+    """Return a printed paragraph on the calls, ratings, tokens and cost of a judge with a rubric."""
     from curate.core.scale import FIVE
 
     tokens = ", ".join(f"{kind} {_figure(row[f'{kind}_tokens'])}" for kind in TOKENS)

@@ -1,4 +1,4 @@
-"""`curate models` and `curate models test`: which language models can be named, and whether one answers."""
+"""`curate models` and `curate models test`: list the available language models, and test one with a tiny call."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +55,7 @@ def attempt(
 
 
 def _has_pipeline(pipeline: str | None, run: Path | None) -> bool:
-    """Return whether a pipeline or run is named or in `runs`; else print a notice if presets are changed here."""
+    """Return whether a pipeline or a run is named, or `runs` has one; if not, print the notice on changed presets."""
     if pipeline is not None or run is not None or any(Path("runs").glob("*/pipeline.yaml")):
         return True
     announce_presets()

@@ -1,4 +1,4 @@
-"""Language models that can be named, and one tiny call that shows whether a model answers."""
+"""List of the available language models, and a tiny call that tests whether a model can judge."""
 
 import os
 import time
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the list does without them, and they take longer than the l
 
 QUERY = "What is the capital of France?"
 PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")
-"""The first answers the query, the second does not; no text of a user is sent."""
+"""Passages of the test call: the first answers its query, the second does not; no text of a user is sent."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +30,26 @@ class ModelTest:
 
     name: str
     model: str
-    """As the reply names it."""
+    """Name of the model in the reply."""
     json_mode: str
     seconds: float
-    """From sending to the reply; loading the vendor's library and connecting included."""
+    """Seconds from sending to the reply, including loading of the provider's library and connecting."""
     finish: str
     grades: Mapping[str, str | None]
-    """Label -> grade, of the passage that answers and of the one that does not; None where none could be read."""
+    """Label of the passage -> grade, None if unreadable; one passage answers the query, the other does not."""
     usage: Usage | None
     cost: float | None
     """None if the price or the usage is unknown."""
     currency: str | None
     problem: str
-    """Why this model cannot judge as it is set, and what to do; empty if it can."""
+    """Why this model cannot judge with these settings, and a remedy; empty if it can."""
 
 
 def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bool | None]]:
     """Return one row per language model, sorted by name: presets, and `own` definitions of a pipeline.
 
-    Unknown entries are None; `key` is the environment variable of the key, None if no key is sent; `set` is whether it
-    holds one.
+    Unknown entries are None. `key` is the environment variable of the API key, None if no key is sent; `set` is whether
+    that variable has a value.
     """
     models = {name: named_model(own, name) for name in sorted({*own, *presets()})}
     return [
@@ -60,10 +60,10 @@ def listed(own: Mapping[str, Settings]) -> list[dict[str, str | int | float | bo
 
 
 def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], None] = lambda _line: None) -> ModelTest:
-    """Send one tiny prompt to a model, without retries, record the call in the ledger, and return the result.
+    """Return the result of one tiny call to a model, without retries; the call is recorded in the ledger.
 
-    `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
-    ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
+    `tell` is called with each notice, such as that Ctrl-C waits for the reply. ConfigError if the key is missing,
+    AccessError if it is wrong, ProviderError on any other failure.
     """
     from curate.ask import build
     from curate.ask.judges.llm import LlmJudge
@@ -122,7 +122,7 @@ def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, contex
 
 
 def _context(pipeline: "Pipeline | None") -> "Context":
-    """Return a context outside any run, with the pipeline's language and definitions."""
+    """Return a context without a run folder, with the pipeline's language and definitions."""
     from curate.pipeline.stage import Context, home
 
     folder = home()

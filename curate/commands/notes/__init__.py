@@ -1,4 +1,4 @@
-"""`curate notes`: how well embeddings of labelled texts find what belongs together, and what labels they show."""
+"""`curate notes`: evaluate embeddings of labelled texts, by recall of texts of one group and by label."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

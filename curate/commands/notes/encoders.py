@@ -1,4 +1,4 @@
-"""Encoders of notes by name or folder, and baselines ("floors") without semantics: length, n-grams, random."""
+"""Encoders of notes by name or folder, and trivial baselines ("floors"): length, n-grams, random vectors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ CELLS = 1 << 28
 
 @dataclass(frozen=True)
 class NoteEncoder:
-    """An encoder under evaluation or a floor."""
+    """An encoder under evaluation, or a trivial baseline (floor)."""
 
     name: str
     revision: str
@@ -40,7 +40,7 @@ class NoteEncoder:
 
     @property
     def is_floor(self) -> bool:
-        """Return whether this is a baseline."""
+        """Return whether this is a trivial baseline."""
         return self.cached is None
 
 
@@ -49,8 +49,8 @@ def named(
 ) -> list[NoteEncoder]:
     """Return one encoder per distinct name; ConfigError for an unknown one.
 
-    A name is one of `OFFLINE` or `PACKAGED`, a folder of sentence-transformers, or a model of the hub. `max_length`,
-    in tokens, truncates the input of all but those in `OFFLINE`.
+    A name is one of `OFFLINE` or `PACKAGED`, a folder of sentence-transformers, or a model of the hub. `max_length`, in
+    tokens, truncates the input of all encoders except `OFFLINE`; ConfigError if there are no others.
     """
     if max_length is not None and all(name in OFFLINE for name in names):
         raise ConfigError("--max-length: found no model that takes it: those offline have a length of their own")
@@ -75,7 +75,10 @@ def floors() -> list[NoteEncoder]:
 
 
 def _lengths(texts: Sequence[str]) -> Vectors:
-    """Map log text length to an angle in [0, pi/2], so that cosine similarity falls with the ratio of lengths."""
+    """Return unit vectors in the plane by text length, so that cosine similarity falls with the ratio of lengths.
+
+    The angle is the log length, scaled to [0, pi/2].
+    """
     length = np.log([len(text) + 1 for text in texts])
     angle = np.pi / 2 * (length - length.min()) / (np.ptp(length) or 1.0)
     return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
@@ -91,7 +94,7 @@ def _overlap(texts: Sequence[str]) -> Vectors:
 
 
 def _random(texts: Sequence[str]) -> Vectors:
-    """Return normal random directions, seeded by a hash of the text, so equal texts get equal vectors."""
+    """Return random unit vectors, seeded by a hash of the text, so that equal texts have equal vectors."""
     vectors = np.empty((len(texts), RANDOM), dtype=np.float32)
     for row, text in enumerate(texts):
         seed = int.from_bytes(blake2b(text.encode(errors="replace"), digest_size=8).digest())

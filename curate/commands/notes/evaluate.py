@@ -1,6 +1,6 @@
-"""Evaluate embeddings of labelled texts: read a table, encode, measure, compare, write.
+"""Evaluation of embeddings of labelled texts: reads a table, encodes, measures, compares, and writes the results.
 
-Written to a folder: `figures.json` (all figures) and `README.md` (the tables).
+Files: `figures.json` (all figures) and `README.md` (tables).
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from curate.system.extras import require
 from curate.system.files import write_json, write_text
 
 TRIED = 32
-"""Texts that a plan encodes to time an encoder; their vectors stay in the cache."""
+"""Number of texts that a time estimate encodes per encoder; their vectors stay in the cache."""
 NOTED = 0.01
-"""A recall that ties change by more gets a note."""
+"""Effect of ties on a recall above which there is a note."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class NotesRequest:
     folds: int = 2
     seeds: int = 3
     seed: int = 0
-    """Of the resamples, and the first of the seeds of folds."""
+    """Seed of the resamples, and the first of the seeds of folds."""
     max_length: int | None = None
-    """Longest input of a sentence-transformers model, in tokens."""
+    """Maximum input of a sentence-transformers model, in tokens."""
     device: str | None = None
     out: Path | None = None
     """Folder for figures.json and README.md; None writes neither."""
@@ -55,7 +55,7 @@ class NotesRequest:
 
 
 def evaluate(order: NotesRequest, progress: Progress = quiet) -> dict[str, Any]:
-    """Return all figures as plain values; write the folders `out` and `export` if requested."""
+    """Return all figures as JSON types; write the folders `out` and `export` if requested."""
     if order.out is not None:
         free_place(order.out, ["figures.json"])
     contestants = _contestants(order, progress)
@@ -81,7 +81,7 @@ def evaluate(order: NotesRequest, progress: Progress = quiet) -> dict[str, Any]:
 
 
 def planned(order: NotesRequest, progress: Progress = quiet) -> list[dict[str, Json]]:
-    """Return uncached texts and estimated seconds per encoder, timed on up to `TRIED` of the texts."""
+    """Return one row per encoder: number of uncached texts, and estimated seconds, by encoding up to `TRIED` texts."""
     table = read(order.file, order.layout)
     return [_plan(contestant, table) for contestant in _contestants(order, progress) if contestant.cached is not None]
 
@@ -147,7 +147,7 @@ def _summary(
 def _caveats(
     plan: MeasurePlan, models: Sequence[str], rows: Sequence[dict[str, Any]], against: Sequence[dict[str, Any]]
 ) -> list[str]:
-    """Return notes on dropped rows, few groups, tied vectors, and models that do not beat the best floor."""
+    """Return notes on dropped rows, few groups, tied vectors, and models that do not beat the best trivial baseline."""
     table, notes = plan.table, list[str]()
     if table.dropped:
         notes.append("left out: " + ", ".join(f"{count:,} rows {why}" for why, count in table.dropped.items()))

@@ -1,7 +1,7 @@
-"""Two tasks that stock mteb scores offline: retrieval of the same group's texts, and classification of the label.
+"""Export of notes as two tasks for mteb: retrieval of texts of the same group, and classification of the label.
 
-Texts are masked first. Ids are numbered anew, so that no id of a patient or a visit is exported. No group has texts in
-both splits of the classification.
+mteb can score them offline. Texts are masked first. Ids are numbered anew, so that no id of a patient or a visit is
+exported. No group has texts in both splits of the classification.
 """
 
 from collections import Counter
@@ -26,24 +26,27 @@ from curate.tables.exporters.mteb import mteb_language
 from curate.tables.readers.settings import language
 
 SHORTEST = 5
-"""Fewest characters of a text in the classification."""
+"""Minimum number of characters of a text in the classification."""
 PART = 5
-"""The test split is 1 / `PART` of the texts; more if the rarest label has fewer groups."""
+"""The test split is 1 / PART of the texts; more if the rarest label has fewer than PART groups."""
 MOST = 20_000_000
-"""Most relevant pairs written; groups of thousands of texts exceed it (n * (n - 1) pairs)."""
+"""Maximum number of relevant pairs; a group of n texts has n (n - 1), so groups of thousands exceed it."""
 SAMPLE = 200
 Frames = dict[tuple[str, str], pl.DataFrame]
-"""(Configuration, split) -> rows."""
+"""(Configuration, split) of a data set -> rows."""
 
 
 def need_free(folder: Path) -> None:
-    """Raise ConfigError if the folder exists, is not empty, and is not an earlier export (no tasks.py)."""
+    """Raise ConfigError unless the folder is missing, empty, or an earlier export (has tasks.py)."""
     if folder.exists() and not (folder / "tasks.py").is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"--export {folder}: found something else there, expected a new folder; name another one")
 
 
 def write(table: NotesTable, plan: MeasurePlan, folder: Path, spoken: str | None, progress: Progress) -> dict[str, Any]:
-    """Write the tasks that the table allows; return counts masked and written, and notes on what was left out."""
+    """Write the tasks that the table has columns for; return masked spans by kind, tasks, and notes on omissions.
+
+    `spoken` is the language of the texts, None to detect it.
+    """
     spoken = spoken or language(table.texts[:SAMPLE])
     code = mteb_language(spoken)
     texts, masked, residual = _masked(table.texts, progress)
@@ -95,7 +98,7 @@ CLASSIFICATION: Mapping[str, Any] = {
 
 
 def _masked(texts: Sequence[str], progress: Progress) -> tuple[list[str], Mapping[str, int], int]:
-    """Return masked texts, kind of personal data -> masked spans, and the number of suspicious spans left."""
+    """Return masked texts, kind of personal data -> number of masked spans, and number of possible residual spans."""
     masked_texts, kinds, residual = list[str](), Counter[str](), 0
     for masked_text in mask_texts(texts, Masking(), b"", progress=progress):
         masked_texts.append(masked_text.masked.text)
@@ -131,7 +134,7 @@ def _retrieval(table: NotesTable, texts: Sequence[str]) -> Frames:
 
 
 def _classification(probe: ProbeSet, texts: Sequence[str]) -> tuple[Frames, Counter[str]]:
-    """Return the train and test frames, and reason -> texts excluded from both."""
+    """Return the frames of train and test, and reason -> number of texts excluded from both."""
     train, test = halves(probe, PART)
     labels: dict[str, set[int]] = {}
     for position, label in zip(probe.texts, probe.labels, strict=True):

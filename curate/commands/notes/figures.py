@@ -1,4 +1,7 @@
-"""Tables of figures of notes, one row per measure, one column per encoder, for the terminal and Markdown."""
+"""Figures of an evaluation of notes under resampled groups, and their tables for the terminal and Markdown.
+
+Tables have one row per measure and one column per encoder.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -29,15 +32,15 @@ NAMES = {
 
 
 def shown_name(row: Figures) -> str:
-    """Return a measure's name for people, with the depth of a recall."""
+    """Return a measure's display name, with the depth of a recall."""
     name = NAMES[row["figure"]]
     return name if row["at"] is None else f"{name} @{row['at']}"
 
 
 def overview(summary: Figures) -> list[dict[str, object]]:
-    """Return one row per measure: figures of models with intervals, figures of trivial baselines, and the maximum.
+    """Return one row per measure: figures of models with intervals, of trivial baselines, and the highest possible.
 
-    For recalls of trivial baselines, ties are ordered by chance, since their vectors often tie.
+    In recalls of trivial baselines ties are broken at random, since their vectors often tie.
     """
     names = {model["model"]: model["model"] + (" (floor)" if model["floor"] else "") for model in summary["models"]}
     floors = {model["model"] for model in summary["models"] if model["floor"]}
@@ -58,7 +61,7 @@ def overview(summary: Figures) -> list[dict[str, object]]:
 
 
 def apart(summary: Figures) -> list[dict[str, object]]:
-    """Return one row per measure and pair of models: the difference, and whether its interval is above 0."""
+    """Return one row per measure and pair of models: their difference, and whether its interval is above 0."""
     return [
         {
             "measure": shown_name(gap),
@@ -81,7 +84,7 @@ def head(summary: Figures) -> str:
 
 
 def undefined(summary: Figures) -> Iterator[str]:
-    """Yield a sentence per reason why measures are not defined."""
+    """Yield one sentence per reason for undefined measures, with their names."""
     reasons: dict[str, list[str]] = {}
     for name, why in summary["undefined"].items():
         reasons.setdefault(why, []).append(NAMES[name])
@@ -89,7 +92,7 @@ def undefined(summary: Figures) -> Iterator[str]:
 
 
 def readme(summary: Figures) -> str:
-    """Return README.md as Markdown."""
+    """Return the text of README.md: tables, notes and settings, in Markdown."""
     sections = ["# Embeddings of notes", head(summary)]
     if summary["figures"]:
         sections += [table(overview(summary)), _method(summary)]
@@ -101,7 +104,7 @@ def readme(summary: Figures) -> str:
 
 
 def exported(summary: Figures) -> Sequence[str]:
-    """Return lines on masked data, tasks and notes of the export; empty without one."""
+    """Return lines on the export: masked spans, tasks, notes; empty without an export."""
     export = summary["export"]
     if export is None:
         return []
@@ -134,11 +137,11 @@ def _with_interval(row: Figures) -> str | None:
 REPLICATES = 1_000
 EDGES = (0.025, 0.975)
 CELLS = 1 << 23
-"""Most resample weights in memory at once: 64 MB."""
+"""Maximum number of resample weights (float64) in memory at once: 64 MB."""
 
 
 class Drawn(NamedTuple):
-    """A figure and its values under resampled groups."""
+    """A figure, and its values in bootstrap resamples of groups."""
 
     value: float
     draws: Floats
@@ -150,7 +153,10 @@ Board = Mapping[str, Mapping[Measure, Drawn]]
 
 
 def drawn(plan: MeasurePlan, results: Mapping[str, EncoderResult], seed: int) -> tuple[Board, Board]:
-    """Return all figures of all encoders under the same resamples, with strict ranks and with ties by chance."""
+    """Return all figures of all encoders in the same resamples, twice: by `strict` and by `chance` ranks.
+
+    `strict`: ties are ranked in favour of the relevant text. `chance`: expectation over random orders of ties.
+    """
     points = _means(plan, results, np.ones((1, plan.table.groups)))
     blocks = [_means(plan, results, weights) for weights in _weights(plan, seed)]
     strict, chance = (
@@ -169,7 +175,10 @@ def drawn(plan: MeasurePlan, results: Mapping[str, EncoderResult], seed: int) ->
 
 
 def _weights(plan: MeasurePlan, seed: int) -> Iterator[Floats]:
-    """Yield blocks of shape (resamples, groups): how often a group is drawn; one row of NaN for a single group."""
+    """Yield blocks of resample weights, shape (resamples, groups): how often a group is drawn.
+
+    For a single group, one row of NaN.
+    """
     if plan.table.groups < 2:
         yield np.full((1, plan.table.groups), np.nan)
         return
@@ -209,7 +218,7 @@ _GAPS = {
 
 
 def rows(plan: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Json]]:
-    """Return a row per measure and encoder: the value, its interval, and the value with ties by chance."""
+    """Return one row per measure and encoder: value, interval, value with random ties (recalls only), maximum."""
     return [
         {
             **_measure_fields(measure),
@@ -226,7 +235,7 @@ def rows(plan: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Json
 
 
 def differences(plan: MeasurePlan, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
-    """Return paired differences of models by measure, the better one minus the worse."""
+    """Return the paired difference of every two models per measure, the better minus the worse, with interval."""
     differences = []
     for measure in plan.measures:
         for first, second in combinations(models, 2):
@@ -247,9 +256,9 @@ def differences(plan: MeasurePlan, board: Board, models: Sequence[str]) -> list[
 def against_floors(
     plan: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]
 ) -> list[dict[str, Json]]:
-    """Return, per quality measure, each model's score minus the best trivial baseline's.
+    """Return the difference of each model and the best trivial baseline, per quality measure, with interval.
 
-    `beaten`: the interval of the difference is above 0.
+    `beaten` is whether the interval is above 0.
     """
     comparisons = []
     for measure in (measure for measure in plan.measures if measure.is_quality):

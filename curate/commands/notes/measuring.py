@@ -1,7 +1,8 @@
-"""Linear probe of labels: AUROC on texts of held-out groups, by logistic regression (scikit-learn, C = 1).
+"""Measures of an encoder on notes: recall of texts of the same group, silhouettes, and a linear probe of labels.
 
-Vectors have unit length. Random folds, which put texts of one group on both sides, are scored for comparison: their
-gain over folds by group is the leak.
+The probe is a logistic regression (scikit-learn, C = 1) on unit vectors, scored by AUROC on texts of held-out groups.
+For comparison it is also scored with random folds, in which texts of one group are in both training and test part. The
+difference of the two AUROCs (`auroc_leak`) is due to this leakage.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,37 +20,38 @@ from curate.stats.tally import Floats, Ints
 from curate.system.extras import needed
 
 STEPS = 1_000
-"""Most iterations of a fit."""
+"""Maximum iterations of a logistic regression."""
 FOLDINGS = ("disjoint", "random")
 
 
 @dataclass(frozen=True)
 class ProbeSet:
-    """Texts, labels and groups of the linear probe."""
+    """Data of the linear probe: texts, labels and groups, one entry per labelled text."""
 
     texts: Ints
-    """Their places among all texts."""
+    """Indexes of the texts among all texts."""
     labels: Ints
-    """From 0, without gaps."""
+    """Label of each text, as an index into `names`."""
     names: Sequence[str]
     group: Ints
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Test texts of one fold with predicted probabilities."""
+    """Test texts of one fold, with the probe's predictions."""
 
     texts: Ints
-    """Places among all texts."""
+    """Indexes of the test texts among all texts."""
     labels: Ints
     scores: Floats
-    """Shape (texts, labels)."""
+    """Predicted probabilities, shape (texts, labels)."""
 
 
 def chosen(names: Sequence[str], codes: Ints, group: Ints, folds: int) -> tuple[ProbeSet | None, list[str], str]:
-    """Return the probe's data (None below two labels), labels dropped for few groups, and the reason for None or "".
+    """Return the probe's data, the labels dropped for few groups, and the reason if there are no data.
 
-    A label needs at least as many groups as there are folds, so that every training part contains it.
+    `codes` is each text's index into `names`, -1 without a label. A label needs at least as many groups as there are
+    folds, so that every training part contains it. The data are None with fewer than two labels; else the reason is "".
     """
     with_label = codes >= 0
     pairs = np.unique(np.stack([codes[with_label], group[with_label]]), axis=1)
@@ -72,7 +74,10 @@ def chosen(names: Sequence[str], codes: Ints, group: Ints, folds: int) -> tuple[
 def fitted(
     vectors: Vectors, probe: ProbeSet, folds: int, seeds: Sequence[int], on_fit: Callable[[], None]
 ) -> dict[str, list[list[Fold]]]:
-    """Fit a probe per folding, seed and fold; return folding -> seeds -> folds. `on_fit` is called after each."""
+    """Return folding (`disjoint` groups or `random`) -> seeds -> folds, with a probe fitted for every fold.
+
+    `on_fit` is called after each fit.
+    """
     rows = vectors[probe.texts]
     probes: dict[str, list[list[Fold]]] = {}
     for folding in FOLDINGS:
@@ -87,13 +92,19 @@ def fitted(
 
 
 def areas(seeds: Sequence[Sequence[Fold]], weights: Floats) -> Floats:
-    """Return the mean macro AUROC over folds and seeds, one per row of `weights`, shape (resamples, texts)."""
+    """Return the mean macro AUROC over folds and seeds, shape (resamples,); NaN folds are left out.
+
+    `weights` has shape (resamples, texts): how often each text is drawn.
+    """
     aurocs = [macro_auroc(fold.scores, fold.labels, weights[:, fold.texts]) for folds in seeds for fold in folds]
     return mean_of_defined(np.stack(aurocs))
 
 
 def halves(probe: ProbeSet, part_count: int) -> tuple[Ints, Ints]:
-    """Split rows into train and test without shared groups; test is 1 / `part_count`, more for labels of few groups."""
+    """Return the rows of the probe for train and test, without shared groups.
+
+    The test part is 1 / `part_count` of the texts, more if a label has fewer groups than `part_count`.
+    """
     pairs = np.unique(np.stack([probe.labels, probe.group]), axis=1)
     return _folds("disjoint", probe, min(part_count, int(np.bincount(pairs[0]).min())), 0)[0]
 
@@ -133,19 +144,19 @@ class Measure:
     """A measure of an encoder, such as recall at a depth."""
 
     name: str
-    """A protocol of recall, auroc_disjoint, auroc_random, auroc_leak, silhouette_label, _style or _delta."""
+    """A recall protocol, or auroc_disjoint, auroc_random, auroc_leak, silhouette_label, _style or _delta."""
     at: int | None = None
     """Depth of a recall."""
 
     @property
     def is_quality(self) -> bool:
-        """Return whether higher is better; not so for the leak, random folds, the style and the delta."""
+        """Return whether higher is better: recalls, auroc_disjoint and silhouette_label."""
         return self.at is not None or self.name in ("auroc_disjoint", "silhouette_label")
 
 
 @dataclass(frozen=True)
 class PerGroup:
-    """Numerators and denominators of a mean, summed by group."""
+    """Numerators (`above`) and denominators (`below`) of a mean, summed by group, to resample groups."""
 
     above: Floats
     below: Floats
@@ -157,14 +168,16 @@ class EncoderResult:
 
     strict: Mapping[Measure, PerGroup]
     chance: Mapping[Measure, PerGroup]
-    """As `strict`, with the expectation over random orders of ties; equal for measures without ranks."""
+    """As `strict`, where ties favour the relevant text, but as the expectation over random orders of ties.
+
+    Equal for measures without ranks."""
     probes: Mapping[str, Sequence[Sequence[Fold]]]
     """Folding -> seeds -> folds; empty without a probe."""
 
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """Measures that a table allows, with reasons for the others."""
+    """Measures that are defined for a table, and reasons why others are not."""
 
     table: NotesTable
     measures: Sequence[Measure]
@@ -177,7 +190,7 @@ class MeasurePlan:
 
 
 def feasible(table: NotesTable, folds: int, seeds: Sequence[int]) -> MeasurePlan:
-    """Return the measures that the table's columns, chains and labels allow."""
+    """Return the measures that are defined with the table's columns, chains and labels."""
     undefined, notes = _without_chains(table), list[str]()
     probe = None
     if "label" in table.labels:
@@ -206,7 +219,7 @@ def _missing_column(name: str) -> str:
 
 
 def _without_chains(table: NotesTable) -> dict[str, str]:
-    """Return protocol of recall -> why it is not defined."""
+    """Return recall protocol -> reason why it is not defined; empty if all are."""
     undefined: dict[str, str] = {}
     if "group" not in table.columns:
         return dict.fromkeys(PROTOCOLS, _missing_column("group"))

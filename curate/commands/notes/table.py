@@ -1,4 +1,7 @@
-"""Read labelled texts from a table: find the columns of the fields, check rows, sort groups into chains."""
+"""Reading of labelled texts from a table: finds the columns of the fields, checks rows, and sorts each group's texts.
+
+A chain is the sequence of a group's texts, such as a patient's notes, in their order.
+"""
 
 import re
 from collections import Counter
@@ -46,7 +49,7 @@ class NotesTable:
     """Title, newline, text."""
     chains: Chains
     labels: Mapping[str, Sequence[str]]
-    """`label` and `style`, if they have columns -> one string per text, empty for none."""
+    """`label` and `style`, if they have columns -> one string per text, empty without one."""
     dropped: Mapping[str, int]
     """Reason -> number of rows left out."""
     notes: Sequence[str]
@@ -70,7 +73,7 @@ class _Rows:
 
 
 def named(assignments: Sequence[str]) -> dict[str, str]:
-    """Parse FIELD=NAME arguments into field -> column; ConfigError for an unknown or repeated field."""
+    """Return field -> column from arguments `FIELD=NAME`; ConfigError for an unknown or repeated field."""
     columns: dict[str, str] = {}
     for assignment in assignments:
         name, sign, column_name = assignment.partition("=")
@@ -85,7 +88,7 @@ def named(assignments: Sequence[str]) -> dict[str, str]:
 
 
 def read(path: Path, layout: NotesLayout) -> NotesTable:
-    """Read the texts of a file; DataError with the line for repeated ids and unreadable orders."""
+    """Return the texts of a file; DataError, with the line, for repeated ids, unreadable orders or too few texts."""
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected a table of texts; check the path")
     source = opened(path, layout.delimiter, layout.sheet)
@@ -108,7 +111,7 @@ def read(path: Path, layout: NotesLayout) -> NotesTable:
 
 
 def _columns(source: str, names: Sequence[str], named_columns: Mapping[str, str]) -> dict[str, str]:
-    """Return field -> column, from the user or by usual names; DataError if no column holds texts."""
+    """Return field -> column, as named by the user or else by usual names; DataError without a column of texts."""
     columns = {field_name: column(source, names, name) for field_name, name in named_columns.items()}
     by_plain_name = {plain(name): name for name in reversed(names)}
     for field_name, choices in _usual_names().items():
@@ -162,7 +165,7 @@ def _full_text(cells: Mapping[str, str]) -> str:
 
 
 def _position_notes(name: str, group: Sequence[int], positions: Sequence[Place | None]) -> list[str]:
-    """Return notes on texts without an order and on texts that share one within their group."""
+    """Return notes on texts without an order, and on texts with the same order as another of their group."""
     times = Counter(
         (group_id, position) for group_id, position in zip(group, positions, strict=True) if position is not None
     )
@@ -179,7 +182,10 @@ def _position_notes(name: str, group: Sequence[int], positions: Sequence[Place |
 
 
 def _positions(source: str, cells: Sequence[tuple[int, str]]) -> list[Place | None]:
-    """Parse orders as numbers or dates into sortable tuples; DataError at the first cell of neither or another kind."""
+    """Return orders as sortable tuples, from (line, cell) with all numbers or all dates; None for an empty cell.
+
+    DataError at the first cell that is neither, or of the other kind.
+    """
     positions: list[Place | None] = []
     dates: bool | None = None
     for line, text in cells:

@@ -1,4 +1,4 @@
-"""Tables of an evaluation: scores by query difficulty, averages of groups, rank correlation with legacy tasks."""
+"""Tables of an evaluation: scores by query difficulty, averages over groups of tasks, rank correlation of tasks."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,9 +17,10 @@ def graded(tasks: Sequence[Figures]) -> list[Figures]:
 
 
 def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per task and model: mean scores by the best rank of a positive in BM25; None without BM25.
+    """Return the table of mean scores by query difficulty, one row per task and model; None without BM25.
 
-    The first row of a task holds the share of its queries in each band.
+    Difficulty is the band of the best rank of a positive in BM25. The first row of a task has the share of its queries
+    in each band.
     """
     texts, with_bands = words["tables"]["difficulty"], graded(tasks)
     if not with_bands:
@@ -32,7 +33,7 @@ def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
 
 
 def counted(task: Figures, words: Words) -> str:
-    """Return task, measure, and the number of queries in each band, for captions."""
+    """Return a phrase for captions with task, measure, and the number of queries in each band."""
     bands = ", ".join(f"{words['ranks'][band['best_rank']]}: {band['queries']:,}" for band in task["difficulty"])
     return str(words["tables"]["difficulty"]["task"].format(**named(task, words), bands=bands))
 
@@ -47,9 +48,10 @@ def _band_rows(task: Figures, words: Words) -> Iterator[list[Shown]]:
 
 
 def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per group of tasks and model, the best first; None without a group of up-to-date scores.
+    """Return the table of mean scores over groups of tasks, one row per group and model, the best first.
 
-    A group may contain tasks with published scores; tasks of this benchmark must be scored on the current export.
+    A group may contain tasks with published scores; tasks of this benchmark must be scored on the current export. None
+    without such a group.
     """
     if not evaluation or not scored:
         return None
@@ -75,7 +77,7 @@ def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words
 
 
 def legacy(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per task, legacy task and model, with both scores; None where none was compared."""
+    """Return the table of scores on a task and on a legacy task, one row per model; None if none was compared."""
     current, texts = {task["name"]: task for task in scored}, words["tables"]["legacy"]
     compared = (
         [comparison for comparison in evaluation["legacy"] if comparison["new"] in current]

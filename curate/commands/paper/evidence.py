@@ -1,4 +1,4 @@
-"""Inputs of a paper in the run folder: exported tasks, agreement, human checks, audit, evaluation."""
+"""Results in a run folder for a paper's tables: exported tasks, agreement, expert review, audit, evaluation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LANGUAGES = tuple(resources.translations(WORDS))
 
 
 def words(language: str) -> dict[str, Any]:
-    """Return column heads, captions and axis labels in one of `LANGUAGES`."""
+    """Return the column heads, captions and axis labels in a language, one of `LANGUAGES`."""
     words: dict[str, Any] = resources.translations(WORDS)[language]
     return words
 
@@ -41,11 +41,11 @@ class ExportedTask:
 
 @dataclass(frozen=True)
 class PaperEvidence:
-    """A run with consensus labels; outputs of later stages may be missing."""
+    """Results of a run that has consensus labels; outputs of later stages may be missing."""
 
     context: Context
     exported: bool = True
-    """Whether the export has the current labels."""
+    """Whether the export was written from the current labels."""
 
     @cached_property
     def agreed(self) -> Figures:
@@ -54,14 +54,14 @@ class PaperEvidence:
 
     @cached_property
     def published(self) -> Figures | None:
-        """Return the counts of the published labels; None where the stage `resolve` has not run."""
+        """Return verdict -> number of pairs of the published labels; None if the stage `resolve` has not run."""
         report = self.context.report("resolve")
         counts: Any = report.facts.get("counts") if report else None
         return counts if isinstance(counts, Mapping) else None
 
     @cached_property
     def checks(self) -> Sequence[Column]:
-        """Return the figures of reviewed samples, for the panel's labels and the published ones."""
+        """Return the figures of reviewed samples for the panel's labels, then those for the published ones."""
         return columns(self.context.run, self.context.folder("resolve"))
 
     @cached_property
@@ -71,7 +71,7 @@ class PaperEvidence:
 
     @cached_property
     def tasks(self) -> list[ExportedTask]:
-        """Return the tasks of the export; none if it is missing, out of date or without mteb's format."""
+        """Return the tasks of the export; [] if it is missing, out of date or without mteb's format."""
         folder = self.context.folder("export") / "mteb"
         return (
             [_exported_task(task_folder) for task_folder in mteb_tasks.task_folders(folder)]
@@ -96,7 +96,7 @@ class PaperEvidence:
 
     @property
     def outdated(self) -> list[str]:
-        """Return the tasks whose scores are of another export."""
+        """Return the names of the tasks whose scores are of an earlier export."""
         current = {task["name"] for task in self.scored}
         return [task["name"] for task in self._scored_tasks if task["name"] not in current]
 

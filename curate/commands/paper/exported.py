@@ -1,4 +1,4 @@
-"""Tables of the exported tasks, counted in their files: texts, positives, candidates, and lengths in tokens."""
+"""Tables of the exported tasks, computed from their files: numbers of texts, positives, candidates; token lengths."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,16 +15,16 @@ from curate.tables import kinds
 from curate.tables.kinds.benchmark_kind import SAMPLE, tokeniser
 
 TEXTS = ("text", "sentences", "sentence1", "sentence2")
-"""Columns with texts that models read."""
+"""Columns of a task's files with texts that models encode."""
 LABELS = ("score", "labels")
-"""Label columns of pairs, 1 for a positive; the first that exists is used."""
+"""Columns with the label of a pair (1: positive); the first that exists is used."""
 QUERIES, CORPUS, QRELS, CANDIDATES = "queries", "corpus", "qrels", "top_ranked"
 DOCUMENTS = (QUERIES, CORPUS, QRELS, CANDIDATES, "grades", "contested")
-"""Configurations of a task of queries and documents; any other one holds pairs or texts with labels."""
+"""Configurations of tasks of queries and documents; any other one contains pairs or texts with labels."""
 
 
 def statistics(tasks: Sequence[ExportedTask], words: dict[str, Any], name: str) -> PaperTable | None:
-    """Return a row per task and split; None without tasks."""
+    """Return the table of dataset statistics, one row per task and split; None without tasks."""
     texts = words["tables"]["statistics"]
     rows = [_counted(task, split) for task in tasks for split in dict.fromkeys(split for _, split in task.files)]
     caption = texts["caption"].format(tasks=len(tasks), name=name)
@@ -32,7 +32,7 @@ def statistics(tasks: Sequence[ExportedTask], words: dict[str, Any], name: str) 
 
 
 def lengths(tasks: Sequence[ExportedTask], words: dict[str, Any]) -> PaperTable | None:
-    """Return a row per task, split and column of texts; None without tasks."""
+    """Return the table of lengths in tokens, one row per task, split and column of texts; None without tasks."""
     texts = words["tables"]["lengths"]
     rows = [row for task in tasks for row in _lengths(task)]
     caption = texts["caption"].format(sample=f"{SAMPLE:,}")
@@ -40,7 +40,7 @@ def lengths(tasks: Sequence[ExportedTask], words: dict[str, Any]) -> PaperTable 
 
 
 def _counted(task: ExportedTask, split: str) -> list[Shown]:
-    """Return the row of a split; None for columns that do not apply to the task type."""
+    """Return the cells of a split in the statistics; None in columns that do not apply to the task type."""
     files = {config: path for (config, file_split), path in task.files.items() if file_split == split}
     pair_files = [path for config, path in files.items() if config not in DOCUMENTS]
     queries = _rows(files.get(QUERIES))
@@ -74,7 +74,7 @@ def _share(count: int | None, of: int | None) -> float | None:
 
 
 def _positive(items: Sequence[Path]) -> float | None:
-    """Return the share of pairs with the label 1; None unless every label is 0 or 1."""
+    """Return the share of pairs with label 1; None if there are no pairs or a label is not 0 or 1."""
     tables = [pl.read_parquet(path) for path in items]
     if not tables or "sentence2" not in tables[0].columns:
         return None
@@ -95,7 +95,7 @@ def _lengths(task: ExportedTask) -> Iterator[list[Shown]]:
 
 
 def _spread(path: Path, column: str, *, title: bool) -> list[Shown]:
-    """Return numbers of texts and of sampled texts, then mean, median, 95th percentile and maximum of their tokens."""
+    """Return the numbers of texts and of sampled texts, and mean, median, 95th percentile and maximum of tokens."""
     size, count = _rows(path) or 0, tokeniser()
     columns = [column, "title"] if title else [column]
     sample = sorted(generator(0, "paper", "lengths").sample(range(size), min(size, SAMPLE)))

@@ -26,13 +26,13 @@ CJK = (
     "Noto Serif CJK SC",
     "Noto Serif CJK JP",
 )
-"""Font families with Chinese, in order of preference."""
+"""Font families with Chinese characters, in order of preference."""
 PLAIN = "DejaVu Sans"
 """Family packaged with matplotlib."""
 
 
 class FigureFonts:
-    """Fonts for a set of texts; `absent` are the characters that no font has."""
+    """Font families for the texts of figures, and the characters that none of them has."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._signs = set("".join(texts))
@@ -74,9 +74,9 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">")
-"""Seven colours and ten shapes, both cycled: 70 models have different marks."""
+"""Shapes of markers. With the seven colours, both cycled, 70 models have different markers."""
 WIDTH = 6.7
-"""Inches: text width on A4 with margins of 20 mm."""
+"""Width of a figure in inches: text width on A4 with margins of 20 mm."""
 POINTS = 100.0
 STYLE = {
     "font.size": 8,
@@ -88,7 +88,7 @@ STYLE = {
 
 
 class PaperFigures:
-    """Draw figures of one evaluation into a folder; MissingExtra without matplotlib."""
+    """Drawing of an evaluation's figures as PDF files into a folder; MissingExtra without matplotlib."""
 
     def __init__(self, folder: Path, tasks: Sequence[Figures], words: dict[str, Any]) -> None:
         with needed("a figure of a paper"):
@@ -126,7 +126,7 @@ class PaperFigures:
         return tasks
 
     def _with_legend(self, name: str, tasks: Sequence[Figures], models: Sequence[Sequence[str]]) -> None:
-        """Draw a panel per task, and below them one legend of all models; nothing without tasks."""
+        """Draw one panel per task, and one legend of all models below; nothing without tasks."""
         if not tasks:
             return
         draw = {"difficulty": self._by_difficulty, "quality-speed": self._against_speed}[name]
@@ -162,7 +162,7 @@ class PaperFigures:
         _logarithmic(panel, list(rates.values()))
 
     def scores(self) -> Sequence[Figures]:
-        """Draw every task's models, the best first, with intervals; trivial baselines are hollow."""
+        """Draw every task's models with intervals, the best first, and trivial baselines hollow; return the tasks."""
         tallest = max(len(task["scores"]) + len(task["floors"]) for task in self._tasks)
         with self._style():
             figure, axes = _panels(len(self._tasks), 0.9 + 0.17 * tallest)
@@ -225,7 +225,7 @@ def _panels(count: int, height: float, legend: int = 0) -> tuple["Figure", "list
 
 
 def _whiskers(estimate: Figures) -> list[list[float]] | None:
-    """Return the distances from the value to its bounds, in points; None without an interval."""
+    """Return the distances from a score to its bounds, in points of 100, for error bars; None without an interval."""
     center, low, high = estimate["value"], estimate["low"], estimate["high"]
     if low is None or high is None:
         return None

@@ -1,4 +1,4 @@
-"""The paper kit of a run: tables as CSV and LaTeX, figures as PDF, and a document that shows them all."""
+"""Paper kit of a run: tables as CSV and LaTeX, figures as PDF, and a LaTeX document that contains all of them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class Absent:
 
 
 def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> dict[str, Any]:
-    """Write the kit of a run and return its contents; UserError without consensus labels."""
+    """Write the paper kit of a run and return its contents; UserError if the run has no consensus labels."""
     if out is not None:
         free_place(out, [DOCUMENT])
     context = run.beside("resolve")
@@ -60,7 +60,10 @@ def paper(run: Run, out: Path | None = None, language: str | None = None, progre
 
 
 def write(evidence: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
-    """Write tables, figures and document into a folder; absent ones are listed, and their old files removed."""
+    """Write tables, figures and document into a folder, and return the contents of the kit.
+
+    Tables and figures without data are listed as `not_done`, and their files of an earlier kit are removed.
+    """
     if language not in LANGUAGES:
         raise UserError(f"--language: found {language!r}, expected {' or '.join(LANGUAGES)}")
     texts = words(language)
@@ -94,9 +97,9 @@ def _missing_parts(
     undrawn: Mapping[str, str],
     texts: dict[str, Any],
 ) -> list[Absent]:
-    """Return the missing tables and figures, without those whose base table is missing too.
+    """Return the missing tables and figures, without those that depend on another missing table.
 
-    `texts` has the language of the reasons: that of the document, or English for the terminal.
+    `texts` are the words for the reasons: in the language of the document, or in English for the terminal.
     """
     base_table = {"judges": "agreement"} | dict.fromkeys(
         ("differences", "difficulty", "averages", "legacy", "speed"), "scores"

@@ -1,4 +1,4 @@
-"""Tables of a paper as CSV and LaTeX (booktabs), and the document that shows them."""
+"""Tables of a paper as CSV and LaTeX (booktabs), and the LaTeX document that contains them."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ class Cell:
     def of(
         cls, figure: Mapping[str, Any] | None, digits: int = 2, factor: float = 1.0, *, best: bool = False
     ) -> "Cell":
-        """Return the cell of a JSON figure: value, low, high; an undefined cell for None."""
+        """Return the cell of a figure with `value`, `low` and `high`; an undefined cell for None."""
         bounds = figure or {"value": None}
         return cls(bounds["value"], bounds.get("low"), bounds.get("high"), digits, factor, best)
 
@@ -84,7 +84,7 @@ def _column_heads(head: str, wide: bool) -> Iterator[str]:
 
 
 def _values(cell: Shown, wide: bool) -> Iterator[object]:
-    """Yield the unrounded value, and the bounds if the column has any."""
+    """Yield the unrounded value of a cell and, if the column has bounds (`wide`), low and high, None without them."""
     if isinstance(cell, Cell):
         yield from (cell.value, cell.low, cell.high) if wide else (cell.value,)
     else:
@@ -138,7 +138,7 @@ COMMON = (
     "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
 )
 LONGEST = 140
-"""Maximum letters of a row: scaled to the text width, they are about 7 points high."""
+"""Maximum letters of a table row; scaled to the text width, letters are then about 7 points high."""
 
 
 def engine(language: str) -> Mapping[str, Any]:
@@ -194,9 +194,9 @@ def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
 
 
 def _blocks(table: PaperTable) -> list[list[int]]:
-    """Return the columns of each block, each with the key columns: the smallest number of blocks, of similar width.
+    """Return the column indexes of each block: as few blocks as possible, of similar width, each with the key columns.
 
-    Columns without a figure are left out.
+    Columns without any figure are left out.
     """
     widths = _widths(table)
     filled = [
@@ -232,9 +232,9 @@ def document(
     language: str,
     absent: tuple[str, Sequence[str]] = ("", ()),
 ) -> str:
-    """Return a document that inputs the tables by name and the figures by (name, caption).
+    """Return the LaTeX document that includes the tables (names) and the figures (name, caption).
 
-    `absent` is the heading and the sentences of the list of missing tables and figures.
+    `absent` is heading and sentences of the list of missing tables and figures.
     """
     lines = [engine(language)["preamble"] + COMMON]
     lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]

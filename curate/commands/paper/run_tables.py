@@ -1,4 +1,4 @@
-"""Tables of the labelling: stages, verdicts, inter-judge agreement, human checks, audit of the original labels."""
+"""Tables on the labelling: stages, verdicts, inter-judge agreement, expert review, audit of the original labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ Words = dict[str, Any]
 
 
 def pipeline(evidence: PaperEvidence, words: Words) -> PaperTable:
-    """Return a row per stage that has run."""
+    """Return the table of stages: rows in, out and dropped, one row per stage that has run."""
     texts = words["tables"]["pipeline"]
     reports = {name: report for name in counted() if (report := evidence.context.report(name))}
     rows = [
@@ -24,7 +24,7 @@ def pipeline(evidence: PaperEvidence, words: Words) -> PaperTable:
 
 
 def verdicts(evidence: PaperEvidence, words: Words) -> PaperTable:
-    """Return a row per verdict; with a column of published labels if they differ from the panel's."""
+    """Return the table of pairs by verdict, with a column of published labels if they differ from the panel's."""
     texts, counts, agreed = words["tables"]["verdicts"], evidence.agreed["counts"], evidence.agreed
     final = evidence.published
     differs = final is not None and any(counts.get(name) != final.get(name) for name in words["verdicts"])
@@ -59,7 +59,10 @@ def verdicts(evidence: PaperEvidence, words: Words) -> PaperTable:
 
 
 def agreement(evidence: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return a row per set of pairs; without binary columns on a nominal scale. None for one judge."""
+    """Return the table of inter-judge agreement, one row per set of pairs; None for a single judge.
+
+    Without a relevance threshold it has no columns on binary labels.
+    """
     texts, agreed = words["tables"]["agreement"], evidence.agreed
     if len(agreed["panel"]) < 2:
         return None
@@ -77,13 +80,13 @@ def agreement(evidence: PaperEvidence, words: Words) -> PaperTable | None:
 
 
 def _heuristics_warning(evidence: PaperEvidence, words: Words) -> list[str]:
-    """Return the warning for a panel of heuristics only; empty for any other."""
+    """Return the warning for a panel of heuristics only; [] for any other panel."""
     heuristic: Any = evidence.context.done("judge").facts.get("heuristic") or ()
     return [words["heuristic"]] if only_heuristics(evidence.agreed["panel"], heuristic) else []
 
 
 def _agreement_row(name: str, figures: Figures, pairs: str, *, cut: bool) -> list[Shown]:
-    """Return a row; without binary agreement for reranking candidates, where it is 1 by construction."""
+    """Return the agreement on one set of pairs; binary cells are undefined for reranking (1 by construction)."""
     grades, sides = figures["all_grades"], figures.get("cut") if pairs != "rerank" else None
     alpha = "alpha_ordinal" if "alpha_ordinal" in grades else "alpha_nominal"
     grade_cells = [_coefficient(grades, coefficient) for coefficient in ("fleiss", alpha, "ac1", "percent")]
@@ -100,7 +103,7 @@ def _coefficient(figures: Figures | None, name: str) -> Cell:
 
 
 def judges(evidence: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return Cohen's kappa of every pair of judges; None if no pair was compared."""
+    """Return the table of Cohen's kappa of every pair of judges; None if no pair was compared."""
     texts, agreed = words["tables"]["judges"], evidence.agreed
     pairs = agreed["all_grades"]["pairs_of_raters"]
     if not pairs:
@@ -126,7 +129,7 @@ def _panel(agreed: Figures, words: Words) -> dict[str, Any]:
 
 
 def review(evidence: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return a row per labelling that people checked on samples; None without answers."""
+    """Return the table of expert review, one row per set of labels and sample; None without current answers."""
     texts = words["tables"]["review"]
     rows: list[Sequence[Shown]] = [
         [
@@ -150,7 +153,7 @@ def _mapping(figure: object) -> Figures | None:
 
 
 def audit(evidence: PaperEvidence, words: Words) -> PaperTable | None:
-    """Return totals and means of the audit; None if there was none."""
+    """Return the table of an audit's counts: total, and mean per query with interval; None without an audit."""
     if evidence.audit is None:
         return None
     texts = words["tables"]["audit"]

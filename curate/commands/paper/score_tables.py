@@ -1,4 +1,4 @@
-"""Tables of an evaluation: scores in two ways of scoring, significance tests between ranked neighbours, speed."""
+"""Tables of an evaluation: scores in two ways of scoring, significance tests of neighbours in the ranking, speed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,14 @@ from curate.commands.paper.latex import Cell, PaperTable, Shown
 Words = dict[str, Any]
 POINTS = 100.0
 STOCK = "stock"
-"""Scoring of mteb by default: a contested or unjudged pair counts as not relevant."""
+"""Name of mteb's default scoring: a contested or unjudged pair counts as not relevant."""
 
 
 def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per model, the best first, and per baseline, in each task's leading scoring; None without scores."""
+    """Return the table of scores in each task's leading scoring; None without scores.
+
+    One row per model, the best first, then one per trivial baseline.
+    """
     about = words["listed"].join(described(task, words) for task in tasks)
     return _score_table("scores", tasks, [task["lead"] for task in tasks], about, words)
 
@@ -55,7 +58,7 @@ def _score_table(
 
 
 def described(task: Figures, words: Words) -> str:
-    """Return a task for captions: measure, number of queries, and scoring of contested pairs."""
+    """Return a phrase on a task for captions: measure, number of queries, and scoring of contested pairs."""
     if not task["verdicts"]:
         return _task_words(task, words)
     text = words["tables"]["scores"]["led"]
@@ -67,13 +70,13 @@ def _task_words(task: Figures, words: Words) -> str:
 
 
 def named(task: Figures, words: Words) -> dict[str, str]:
-    """Return the fields of a task for captions: name, measure, number of queries or other units."""
+    """Return the fields of a task to fill into captions: name, measure, number of queries or other units."""
     unit = words["units"].get(task["unit"], task["unit"])
     return {"name": task["name"], "measure": task["shown"], "n": f"{task['queries']:,}", "unit": unit}
 
 
 def _ranked_models(tasks: Sequence[Figures]) -> list[str]:
-    """Return the models, those on most tasks first, then by mean score; baselines last."""
+    """Return the models, those with most tasks first, then by mean score; trivial baselines last."""
     scores_by_model: dict[str, list[float]] = {}
     for task in tasks:
         for row in task["scores"]:
@@ -83,7 +86,7 @@ def _ranked_models(tasks: Sequence[Figures]) -> list[str]:
 
 
 def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], words: Words) -> list[Shown]:
-    """Return a model's row; the best score of a task is bold, but never a baseline's."""
+    """Return a model's row of scores and mean; the best score of a task is bold, except for trivial baselines."""
     rows = [next((row for row in (*task["scores"], *task["floors"]) if row["model"] == model), None) for task in tasks]
     model_scores = [row[reading]["value"] if row else None for row, reading in zip(rows, readings, strict=True)]
     task_scores = [
@@ -110,17 +113,20 @@ def _published_row(result: Figures, tasks: Sequence[Figures]) -> list[Shown]:
 
 
 def marked(model: str, tasks: Sequence[Figures], words: Words) -> str:
-    """Return a model's name, marked if it is a contributor to one of the tasks."""
+    """Return a model's display name, marked if it is a contributor (retriever, judge, generator) to a task."""
     return str(words["mark"].format(model=model)) if any(model in task["circular"] for task in tasks) else model
 
 
 def circular(tasks: Sequence[Figures], words: Words) -> list[str]:
-    """Return the legend of the mark for a caption; empty if no model has it."""
+    """Return the legend of the contributors' mark for a caption; [] if no model has it."""
     return [words["circular"]] if any(task["circular"] for task in tasks) else []
 
 
 def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per pair of neighbours in the ranking of a task; None if no task has two models."""
+    """Return the table of differences between neighbours in the system ranking, with significance tests.
+
+    None if no task has two models.
+    """
     texts, compared = words["tables"]["differences"], [task for task in tasks if task["enough"]["neighbours"]]
     if not compared:
         return None
@@ -154,12 +160,12 @@ def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
 
 
 def timed(tasks: Sequence[Figures]) -> list[Figures]:
-    """Return the tasks on whose queries the speed of models was measured."""
+    """Return the tasks for which the speed of models was measured."""
     return [task for task in tasks if task.get("speed")]
 
 
 def speed(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per task and model, the fastest first; None where no speed was measured."""
+    """Return the table of speed, one row per task and model, the fastest first; None if not measured."""
     texts, measured = words["tables"]["speed"], timed(tasks)
     if not measured:
         return None
@@ -175,13 +181,13 @@ def speed(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
 
 
 def timed_on(task: Figures, words: Words) -> str:
-    """Return task, measure, and conditions of the speed measurement, for captions."""
+    """Return a phrase for captions with task, measure, and conditions of the speed measurement."""
     about = named(task, words) | on_machine(task["speed"])
     return str(words["figures"]["quality-speed"]["task"].format(**about))
 
 
 def on_machine(figures: Figures) -> dict[str, Any]:
-    """Return the conditions of a speed measurement, for captions: queries, repeats, batch, machine."""
+    """Return the conditions of a speed measurement to fill into captions: queries, repeats, batch, machine."""
     machine = figures["machine"]
     return {
         "queries": f"{figures['queries']:,}",

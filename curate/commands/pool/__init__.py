@@ -1,1 +1,1 @@
-"""The stage `pool`: rankings of several retrievers become one pool."""
+"""The stage `pool`: pools the candidates of each query from the rankings of several retrievers."""

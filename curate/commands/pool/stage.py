@@ -1,10 +1,10 @@
-"""The stage `pool`: several retrievers rank the corpus for every query; their best documents become the candidates.
+"""The stage `pool`: several retrievers rank the corpus for every query, and their best documents form its pool.
 
-In: queries, corpus of `diversify`, and the documents that it and `mask` merged or dropped. Out: `rankings` (every
-retriever's list, before fusion) and `pool` (query, document, position, and the rank and score that each retriever
-gave). In a ranking of the raw corpus, from a run file, merged documents count as the kept one, and dropped ones are
-left out. In a run that `curate extend` made, pool and rankings are those of the earlier version, and only the added
-systems search: their best documents join the pool, so no earlier pair is lost.
+In: queries and corpus of `diversify`, and the documents that it and `mask` merged or dropped. Out: `rankings` (every
+retriever's list before fusion) and `pool` (query, document, position, rank and score by each retriever). A run file may
+rank the raw corpus: merged documents then count as the retained one, and dropped documents are left out. In a run
+written by `curate extend`, pool and rankings are those of the earlier version. Only the added systems search, and their
+best documents are appended to the pool.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,13 +35,16 @@ from curate.retrieval.ranking import Numbers
 from curate.system.files import TableWriter, frame, write_table
 
 HITS = 2**20
-"""Hits that are fused at once, unless one query has more: at most some 400 MB."""
+"""Maximum number of hits fused at once, unless one query has more; they need about 400 MB."""
 NAMED = 10
-"""Queries without candidates that are named."""
+"""Maximum number of queries without candidates that a note names."""
 
 
 def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
-    """Return the `pool` table of a `rankings` table, with rows in any order; sorted by query and position."""
+    """Return the `pool` table, sorted by query and position, of a `rankings` table in any order.
+
+    `size` and `method` as in `fusion.choose`.
+    """
     columns = [rankings[name] for name in ("query_id", "retriever", "doc_id")]
     queries, retrievers, docs = (column.rank("dense").to_numpy().astype(np.int64) - 1 for column in columns)
     ranks = rankings["rank"].to_numpy().astype(np.int64)
@@ -50,7 +53,7 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
 
 
 def run(config: Config, context: Context) -> Report:
-    """Ask every retriever and choose the pools."""
+    """Run the stage: search with every retriever, then write rankings and pools."""
     query_table = context.queries
     chosen = drawn(query_table, config.queries, context.seed)
     queries = [Query(*row) for row in chosen.select("query_id", "text").iter_rows()]
@@ -94,7 +97,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _positives(config: Config, context: Context, queries: pl.DataFrame) -> pl.DataFrame:
-    """Return the known positives (query_id, doc_id; sorted) that join the pools; empty unless `pool.legacy` is set."""
+    """Return the known positives (query_id, doc_id; sorted) to add to the pools; empty unless `pool.legacy` is set."""
     if not legacy.joins(config, context):
         return frame("qrels").select("query_id", "doc_id")
     positives = context.legacy_positives().select("query_id", "doc_id").sort("query_id", "doc_id")
@@ -103,21 +106,21 @@ def _positives(config: Config, context: Context, queries: pl.DataFrame) -> pl.Da
 
 @dataclass
 class PoolTables:
-    """Size and notes of the tables `pool` and `rankings`."""
+    """Counts, facts and notes on the written tables `pool` and `rankings`; `rows` are those of `pool`."""
 
     rows: int = 0
     pairs: int = 0
-    """Retrieved pairs, in a pool or not."""
+    """Number of retrieved pairs, in a pool or not."""
     joined: int = 0
-    """Pairs that are in a pool as known positives alone."""
+    """Number of pairs that are in a pool only because they are known positives."""
     queries: set[str] = field(default_factory=set)
-    """Those with a pool."""
+    """Queries that have a pool."""
     facts: dict[str, Json] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """Notes of the retrievers on their searches."""
 
     def add_retriever(self, retriever: Retriever) -> None:
-        """Copy the `facts` and `notes` of a retriever that has them; a search fills them, so call it afterwards."""
+        """Copy the `facts` and `notes` of a retriever, if it has them; call it after the search, which sets them."""
         if facts := getattr(retriever, "facts", None):
             self.facts[retriever.name] = facts
         self.notes += getattr(retriever, "notes", ())
@@ -135,7 +138,7 @@ def write(
 ) -> PoolTables:
     """Run the retrievers one after the other, then write `rankings` and `pool` in blocks of queries.
 
-    Known `positives` (query_id, doc_id) that are not chosen join the pool without a rank.
+    Known `positives` (query_id, doc_id) that are not in a query's pool are appended to it, without a rank.
     """
     written = PoolTables()
     with TemporaryDirectory(prefix=".lists-", dir=out) as scratch:
@@ -178,7 +181,7 @@ def _grow(
     context: Context,
     positives: pl.DataFrame,
 ) -> PoolTables:
-    """Write rankings and pool of the earlier version, extended by the systems that were added since."""
+    """Write rankings and pool of the earlier version, extended by the best documents of the added systems."""
     written, depth = PoolTables(), max(config.depth, earlier.depth)
     lists = [parent.table(context.run, "rankings")]
     for name in earlier.added:
@@ -207,7 +210,7 @@ def _grow(
 
 
 class _StoredHits:
-    """Hits of one retriever, in files, so that memory does not grow with the queries."""
+    """Hits of one retriever, stored in files so that memory does not grow with the number of queries."""
 
     def __init__(self, path: Path, blocks: Iterator[MappedHits]) -> None:
         counts = [np.empty(0, dtype=np.int64)]
@@ -221,7 +224,7 @@ class _StoredHits:
         self._docs, self._scores = _mapped(Path(docs.name), np.int64), _mapped(Path(scores.name), np.float64)
 
     def lists(self, indexes: Numbers, first: int, retriever: int) -> RankedLists:
-        """Return the lists of the queries at `indexes`; their numbers run on from `first`."""
+        """Return the lists of the queries at `indexes`, numbered from `first` in this order."""
         counts = self.counts[indexes]
         rows = fusion.runs(self._ends[indexes] - counts, counts)
         queries = np.repeat(np.arange(first, first + len(indexes)), counts)
@@ -233,7 +236,7 @@ def _mapped(path: Path, kind: type[Any]) -> npt.NDArray[Any]:
 
 
 def _query_blocks(hits_by_retriever: Sequence[_StoredHits], query_order: Numbers) -> Iterator[tuple[int, RankedLists]]:
-    """Yield the number of queries so far, and the lists of all retrievers for a block of whole queries.
+    """Yield (number of queries so far, lists of all retrievers) for blocks of whole queries.
 
     Lists are sorted by query and retriever. A block has at most `HITS` hits, or one query.
     """
@@ -249,7 +252,7 @@ def _query_blocks(hits_by_retriever: Sequence[_StoredHits], query_order: Numbers
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return what identifies each retriever: settings, encoder revision, digest of a run file."""
+    """Return retriever -> identity (settings, encoder revision, digest of a run file), and other outside inputs."""
     parent_version = ParentVersion.load(context.run)
     names = config.retrievers if parent_version is None else parent_version.added
     retrievers = (build.retriever(context, name) for name in names)

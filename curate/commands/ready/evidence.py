@@ -1,4 +1,4 @@
-"""Evidence for the checklist from the run folder, and the points on scores."""
+"""Results in a run folder that the publication checklist uses, and its points on scores."""
 
 import re
 import shlex
@@ -35,19 +35,19 @@ class ReadyPoint:
 
 @dataclass(frozen=True)
 class ReadyEvidence:
-    """A run with a finished export in mteb's format."""
+    """Results of a run that has an up-to-date export in mteb's format, and the checklist's limits."""
 
     run: Run
 
     @cached_property
     def rules(self) -> Mapping[str, Any]:
-        """Return the checklist's limits and commands."""
+        """Return the checklist's definitions: limits, commands, reference models."""
         rules: dict[str, Any] = parse_yaml(template(FILE))
         return rules
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """Return the thresholds of the points."""
+        """Return name -> threshold of a checklist point."""
         limits: Mapping[str, Any] = self.rules["limits"]
         return limits
 
@@ -110,7 +110,7 @@ class ReadyEvidence:
         return read_json(path) if path.is_file() else None
 
     def command(self, name: str, **replacements: str) -> str:
-        """Return a command, with the run folder and the given words filled in."""
+        """Return the command line `name` of the checklist, with the run folder and `replacements` filled in."""
         command = str(self.rules["next"][name]).replace("RUN", shlex.quote(str(self.run.folder)))
         for word, replacement in replacements.items():
             command = command.replace(word, replacement)
@@ -121,7 +121,7 @@ class ReadyEvidence:
 
 Figures = Mapping[str, Any]
 CUT = re.compile(r"@\d+$")
-"""Suffix of a model with truncated vectors, which does not count as another model."""
+"""Suffix of the name of a model with truncated vectors, which does not count as a separate model."""
 
 
 def scored(evidence: ReadyEvidence) -> Iterator[ReadyPoint]:
@@ -133,7 +133,7 @@ def scored(evidence: ReadyEvidence) -> Iterator[ReadyPoint]:
 
 
 def _independent_models(evidence: ReadyEvidence) -> list[str]:
-    """Return the evaluated models that are no contributors, without BM25, the random encoder and truncated models."""
+    """Return the evaluated models that are not contributors, without BM25, random encoder and truncated models."""
     references = {evidence.rules["random"], evidence.rules["bm25"]}
     models = evidence.evaluation["models"] if evidence.evaluation else []
     names = [model["model"] for model in models if not model["roles"] and model["model"] not in references]
@@ -143,8 +143,8 @@ def _independent_models(evidence: ReadyEvidence) -> list[str]:
 def _difficulty(evidence: ReadyEvidence, name: str, figures: Figures | None) -> ReadyPoint:
     """Return the point on a task's difficulty.
 
-    Trivial: the best score reaches `limits.trivial`. Random: the 95 % interval of the best non-contributor is not above
-    that of a random encoder.
+    Not ok if trivial, with a best score of `limits.trivial` or more, or if random: the 95 % interval of the best model
+    that is not a contributor is not above that of a random encoder.
     """
     title = f"neither trivial nor random: {name}"
 

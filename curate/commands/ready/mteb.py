@@ -26,20 +26,20 @@ _DATASET = ("path", "revision")
 
 @dataclass(frozen=True)
 class HubPlace:
-    """Hub path and revision of a task's texts; placeholders until a person has uploaded them and filled both in."""
+    """Hub path and revision of a task's data; placeholders until a person has uploaded it and filled in both."""
 
     path: str
     revision: str
 
     @property
     def known(self) -> bool:
-        """Whether a person filled in both path and revision."""
+        """Return whether both path and revision are filled in."""
         return not {self.path, self.revision} & {*placeholders().values()}
 
 
 @dataclass(frozen=True)
 class TaskSource:
-    """Source of one exported task, from the YAML block of its README."""
+    """Python source of the mteb task class of one exported task, from the YAML block of its README (`front`)."""
 
     front: Mapping[str, Any]
 
@@ -67,7 +67,7 @@ class TaskSource:
 
     @property
     def folder(self) -> str:
-        """Return its folder in mteb's repository, by type and language."""
+        """Return the folder of the module in mteb's repository, by task type and language."""
         type_ = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.type).lower()
         code = str(self.front["mteb"]["eval_langs"][0]).partition("-")[0]
         return f"mteb/tasks/{type_}/{rules()['languages'].get(code, code)}"
@@ -78,7 +78,7 @@ class TaskSource:
         return f"{self.folder}/{self.module}.py"
 
     def text(self, hub: HubPlace) -> str:
-        """Return the source of the module; fields without a value are left out."""
+        """Return the Python source of the module; metadata fields without a value are left out."""
         task_class = self.front.get("abstask") or {"class": OLD[self.type]}
         module, _, base = str(task_class["class"]).rpartition(".")
         return (
@@ -101,26 +101,29 @@ class TaskSource:
 
 
 def _literal(field_value: Json) -> str:
-    """Return a Python literal; text of several lines (BibTeX) in triple quotes."""
+    """Return a value as a Python literal, in triple quotes if it has several lines (BibTeX)."""
     if isinstance(field_value, str) and "\n" in field_value and '"""' not in field_value and "\\" not in field_value:
         return f'"""\n{field_value.strip()}\n"""'
     return repr(field_value)
 
 
 def rules() -> Mapping[str, Any]:
-    """Return folders, the order of fields, and mteb's checklist."""
+    """Return the definitions for a pull request: folders by language, order of fields, mteb's checklist."""
     rules_by_name: dict[str, Any] = parse_yaml(template(FILE))
     return rules_by_name
 
 
 def placeholders() -> Mapping[str, str]:
-    """Return the placeholders of path and revision."""
+    """Return the placeholders of hub path and revision, by name."""
     by_name: dict[str, str] = rules()["placeholders"]
     return by_name
 
 
 def hub_place(file: Path) -> HubPlace:
-    """Return path and revision from an existing task module, which a person may have filled in, else placeholders."""
+    """Return hub path and revision from an existing task module, where a person may have filled them in.
+
+    Placeholders if the file is missing, has a syntax error or lacks them.
+    """
     dataset: dict[str, str] = {}
     if file.is_file():
         try:
@@ -149,7 +152,7 @@ FOLDER = "mteb/descriptive_stats"
 
 
 def of_folder(folder: Path) -> Statistics:
-    """Return split -> figures of one exported task."""
+    """Return split -> mteb's descriptive statistics of the exported task in a folder; its data are loaded."""
     task = load_task(folder)
     quiet()
     task.load_data()
@@ -157,7 +160,7 @@ def of_folder(folder: Path) -> Statistics:
 
 
 def of_task(task: Any) -> Statistics:  # noqa: ANN401 - mteb has no types
-    """Return split -> figures, for the evaluated splits and the train split of a classification task."""
+    """Return split -> mteb's descriptive statistics, for evaluated splits and a classification task's train split."""
     from mteb.abstasks import AbsTaskClassification
 
     splits = list(task.metadata.eval_splits)
@@ -173,7 +176,7 @@ def place(type_: str, name: str) -> str:
 
 
 def as_mteb_writes(statistics: Statistics) -> str:
-    """Return the text of mteb's file."""
+    """Return statistics as the text of a JSON file, formatted as mteb writes it."""
     return json.dumps(statistics, indent=4)
 
 
@@ -188,13 +191,13 @@ def write(statistics: Statistics, path: Path) -> None:
 
 @dataclass(frozen=True)
 class PublishedResults:
-    """Files below `evaluation/results` of a run with scores on the current export."""
+    """mteb result files of a run, below `evaluation/results`, with scores on the current export."""
 
     known: ReadyEvidence
 
     @cached_property
     def files(self) -> Mapping[str, str]:
-        """Return path in the folder of the pull request -> text."""
+        """Return path in the folder of the pull request -> text of the file."""
         text_by_path: dict[str, str] = {}
         for path, _ in self._results:
             folder = f"{RESULTS}/{path.parent.relative_to(self._results_folder).as_posix()}"
@@ -216,12 +219,12 @@ class PublishedResults:
         return models_by_task
 
     def lacks(self, model: str) -> list[str]:
-        """Return the tasks without a result of a model of `curate evaluate`."""
+        """Return the tasks that have no result file of a model, given by its name in `curate evaluate`."""
         return [task for task, names in self.models.items() if not {model, f"curate/{model}"} & names]
 
     @property
     def unwritten(self) -> list[str]:
-        """Return `MODEL on TASK` for scores without a result file: scored before such files were written."""
+        """Return `MODEL on TASK` for scores without a result file, from versions that did not write such files."""
         rows = [(row["model"], task) for task, score in self.known.scores.items() for row in score["scores"]]
         return [f"{model} on {task}" for model, task in rows if not CUT.search(model) and task in self.lacks(model)]
 
@@ -256,9 +259,9 @@ class ChecklistItem:
 
     text: str
     open: str = ""
-    """The open point; empty if ticked."""
+    """Why the item is open; empty if it is ticked."""
     below: bool = False
-    """Whether it is nested below the previous line."""
+    """Whether the item is nested below the previous one."""
 
 
 def items(
@@ -267,7 +270,7 @@ def items(
     statistics: Mapping[str, Statistics],
     results: PublishedResults,
 ) -> Iterator[ChecklistItem]:
-    """Yield the lines in mteb's order; `points` include those of the pull request."""
+    """Yield the items of mteb's checklist in its order; `points` include those of the pull request."""
     texts = rules()["checklist"]
     yield ChecklistItem(texts["gap"], "only you know it")
     unscored = [name for name in evidence.tasks if name not in evidence.scores]
@@ -292,7 +295,7 @@ def _models(evidence: ReadyEvidence, results: PublishedResults, texts: Mapping[s
 
 
 def _open_findings(points: Sequence[ReadyPoint], *names: str) -> str:
-    """Return the findings of open points whose name equals or starts with one of `names`."""
+    """Return the findings of open points named `NAME` or `NAME: ...` for one of `names`; empty if all are ok."""
     named_points = [point for point in points if point.name.partition(":")[0] in names]
     findings = [
         f"{point.name.partition(': ')[2]}: {point.found}".removeprefix(": ")
@@ -303,7 +306,7 @@ def _open_findings(points: Sequence[ReadyPoint], *names: str) -> str:
 
 
 def _large_tasks(statistics: Mapping[str, Statistics]) -> str:
-    """Return the tasks with more queries (or rows, without a search) than mteb recommends, as text."""
+    """Return a sentence on tasks with more queries (or rows, if not retrieval) than mteb recommends; empty if none."""
     tests = {task: statistic["test"] for task, statistic in statistics.items()}
     sizes = {task: test.get("num_queries") or test["num_samples"] for task, test in tests.items()}
     most = rules()["largest"]

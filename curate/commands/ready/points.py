@@ -1,4 +1,4 @@
-"""Checklist of a benchmark before publication: points on labels and texts; nothing is sent or scored."""
+"""Publication checklist of a benchmark, and its points on labels and texts; nothing is sent or scored."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from curate.tables.kinds.benchmark_kind import COLUMNS
 from curate.view.run_figures import failed
 
 RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
-"""Configuration of a retrieval task -> columns in which rows must differ."""
+"""Configuration of a retrieval task -> columns of texts; rows that agree in all of them are duplicates."""
 TITLE = "title"
-"""Column that may be empty."""
+"""Column of texts that may be empty."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def metadata(evidence: ReadyEvidence) -> ReadyPoint:
 
 
 def people(evidence: ReadyEvidence) -> ReadyPoint:
-    """Return the point on human checks: ok if people graded enough randomly sampled pairs; controls do not count."""
+    """Return the point on expert review: ok if assessors graded enough randomly drawn pairs; controls do not count."""
     samples = relevance_desks(evidence.run.folder)
     if not samples:
         return ReadyPoint(
@@ -178,7 +178,7 @@ def kin(evidence: ReadyEvidence) -> ReadyPoint:
 
 
 def leaks(evidence: ReadyEvidence) -> ReadyPoint:
-    """Return the point on leaks: ok if the current test set was compared with a training set, without a leak."""
+    """Return the point on leaks: ok if the current test set was compared with a training set and no leak was found."""
     compared = evidence.written("checks", "leaks", COMPARED)
     if compared is None:
         finding = "no training set was compared with this one"
@@ -217,7 +217,7 @@ def favours(evidence: ReadyEvidence) -> ReadyPoint:
 
 
 POINTS = (licence, metadata, texts_point, lengths_point, people, gate, kin, leaks, privacy, favours)
-"""Points without an evaluation, in display order."""
+"""Functions of the points that need no evaluation, in display order."""
 
 
 # Checklist of a benchmark before publication; nothing is sent or scored.

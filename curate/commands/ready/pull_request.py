@@ -1,4 +1,4 @@
-"""Folder of a pull request to mteb: its text, with the steps left to a person, and its files."""
+"""Folder of a pull request to mteb: the description, with steps left to a person, and the files to add."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ NAME = "PULL_REQUEST.md"
 
 @dataclass(frozen=True)
 class PullRequest:
-    """Inputs of the text of a pull request."""
+    """Description of a pull request to mteb, in Markdown, and the data that it is written from."""
 
     known: ReadyEvidence
     points: Sequence[ReadyPoint]
@@ -39,13 +39,13 @@ class PullRequest:
     sources: Mapping[str, TaskSource]
     """Folder of a task -> its source."""
     hubs: Mapping[str, HubPlace]
-    """Task -> location of its texts on the hub."""
+    """Task -> path and revision of its data on the hub."""
     statistics: Mapping[str, Statistics]
     out: Path
 
     @cached_property
     def results(self) -> PublishedResults:
-        """Return the results that accompany it."""
+        """Return the result files that the pull request contains."""
         return PublishedResults(self.known)
 
     @cached_property
@@ -87,7 +87,7 @@ class PullRequest:
         ]
 
     def text(self) -> str:
-        """Return the Markdown."""
+        """Return the description in Markdown."""
         every = [*self.points, *self.own_points]
         trust = [point for point in self.points if point.name in rules()["trust"]]
         return (
@@ -136,7 +136,7 @@ class PullRequest:
         yield from rows.values()
 
     def _imports(self) -> Iterator[str]:
-        """Yield the import lines to add to mteb's repository, each with its file, so that mteb finds the tasks."""
+        """Yield the import lines to add to mteb's repository, with their files, so that mteb loads the tasks."""
         import mteb
 
         repository = Path(str(mteb.__file__)).parent.parent
@@ -160,12 +160,12 @@ def _shown(figure: Any) -> str:  # noqa: ANN401 - mteb has no types
 # Write the folder; files that a person edited are preserved.
 
 RECORD = ".curate.json"
-"""File of path -> SHA-256 of every written file, with placeholders for hub path and revision."""
+"""File with path -> SHA-256 of every written file; hub path and revision count as placeholders (see `_digest`)."""
 
 
 @dataclass
 class WrittenFolder:
-    """Files that were written, and files that a person had edited."""
+    """Result of writing the folder: written files, and files that were not replaced since a person had edited them."""
 
     folder: Path
     points: list[ReadyPoint]
@@ -176,7 +176,7 @@ class WrittenFolder:
 
 
 def write(evidence: ReadyEvidence, points: list[ReadyPoint], out: Path) -> WrittenFolder:
-    """Write the folder; UserError if it holds something that `curate ready` did not write."""
+    """Write the folder of the pull request; UserError if it contains files that `curate ready` did not write."""
     recorded = _recorded_files(out)
     sources = {folder: TaskSource(front) for folder, front in evidence.fronts.items()}
     hubs = {source.name: hub_place(out / source.path) for source in sources.values()}
@@ -216,7 +216,7 @@ def _recorded_files(out: Path) -> dict[str, str]:
 
 
 def _digest(text: str, hub: HubPlace | None) -> str:
-    """Return the digest of a text, with placeholders for hub path and revision, so that filling them in is no edit."""
+    """Return the SHA-256 of a text with hub path and revision replaced by placeholders: filling them in is no edit."""
     if hub:
         text = text.replace(f'"{hub.path}"', f'"{placeholders()["path"]}"')
         text = text.replace(f'"{hub.revision}"', f'"{placeholders()["revision"]}"')
@@ -224,14 +224,14 @@ def _digest(text: str, hub: HubPlace | None) -> str:
 
 
 def _is_unedited(path: Path, recorded: str | None, hub: HubPlace | None) -> bool:
-    """Whether a file is unchanged since it was written."""
+    """Return whether a file is unchanged since it was written, except for hub path and revision."""
     return recorded is not None and _digest(path.read_text(encoding="utf-8", errors="replace"), hub) == recorded
 
 
 def _remove_stale(
     out: Path, recorded_by_path: Mapping[str, str], current: set[str], hubs: Mapping[str, HubPlace]
 ) -> None:
-    """Remove unedited files of an earlier call that are not written now, such as results of an older export."""
+    """Remove unedited files of an earlier call that are not `current`, such as results of an earlier export."""
     for path, recorded in recorded_by_path.items():
         if path not in current and (out / path).is_file() and _is_unedited(out / path, recorded, hubs.get(path)):
             (out / path).unlink()

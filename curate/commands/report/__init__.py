@@ -1,4 +1,4 @@
-"""Report pages: figures in, HTML out."""
+"""The stage `report`: the HTML report of a run."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Checklist of the report: checks and later steps of a run, done or not, in the words of a language."""
+"""Checklist in the report: which checks and later steps of a run are done, and their results in a language."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class DoneRow:
 
     name: str
     state: str
-    """current, older, absent (not done) or needless."""
+    """`current`, `older` (of earlier tables), `absent` (not done) or `needless` (does not apply)."""
     said: str
     """Result as a sentence; empty unless current."""
     section: str | None = None
-    """Section of the page with the details."""
+    """Section of the report with the details; None without one."""
 
 
 def done_rows(contents: Shown, words: Words) -> list[DoneRow]:
@@ -56,7 +56,7 @@ def _check_row(
 
 
 def _controls(contents: Shown, words: Words) -> DoneRow:
-    """Return the row on controls: figures of the gate, else of `curate check judge`, else the reading of controls."""
+    """Return the row on controls: by the qualification test, else by `curate check judge`, else automatic controls."""
     gate = contents.steps["judge"].facts.get("gate")
     measured = gate.get("judges") if isinstance(gate, Mapping) else None
     checked = contents.beside.get("judge")

@@ -1,4 +1,4 @@
-"""Contents of the report page: figures, tables and texts, independent of a language."""
+"""Contents of the HTML report: figures, tables and texts, independent of the language of the report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from curate.view.run_figures import Drop, Overlap, QueryCounts
 
 @dataclass(frozen=True)
 class Labels:
-    """Counts of labels: pairs by verdict, overlap of retrievers on positives, and verdicts per query."""
+    """Counts for one set of labels: pairs by verdict, overlap of retrievers on positives, verdicts per query."""
 
     counts: Mapping[str, Any]
     overlap: Overlap
@@ -28,14 +28,14 @@ class Labels:
 
 @dataclass(frozen=True)
 class Step:
-    """Result of a stage: numbers of rows, its facts, and the reason to run it again."""
+    """Report of a stage as shown: numbers of rows, facts, and the reason to run it again, if any."""
 
     rows_in: int
     rows_out: int
     dropped: int
     facts: Mapping[str, Json]
     unfinished: str = ""
-    """Empty if the stage is complete."""
+    """Why the stage must run again; empty if it is complete."""
 
     def count(self, name: str) -> int:
         """Return a count from the facts, 0 if there is none."""
@@ -53,46 +53,46 @@ class ShownPair:
     query: str
     passage: str
     votes: list[tuple[str, str | None]]
-    """Judge and grade, or its status if it gave none; None if it was not asked."""
+    """(Judge, its grade, or the status of its rating if it gave no grade; None if it was not asked)."""
     published: str | None = None
     """The published label, if it differs from the panel's verdict."""
 
 
 @dataclass(frozen=True)
 class ShownKind:
-    """A task type with a section on the page, whose stage has run."""
+    """A task type with a section in the report, whose stage has run."""
 
     name: str
     stage: str
     template: str
-    """Template of its section."""
+    """Path of the template of its section."""
     words: str
-    """Path of its words."""
+    """Path of the file with the translated strings of its section."""
     facts: Mapping[str, Any]
     """Facts of its stage; items by outcome are in `planned`, `built` and `dropped` (reason -> count)."""
     checked: Sequence[Mapping[str, Any]] | None = None
-    """Human checks of samples of its items; None for a task type without such checks."""
+    """Results of expert review of its items; None for a task type that cannot be reviewed."""
 
     @property
     def fate(self) -> Mapping[str, Any] | None:
-        """Return the items planned, built, and dropped by reason; None if the facts lack one of these."""
+        """Return the numbers of items planned, built, and dropped by reason; None if the facts lack one of these."""
         names = ("planned", "built", "dropped")
         return {name: self.facts[name] for name in names} if set(names) <= self.facts.keys() else None
 
 
 @dataclass(frozen=True)
 class ShownCheck:
-    """Figures from outside the stages: a check, an audit, an analysis or an evaluation."""
+    """Figures that no stage before the report writes: of a check, an audit, an analysis or an evaluation."""
 
     state: Literal["current", "older", "absent", "needless"]
-    """`older`: the figures are from other tables than the current ones, or of unknown origin."""
+    """`older`: the figures are from earlier tables, or of unknown origin; `needless`: the check does not apply."""
     figures: Mapping[str, Any]
-    """Empty if there are none."""
+    """Content of the result file; empty if there is none."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Contents of the page."""
+    """Contents of the report."""
 
     name: str
     description: str
@@ -101,40 +101,40 @@ class Shown:
     """Stage -> its result, in the order of the stages."""
     drops: list[Drop]
     left_out: dict[str, list[str]]
-    """Reason -> ids of the queries that are in no export, or not in all of it."""
+    """Reason -> ids of the queries that are not exported, or not for every task."""
     agreed: Mapping[str, Any]
     """The content of agreement.json."""
     dependence: Mapping[str, Any]
     """Dependence between judges, from `judge_dependence.dependence`."""
     lead: Mapping[str, Any]
-    """Notes on interpreting scores, from `card_facts.leading`."""
+    """Key facts on the labels, from `card_facts.leading`."""
     overlap: Overlap
     lengths: dict[str, Spread]
-    """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
+    """`queries`, `corpus` -> distribution of lengths in cl100k tokens, of all texts or of a sample."""
     sizes: dict[str, int]
-    """queries, corpus -> number of texts."""
+    """`queries`, `corpus` -> number of texts."""
     confusions: list[Confusion]
     pairs: list[ShownPair]
     read: list[ShownPair]
     """Pairs of sampled queries, grouped by query, for the query browser."""
     queries: list[QueryCounts]
     scale: Scale
-    """Of the judges' grades."""
+    """Scale of the judges' grades."""
     settings: str
     """The configuration as YAML."""
     published: Labels | None = None
-    """None if equal to the panel's labels; all other counts are of the panel's labels."""
+    """Counts for the published labels; None if these are the panel's. All other counts are of the panel's labels."""
     experts: Sequence[Any] = ()
     """Figures of reviewed samples: columns of `review.showing`."""
     kinds: Sequence[ShownKind] = ()
     outdated: Sequence[str] = ()
     """Stages that are out of date; their figures are included."""
     asked: int = 0
-    """Number of queries read, including those dropped before judging."""
+    """Number of queries in the source, including those dropped before judging."""
     beside: Mapping[str, ShownCheck] = field(default_factory=dict)
-    """Name -> figures from outside the stages, from `beside`."""
+    """Name -> figures of checks, audit, analysis and evaluation, from the function `beside`."""
     decided: Mapping[str, int] = field(default_factory=dict)
-    """accepted, masked -> number of such decisions on residual PII."""
+    """`accepted`, `masked` -> number of such decisions on possible residual PII."""
 
 
 # Figures from outside the stages: checks, audit, analysis, evaluation.
@@ -146,7 +146,7 @@ _LEAKS = Path("checks", "leaks", "leaks.json")
 
 
 def beside(context: Context) -> dict[str, ShownCheck]:
-    """Return name (judge, pool, mask, audit, ...) -> figures, and whether they are from the current tables."""
+    """Return name (judge, pool, mask, audit, ...) -> figures of a check, and whether they are of the current tables."""
     labels = "consensus" if context.report("resolve") is None else "resolve"
     seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
     checks = {}
@@ -159,7 +159,7 @@ def beside(context: Context) -> dict[str, ShownCheck]:
 
 
 def identity(context: Context) -> Json:
-    """Return file -> digest of all figures in `beside`; the page is out of date once one differs."""
+    """Return file -> digest for all result files that `beside` reads; if one changes, the report is out of date."""
     files = [*(Path("checks", file) for file in _CHECKS.values()), _EVALUATION, _LEAKS, Path("audit", "audit.json")]
     return {file.as_posix(): sha256(context.run / file) for file in files if (context.run / file).is_file()}
 
@@ -169,7 +169,7 @@ def _shown_check(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
 
 
 def _leaks(context: Context) -> ShownCheck:
-    """Return the last test for leakage from a training set; NEEDLESS for a run that is a training set."""
+    """Return the last leak check against a training set; `NEEDLESS` for a run that is a training set."""
     if context.report("train_set") is not None:
         return NEEDLESS
     path = context.run / _LEAKS
@@ -181,7 +181,7 @@ def _leaks(context: Context) -> ShownCheck:
 
 
 def _audit(context: Context) -> ShownCheck:
-    """Return the audit of the original labels; NEEDLESS without original labels."""
+    """Return the audit of the original labels; `NEEDLESS` without original labels."""
     folder = context.run / "audit"
     if not (folder / "audit.json").is_file():
         return NEEDLESS if context.legacy_positives().is_empty() else ABSENT

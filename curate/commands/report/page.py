@@ -1,4 +1,4 @@
-"""The report page: figures of a run in, one HTML file out, in one or two languages."""
+"""HTML report of a run, in one file, in one or two languages."""
 
 import json
 from base64 import b64encode
@@ -27,22 +27,22 @@ from curate.view.run_figures import QueryCounts, lead_rows
 from curate.view.words import environment, strings
 
 _BEHIND = "lengths"
-"""Section of the page after which the sections of task types are inserted."""
+"""Section of the report after which the sections of task types are inserted."""
 
 
 @dataclass(frozen=True)
 class KindSection:
-    """The section of a task type in one language, for the template."""
+    """Section of a task type in one language, for the template."""
 
     kind: ShownKind
     words: Mapping[str, Any]
-    """Words of the page; those of the section are in `kind`."""
+    """Translated strings of the report; those of the section are under the key `kind`."""
     first: bool
     """Whether it is the first section of its stage, which shows the stage's items by outcome."""
 
 
 def sections(contents: Shown, words: Mapping[str, Any], language: str) -> list[KindSection]:
-    """Return the sections of the run's task types, in the order of the types."""
+    """Return the sections of the run's task types in a language, in the order of `contents.kinds`."""
     stages = [kind.stage for kind in contents.kinds]
     return [
         KindSection(kind, {**words, "kind": _words(kind, language)}, kind.stage not in stages[:index])
@@ -51,9 +51,9 @@ def sections(contents: Shown, words: Mapping[str, Any], language: str) -> list[K
 
 
 def with_kinds(words: Mapping[str, Any], contents: Shown, language: str) -> dict[str, Any]:
-    """Return the words of the page, extended by those of the task types: sections, stages, units, tables, reasons.
+    """Return the report's strings, extended by those of task types: sections, stages, units, tables, reasons.
 
-    A stage without a name in the words has the name of its command.
+    A stage without a translated name has the name of its command.
     """
     words_by_kind = {kind.name: _words(kind, language) for kind in contents.kinds}
     stages = {kind.stage: words_by_kind[kind.name] for kind in reversed(contents.kinds)}
@@ -73,7 +73,7 @@ def with_kinds(words: Mapping[str, Any], contents: Shown, language: str) -> dict
 
 
 def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
-    """Return the words of a task type's section; in English, or its first language, if this one is missing."""
+    """Return the strings of a task type's section in a language, else in English, else in its first language."""
     words: Mapping[str, Any] = resources.words(kind.words, language)
     return words
 
@@ -81,24 +81,27 @@ def _words(kind: ShownKind, language: str) -> Mapping[str, Any]:
 # The charts of the report page, as SVG.
 
 GROUPS = 12
-"""Number of groups in the overlap plot, the largest first; the table has all."""
+"""Maximum number of groups in the plot of overlapping retrievers, the largest first; the table has all."""
 Levels = list[tuple[str, Mapping[str, Any]]]
 """(Name of the set of pairs, its agreement figures)."""
 
 
 def sets(contents: Shown) -> dict[str, Labels]:
-    """Return name -> counts of labels: the panel's, and the published ones if they differ."""
+    """Return `panel` and, if they differ, `published` -> counts for these labels."""
     panel = {"panel": Labels(contents.agreed["counts"], contents.overlap, contents.queries)}
     return panel | ({"published": contents.published} if contents.published else {})
 
 
 def labelled(contents: Shown, words: Mapping[str, Any], heading: str, labels: str) -> str:
-    """Return a heading, with the name of the labels if both sets are shown."""
+    """Return a heading, with the name of the set of labels if the report shows both panel's and published ones."""
     return str(words["labelled"]).format(heading, words["labels"][labels]) if contents.published else heading
 
 
 def tallies(contents: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """Return the columns of the query table (head, labels, verdict index); two for a verdict whose counts differ."""
+    """Return the columns of the table of queries as (head, set of labels, index of the verdict).
+
+    A verdict whose counts differ between panel's and published labels has two columns.
+    """
     last = contents.published.queries if contents.published else contents.queries
     moved = {
         index
@@ -180,31 +183,31 @@ def _agreement_chart(levels: Levels, words: Mapping[str, Any]) -> str:
 def _forest_entry(
     agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
 ) -> tuple[float | None, Sequence[float] | None, str]:
-    """Return a measure, its interval and its text; a measure that is 1 by definition has a text only."""
+    """Return (value, interval, text) of a measure for the chart; only the text if all ratings are equal."""
     if agreed.get("one_category") and agreed[name] is not None:
         return None, None, str(words["one_category"])
     return agreed[name], agreed["intervals"][name], run_figures.stated(agreed, name, words)
 
 
 def verdicts(contents: Shown) -> tuple[str, ...]:
-    """Return the verdicts that the page shows; `not positive` occurs only after a cascade."""
+    """Return the verdicts that the report shows; `not positive` only after a cascade."""
     return VERDICTS if contents.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
 def verdict_classes(contents: Shown) -> dict[str, str]:
-    """Return verdict -> the class that colours it."""
+    """Return verdict -> CSS class that sets its colour."""
     return {name: f"v-{name.replace(' ', '-')}" for name in verdicts(contents)}
 
 
 # The report page: figures of a run in, one HTML file out, in the words of a language.
 
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
-"""Columns of the cost report, besides the cost."""
+"""Columns of the cost report, in addition to the cost."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """Part of the page in one language."""
+    """Part of the report in one language."""
 
     lang: str
     title: str
@@ -212,9 +215,10 @@ class Body:
 
 
 def page(contents: Shown, language: str, second_language: str | None = None) -> str:
-    """Return the page as HTML; the same figures give the same text.
+    """Return the report as HTML; the same contents give the same text.
 
-    With a second language, a button switches to it: parts with words are included twice, queries and pairs once.
+    With a second language, a button switches to it: parts with translated text are included twice, queries and pairs
+    once.
     """
     tags = {name: "zh-CN" if name == "zh" else name for name in (language, second_language) if name is not None}
     words = {name: with_kinds(scale_words.fitted(strings(name), contents.scale), contents, name) for name in tags}
@@ -248,7 +252,7 @@ def page(contents: Shown, language: str, second_language: str | None = None) -> 
 def _language_body(
     contents: Shown, words: Mapping[str, Any], language: str, others: list[str], *, with_queries: bool
 ) -> str:
-    """Return the part of the page in one language; rows of queries, equal in all languages, only `with_queries`."""
+    """Return the part of the report in one language; rows of queries, equal in all languages, only `with_queries`."""
     counts = {name: [row.verdicts[0] for row in counted.queries] for name, counted in sets(contents).items()}
     positives = {name: spread(count) for name, count in counts.items()}
     grade_counts = contents.agreed["grades"].values()
@@ -302,7 +306,7 @@ def _language_body(
 
 
 def _levels(contents: Shown, words: Mapping[str, Any]) -> Levels:
-    """Return (name, figures) of agreement: on all pairs, then on subsets; grades before binary labels."""
+    """Return (name, agreement figures): for all pairs, then for subsets; on grades, then on binary labels."""
     sides, export = ("all_grades", "cut"), contents.steps.get("export")
     rerank: Any = export.facts.get("rerank_agreement") if export else None
     subsets = [
@@ -331,7 +335,7 @@ def _bar_edges(row: QueryCounts) -> str:
 
 
 def _data(contents: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the data of the page's script as JSON, with `<` escaped so that no text can end the script element."""
+    """Return the data for the report's script as JSON, with `<` escaped so that no text can end the script element."""
     pairs: dict[str, list[Json]] = {}
     for pair in contents.read:
         votes: list[Json] = [word or NOT_ASKED for _, word in pair.votes]

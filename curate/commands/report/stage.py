@@ -1,8 +1,8 @@
-"""Report: one HTML file on a whole run, which loads nothing from the network.
+"""The stage `report`: one HTML file on a whole run, which loads nothing from the network.
 
 In: tables and figures of every stage from `mask` on (of `resolve`, `export` and stages of task types if they have run),
-counts of `ingest`, reviews, checks, audit, analysis and evaluation. Out: report.html. Nothing is dropped. The same run
-gives the same bytes: the page contains no times and no absolute paths. Complete rows are in the tables only.
+counts of `ingest`, reviews, checks, audit, analysis and evaluation. Out: report.html. Nothing is dropped. The report of
+a run is byte-identical if written again: it contains no times and no absolute paths. Long tables are shown in part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def portable(setting: Json) -> Json:
 
 
 def run(config: Config, context: Context) -> Report:
-    """Gather the figures and write the page."""
+    """Run the stage: gather the figures and write the report."""
     contents = gather(config, context)
     with waiting(context.progress, StepLabel("writing the page")):
         language = config.language or context.language
@@ -76,7 +76,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def gather(config: Config, context: Context) -> Shown:
-    """Read the contents of the page; corpus texts are streamed, and only excerpts of sample pairs are held."""
+    """Return the contents of the report; the corpus is read in batches, and only excerpts of sample pairs are held."""
     absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
     steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
@@ -122,7 +122,7 @@ def gather(config: Config, context: Context) -> Shown:
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
-    """Return the inputs of the page that are in no table: settings, facts of the stages, reviews, checks."""
+    """Return the inputs of the report that are not in tables of stages: settings, facts of stages, reviews, checks."""
     reports = {name: report for name in counted() if (report := context.report(name))}
     return {
         "settings": context.settings,
@@ -150,7 +150,7 @@ def _published_labels(context: Context, queries: pl.DataFrame, pool: pl.DataFram
 
 
 def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
-    """Return the task types with a section on the page whose stage has run."""
+    """Return the task types with a section in the report, whose stage has run."""
     checked = card_facts.checked(context)
     return [
         ShownKind(

@@ -1,6 +1,6 @@
-"""Conclusion of the report: queries retained, precision by people, effective number of judges, use of the scores.
+"""Conclusion of the report, a sentence: queries retained, precision, effective number of judges, use of the scores.
 
-A clause without a measured figure names the command that measures it.
+A clause whose figure is not measured names the command that measures it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class VerdictClause:
-    """One clause, commands between backticks."""
+    """A clause of the conclusion, with commands in backticks; `measured` is whether its figure is known."""
 
     text: str
     measured: bool = True
 
 
 def verdict(contents: Shown, words: Words) -> list[VerdictClause]:
-    """Return the clauses of the verdict in the words of a language."""
+    """Return the four clauses of the conclusion in a language."""
     return [
         _kept_clause(contents, words),
         _confirmed_clause(contents.lead, words),
@@ -34,13 +34,13 @@ def verdict(contents: Shown, words: Words) -> list[VerdictClause]:
 
 
 def sentence(clauses: Sequence[VerdictClause], words: Words) -> str:
-    """Return the verdict as one sentence."""
+    """Return the clauses of the conclusion as one sentence."""
     text = str(words["conclusion"]["join"]).join(clause.text for clause in clauses) + str(words["conclusion"]["end"])
     return text[:1].upper() + text[1:]
 
 
 def percents(figure: Figures, words: Words) -> str:
-    """Return a share with its interval in percent; with a decimal if rounding would give 0, 100 or equal bounds."""
+    """Return a share and its interval in percent, with one decimal if rounding would give 0, 100 or equal bounds."""
     bounds = [figure[name] for name in ("value", "low", "high") if figure[name] is not None]
     printed = [f"{100 * bound:.0f}" for bound in bounds]
     ends = any(text in ("0", "100") and bound not in (0, 1) for text, bound in zip(printed, bounds, strict=True))
@@ -77,7 +77,7 @@ def _worth_clause(lead: Figures, words: Words) -> VerdictClause:
 
 
 def _usable_clause(contents: Shown, words: Words) -> VerdictClause:
-    """Return the clause on scores: unusable with weak judges, else for ranking, perhaps as absolute scores."""
+    """Return the clause on scores: unusable if judges are weak; else usable to rank systems, or as absolute scores."""
     texts, judged, export = words["conclusion"], contents.steps["judge"].facts, contents.steps.get("export")
     if export and not export.count("queries"):
         return VerdictClause(texts["empty"])
@@ -98,7 +98,7 @@ def _usable_clause(contents: Shown, words: Words) -> VerdictClause:
 
 
 def _limits(contents: Shown, words: Words) -> Iterator[str]:
-    """Yield the limits of a ranking: minimum detectable difference, self-preference, too few queries."""
+    """Yield limitations of system rankings: minimum detectable difference, self-preference, too few queries."""
     texts = words["conclusion"]
     if smallest := _smallest(contents):
         yield texts["from"].format(smallest)

@@ -1,4 +1,4 @@
-"""The stage `resolve`: whose labels count."""
+"""The stage `resolve`: final labels of panel and experts."""
 
 from typing import Literal
 

@@ -1,11 +1,12 @@
 """The stage `resolve`: final labels are the panel's, or the experts' for pairs that they reviewed.
 
 In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
-`consensus.accept` a threshold on the sum of grades, validated by a review, decides relevance; with `consensus.settle` a
-judge decides the pairs that are contested even after review. The column `policy` names who decided. Out: `verdicts` and
-`qrels` as they are exported, `legacy.tsv` (verdicts of known positives that joined the pools), `overrides` (pairs whose
-verdict an expert changed), and `dropped` (documents that a refined corpus leaves out, less those that became relevant).
-The verdicts of `consensus` are not rewritten, because review samples are drawn from them.
+`consensus.accept`, a threshold on the sum of grades, proved by a review, decides relevance. With `consensus.settle`, a
+tie-breaker judge decides the pairs that are contested even after review. The column `policy` names who decided.
+
+Out: `verdicts` and `qrels` for the export, `legacy.tsv` (verdicts of known positives added to the pools), `overrides`
+(pairs whose verdict an expert changed), and `dropped` (documents that a refined corpus leaves out, without those that
+became relevant). The verdicts of `consensus` are not rewritten, because review samples are drawn from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,9 +34,9 @@ from curate.system.files import frame, write_table
 
 
 def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
-    """Return a row per reviewed pair: its key, `expert` (a verdict; None if assessors disagree), grades and assessors.
+    """Return one row per reviewed pair: query_id, doc_id, grades, assessors, and the verdict `expert`.
 
-    An adjudicated grade decides; without one the assessors do, if all grades are relevant or none is.
+    An adjudicated grade decides. Without one, `expert` is null if assessors disagree on relevance.
     """
     last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
     counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
@@ -48,9 +49,10 @@ def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
 
 
 def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the final `verdicts`, and the `overrides` among them, of the panel's verdicts and experts' opinions.
+    """Return the final `verdicts`, and the table `overrides` of those that experts changed.
 
-    Where experts disagree the panel's verdict stands. Opinions on pairs that the panel did not judge change nothing.
+    `verdicts` are the panel's, `experts` the result of `opinions`. If experts disagree, the panel's verdict is
+    retained. Opinions on pairs that the panel did not judge are ignored.
     """
     both = verdicts.join(experts, on=PAIR, how="left", maintain_order="left")
     read = pl.col("expert").is_not_null()
@@ -63,7 +65,7 @@ def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def run(config: Config, context: Context) -> Report:
-    """Apply the policy and write the labels that are exported."""
+    """Run the stage: apply experts' answers, threshold and tie-breaker judge, and write the final labels."""
     panel, removed = context.read("consensus", "verdicts"), context.read("consensus", "dropped")
     all_answers = _answers(config, context)
     counted = [answers for answers in all_answers if answers.sample.scale == context.scale]
@@ -109,7 +111,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
-    """Return the grades of contested pairs by the judge of `consensus.settle`; None without such a judge."""
+    """Return the grades of contested pairs by the tie-breaker judge of `consensus.settle`; None without one."""
     name = settling.judge_of(context)
     if name is None:
         return None
@@ -120,7 +122,7 @@ def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
 def _beyond(
     proved: ProvedThreshold | None, settled: Settled | None, verdicts: pl.DataFrame, counted: Sequence[Desk]
 ) -> dict[str, Json]:
-    """Return facts of the threshold and the settling judge, and as `beyond` why no sample measures the labels."""
+    """Return the facts of threshold and tie-breaker judge, and `beyond`: reasons why no sample measures the labels."""
     facts: dict[str, Json] = {}
     beyond: list[Json] = []
     if proved is not None:
@@ -146,7 +148,7 @@ def _beyond(
 
 
 def _other_notes(facts: Mapping[str, Any]) -> list[str]:
-    """Return notes on the labels that a threshold or a settling judge decided."""
+    """Return notes on the labels that the threshold or the tie-breaker judge decided."""
     notes = acceptance.sentences(facts["accept"]) if "accept" in facts else []
     if settled := facts.get("settle"):
         notes.append(
@@ -157,7 +159,7 @@ def _other_notes(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _reviews(counted: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
-    """Return the reviews of current texts, and the number of pairs whose texts changed after their review."""
+    """Return the reviews of pairs whose texts are unchanged, and the number of pairs whose texts changed since."""
     tables, outdated = [frame("reviews")], 0
     for answers in counted:
         reviews, old = answers.reviews(), drawing.outdated(answers.sample, context.folder(FILTERED))
@@ -169,7 +171,7 @@ def _reviews(counted: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, i
 
 
 def overridden(context: Context) -> int:
-    """Return how many verdicts of the panel today's answers would change under expert-over-panel."""
+    """Return the number of panel verdicts that the current answers would change with `expert-over-panel`."""
     panel, all_answers = context.read("consensus", "verdicts"), _answers(Config(policy="expert-over-panel"), context)
     reviews, _ = _reviews([answers for answers in all_answers if answers.sample.scale == context.scale], context)
     experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
@@ -177,7 +179,7 @@ def overridden(context: Context) -> int:
 
 
 def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
-    """Return the verdicts whose counts experts changed, as a clause with both counts; empty if none changed."""
+    """Return a clause with the counts before and after of verdicts that experts changed; empty if none changed."""
     counts = [(name, *((verdicts["verdict"] == name).sum() for verdicts in (panel, published))) for name in VERDICTS]
     changes = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
     return f": {', '.join(changes)}" if changes else ""
@@ -225,7 +227,7 @@ def _answers(config: Config, context: Context) -> list[Desk]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return the digests of all experts' answers, and the identity of the threshold and of the settling judge."""
+    """Return digests of all experts' answers, and the identity of threshold and tie-breaker judge."""
     digests: dict[str, Json] = {
         answers.sample.folder.name: digest
         for answers in _answers(config, context)
@@ -240,13 +242,13 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(_config: Config, context: Context) -> None:
-    """Check the API key of the settling judge, if any; ConfigError names the remedy."""
+    """Raise ConfigError, with the remedy, if the API key of the tie-breaker judge is missing."""
     if name := settling.judge_of(context):
         settling.preflight(name, context)
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return one row with the requests to the tie-breaker judge; no row if none is configured."""
+    """Return the cost estimate of the tie-breaker judge, one row; [] if none is set."""
     name = settling.judge_of(context)
     if name is None:
         return []

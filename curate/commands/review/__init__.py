@@ -1,4 +1,4 @@
-"""`curate review`: draw a sample for people to check, import their answers, and report the figures."""
+"""`curate review`: draw a sample for assessors to check, import their answers, and report the figures."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -166,7 +166,7 @@ def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> 
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
-    """Raise if the stage that the sample is of is not up to date."""
+    """Raise UserError if the labels or items that the sample is drawn from are not up to date."""
     from curate.pipeline import stages
     from curate.review import items
 
@@ -267,7 +267,7 @@ def adjudicate(
 
 
 def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
-    """Yield the number of pairs or items drawn per stratum, and the half widths of the resulting intervals."""
+    """Yield the printed plan: pairs or items (`unit`) drawn per stratum, and half widths of the expected intervals."""
     from curate.review.planning import purpose
 
     drawn, pairs = (sum(getattr(entry, field) for entry in planned.strata) for field in ("drawn", "size"))

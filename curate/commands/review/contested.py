@@ -1,7 +1,7 @@
-"""Sample of contested pairs: those in the top tens of the pool's retrievers first, then the others by rank.
+"""Sample of contested pairs: first those in the top tens of the pool's retrievers, then the others by rank.
 
-Scores depend on the top tens, so answers there matter most. The pairs are not a random sample: their answers become
-labels but are in no estimate of the pool.
+Scores depend on the top tens, so answers there matter most. The pairs are not a random sample: answers become labels,
+but no estimate for the pool uses them.
 """
 
 from pathlib import Path
@@ -16,16 +16,17 @@ from curate.review.sample import Sample, Stratum
 from curate.system.files import read_table
 
 OF = "contested"
-"""Value of `of` of such a sample."""
+"""Value of the fact `of` of such a sample's design."""
 TOP = 10
-"""Ranks that nDCG@10 and P@10 use."""
+"""Number of ranks that nDCG@10 and P@10 use."""
 TENS, REST = "contested, top tens", "contested, below"
 
 
 def ranked(run: Path) -> pl.DataFrame:
-    """Return query_id, doc_id, stratum and rank of all contested pairs, in reading order.
+    """Return query_id, doc_id, stratum and rank of all contested pairs, sorted by rank, the order of reading.
 
-    `rank` is the best rank by a retriever of the pool. DataError if it is unknown which pairs are contested.
+    `rank` is the best rank by a retriever of the pool, null without one. DataError if it is unknown which pairs are
+    contested.
     """
     verdicts = read_table(run / "consensus", "verdicts")
     if hidden := voting.spared(verdicts):
@@ -42,20 +43,20 @@ def ranked(run: Path) -> pl.DataFrame:
 
 
 def in_top_tens(run: Path) -> int:
-    """Return the number of contested pairs in a system's top ten; without top tens, of all contested pairs."""
+    """Return the number of contested pairs in some retriever's top ten; if there are none, of all contested pairs."""
     pairs = ranked(run)
     return int((pairs["stratum"] == TENS).sum()) or pairs.height
 
 
 def plan(run: Path, size: int) -> list[Stratum]:
-    """Return the strata in and below the top tens, with the number of pairs to read of each."""
+    """Return the strata inside and below the top tens, with the number of pairs of each in a sample of `size`."""
     strata = ranked(run)["stratum"]
     read = strata.head(size)
     return [Stratum(name, int((strata == name).sum()), int((read == name).sum())) for name in (TENS, REST)]
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:
-    """Freeze the first contested pairs as a sample; they have no probability, since they are not drawn at random."""
+    """Freeze the first `order.size` contested pairs as a sample; not drawn at random, they have no probability."""
     Sample.refuse(run / "reviews" / order.name)
     assert order.size is not None
     chosen = ranked(run).head(order.size).select(*PAIR, "stratum", probability=pl.lit(None, pl.Float64))

@@ -1,4 +1,4 @@
-"""`curate review` of samples that are not of all judged pairs (accept, contested), and what follows an import."""
+"""`curate review` for samples that are not drawn from all judged pairs (accept, contested), and next steps."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def of(named: str, for_scores: "Path | None") -> str:
-    """Return the object of a sample, from --of and --for-scores."""
+    """Return the object of a sample: `scores` with --for-scores, else --of (`named`); ConfigError for both."""
     if for_scores is not None and named != "labels":
         raise ConfigError(f"--for-scores: found --of {named} beside it, expected one of them; leave out --of")
     return named if for_scores is None else "scores"
 
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
-    """Return the special kind of sample; None for one of all pairs. ConfigError for options that contradict it."""
+    """Return `contested` or `accept` for such a sample, None for one of all pairs; ConfigError if options conflict."""
     from curate.commands.review.contested import OF as CONTESTED
     from curate.review.acceptance_plan import OF as ACCEPT
 
@@ -41,7 +41,7 @@ def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contes
 
 
 def size(work: "Run", size: int | None) -> int:
-    """Return the number of contested pairs to read: `size`, or by default those of the top tens."""
+    """Return the number of contested pairs to read: `size`, by default those in top tens."""
     from curate.commands.review import contested
 
     work.need_ancestors("resolve")
@@ -49,7 +49,7 @@ def size(work: "Run", size: int | None) -> int:
 
 
 def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: bool) -> "Sample | None":
-    """Draw such a sample, or print its plan and return None."""
+    """Draw a sample of kind `of` (accept or contested); with `plan`, print its design and return None."""
     from curate.commands.review import contested
     from curate.review import acceptance_plan
 
@@ -69,7 +69,7 @@ def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: b
 
 
 def _promise(work: "Run") -> tuple[float, float]:
-    """Return the wrong share and the confidence in the run's settings."""
+    """Return `wrong` (largest share of wrong pairs) and `confidence` of `consensus.accept`; ConfigError if not set."""
     accept: Any = getattr(work.pipeline.sections["consensus"], "accept", None)
     if accept is None:
         raise ConfigError(
@@ -81,7 +81,7 @@ def _promise(work: "Run") -> tuple[float, float]:
 
 
 def _planned(plan: "AcceptancePlan", size: int) -> Iterator[str]:
-    """Yield the strata, the share of reviews that find a threshold, both error rates, and the size that is needed."""
+    """Yield the printed plan: strata, share of reviews that find a threshold, error rates, and size needed."""
     rows = [asdict(stratum) for stratum in plan.strata]
     drawn, pairs = (sum(getattr(stratum, field) for stratum in plan.strata) for field in ("drawn", "size"))
     yield f"{drawn:,} of {pairs:,} pairs; wrong share of {plan.wrong:g} at most, confidence {plan.confidence:g}"
@@ -96,7 +96,7 @@ def _planned(plan: "AcceptancePlan", size: int) -> Iterator[str]:
 
 
 def report(review: "Desk", *, as_json: bool) -> None:
-    """Print the progress of such a sample, and the answers by stratum; it does not represent other pairs."""
+    """Print progress and answers by stratum of a sample of kind accept or contested, without estimates for the pool."""
     from curate.review.agreement import checked
 
     rows = checked(review)
@@ -128,7 +128,7 @@ _AFTER = {
 
 
 def report_items(review: "Desk", *, as_json: bool) -> None:
-    """Print the precision of a kind's published labels as far as the sample was read."""
+    """Print the precision of a task type's published labels, by the rows of a sample read so far."""
     from curate.review import item_proof, items
 
     folder = review.sample.folder.parents[1]
@@ -140,7 +140,7 @@ def report_items(review: "Desk", *, as_json: bool) -> None:
 
 
 def next_steps(sample: "Sample") -> Iterator[str]:
-    """Yield the commands that use answers about documents, with the number of labels that each would change."""
+    """Yield the commands that use the answers to a sample of pairs, with the number of labels that each changes."""
     if sample.of_items or sample.of_pilot or sample.design.form != "relevance":
         return
     run = sample.folder.parents[1]

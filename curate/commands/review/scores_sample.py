@@ -35,7 +35,10 @@ def of_results(run: Path, results: Path) -> TopPairs:
 
 
 def planned(top: TopPairs, size: int | None, margins: Mapping[str, float]) -> SamplePlan:
-    """Return the design of a sample of a frame: strata, expected half widths, and the number of useful answers."""
+    """Return the design of a sample from a frame: strata, expected half widths, and the number of useful answers.
+
+    `size` None: the smallest size for `margins` (figure -> half width).
+    """
     count = min(size or top.needed(margins), top.pairs.height)
     drawn, widths_now, widths_complete = top.allocate(count), top.widest(count), top.widest(top.pairs.height)
     rows = [Planned(name, n, drawn[name], drawn[name] / n, GUESSES[top.spreads[name]]) for name, n in top.sizes.items()]
@@ -58,7 +61,7 @@ def plan(run: Path, order: SampleOptions) -> SamplePlan:
 
 
 def draw(run: Path, order: SampleOptions) -> Sample:
-    """Draw the sample, and freeze it in `reviews/NAME` with its frame; the same order draws the same rows."""
+    """Draw the sample and freeze it with its frame in `reviews/NAME`; the same options give the same rows."""
     folder = run / "reviews" / order.name
     Sample.refuse(folder)
     top = of_results(run, order.results or run)
@@ -71,7 +74,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
 
 
 def facts(top: TopPairs) -> dict[str, Json]:
-    """Return the facts of the frame for the design of a sample."""
+    """Return the facts on the frame, stored in the sample's design: tasks, models, digest of the pairs."""
     return {
         "frame": {
             "what": "first ten documents of the models that were evaluated",

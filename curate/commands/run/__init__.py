@@ -1,1 +1,1 @@
-"""The command `run`: what its stages would ask, and what that costs."""
+"""The command `run`: cost estimate of a whole pipeline's model calls."""

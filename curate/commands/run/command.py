@@ -1,4 +1,4 @@
-"""`curate run PIPELINE --plan`: the bill of a whole pipeline as a table and sentences."""
+"""`curate run PIPELINE --plan`: cost estimate of a whole pipeline, printed as a table and sentences."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def print_run_plan(
     pipeline: str, folder: Path | None, assign: Sequence[str], consent: "Consent", *, as_json: bool
 ) -> None:
-    """Print the remaining cost of a pipeline; nothing is sent or kept."""
+    """Print the estimated remaining cost of a pipeline; nothing is sent or written."""
     from curate.commands.run.plan import plan
     from curate.runs.opening import opened_to_plan
     from curate.view.progress import bars

@@ -1,4 +1,4 @@
-"""Cost of a pipeline's model calls: counted from a stage's input if it exists, else forecast from the source."""
+"""Cost estimate of a pipeline's model calls: from a stage's input if it exists, else forecast from the source."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,9 +29,9 @@ BATCH = 64
 
 
 def planned_embedding(pipeline: Pipeline, stage: str, texts: Unfiltered) -> dict[str, CostEstimate]:
-    """Return remote encoder -> calls and tokens of a stage, each text once, without a price.
+    """Return remote encoder of a stage -> estimated calls and tokens, without a price; every text is encoded once.
 
-    Encoders of an earlier stage are omitted, as their vectors are cached.
+    Encoders of an earlier stage are left out, since their vectors are cached.
     """
     encoders = with_presets(cast("dict[str, Settings]", pipeline.head.encoders))
     remote = {name for name, settings in encoders.items() if settings.get("kind") == API and not settings.get("local")}
@@ -51,7 +51,7 @@ def planned_embedding(pipeline: Pipeline, stage: str, texts: Unfiltered) -> dict
 
 
 def _encoders_of(pipeline: Pipeline, stage: str) -> set[str]:
-    """Return the names of a stage's encoders."""
+    """Return the names of the encoders that the stage `diversify` or `pool` uses."""
     section = pipeline.sections[stage].model_dump()
     if stage == FILTERED:
         return {section["encoder"]} if section["enabled"] else set()
@@ -73,18 +73,18 @@ class PlannedCost:
     asked: str
     """Name of the model and its purpose."""
     estimate: CostEstimate | None
-    """None if it cannot be estimated."""
+    """Estimated calls, tokens and cost; None if they cannot be estimated."""
     least: float | None
-    """Least cost of a cascade; otherwise the cost. None without a price."""
+    """Minimum cost, lower than the estimate only with a cascade; None without a price."""
     exact: bool = False
-    """Whether it was counted from the stage's own input."""
+    """Whether the estimate is from the stage's own input, not a forecast from the source."""
 
 
 Lines = list[PlannedCost]
 
 
 def stages_that_ask(work: Run) -> list[str]:
-    """Return the unfinished stages that may ask a model."""
+    """Return the stages that are not done and may call a model, in the order of the pipeline."""
     states = work.states()
     return [
         name for name in work.pipeline.head.stages if name in (*_EXACT, *_FORECASTS) and states[name][0] not in DONE
@@ -92,7 +92,7 @@ def stages_that_ask(work: Run) -> list[str]:
 
 
 def exact(work: Run, name: str) -> Lines | None:
-    """Return a stage's own plan; None if its input is missing or it has no plan."""
+    """Return a stage's estimate from its own input; None if that is missing or the stage has no estimate."""
     plan = _EXACT.get(name) or (_stage_plan(name) if name in stages.KIND_COMMANDS else None)
     try:
         work.need_ancestors(name)
@@ -109,7 +109,7 @@ def _stage_plan(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
 
 
 def forecasted(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
-    """Return a stage's forecast of model calls at most, and sentences on its assumptions."""
+    """Return the forecast of a stage's model calls from texts of the source, an upper bound, and its assumptions."""
     return _FORECASTS.get(name, _stage_lines)(work, name, texts)
 
 
@@ -157,7 +157,7 @@ def _settle_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[
 
 
 def _stage_lines(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
-    """Return a stage's own plan on unfiltered texts, or a line "not known yet" if that is not enough."""
+    """Return a stage's own estimate on unfiltered texts, or a line "not known yet" if it needs more than texts."""
     section: Any = work.pipeline.sections[name]
     try:
         lines = _cost_lines(name, _stage_plan(name)(section, texts.context), exact=False)
@@ -177,7 +177,7 @@ def _pools(work: Run, texts: Unfiltered) -> PoolSize:
 def _cost_lines(
     stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascade: bool = False, batch: bool = False
 ) -> Lines:
-    """Convert the rows of a stage's own plan, without its total."""
+    """Return the rows of a stage's own estimate, without its total, as lines of the pipeline's estimate."""
     lines = []
     for row in rows:
         label, answers = row.get("judge", row.get("question")), row.get("answer_tokens", row.get("output_tokens"))
@@ -206,24 +206,26 @@ _FORECASTS: Mapping[str, Callable[[Run, str, Unfiltered], tuple[Lines, list[str]
 
 Row = dict[str, Json]
 Rates = Mapping[str, Rate | None]
-"""Currency of a price -> exchange rate to the plan's currency, or None."""
+"""Currency of a price -> exchange rate to the currency of the estimate, None if unknown."""
 NAMING = {"models", "model", "generator", "panel", "settle"}
-"""Settings of stages with names of language models."""
+"""Names of settings of stages whose values are names of language models."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Model calls of a pipeline, with least and most cost."""
+    """Cost estimate of a pipeline: model calls, minimum and maximum cost."""
 
     rows: Sequence[Row]
-    """`stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `least` and `most` in `currency`, `exact`."""
+    """One row per stage, model and purpose: `stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `exact`, and
+    `least` and `most`, minimum and maximum cost in `currency`."""
     prices: Sequence[Row]
-    """Per model: `model`, `input` and `output` per million tokens, `currency`, `date`, `source`; None where unknown."""
+    """One row per model: `model`, price of `input` and `output` per million tokens, `currency`, `date`, `source`; None
+    if unknown."""
     least: float | None
-    """Sum over rows; None if one is unknown."""
+    """Minimum cost: sum of `least` over rows; None if one is unknown."""
     most: float | None
     known: float | None
-    """Sum of `most` over rows with a known price; None without an exchange rate."""
+    """Maximum cost of the rows with a known price; None if an exchange rate is missing."""
     currency: str | None
     """Currency of all amounts, except of models whose price has no exchange rate."""
     assumed: Sequence[str]
@@ -233,10 +235,10 @@ class RunPlan:
 
 
 def plan(work: Run) -> RunPlan:
-    """Return the remaining cost of a pipeline; nothing is sent or kept.
+    """Return the estimated remaining cost of a pipeline; nothing is sent or written.
 
-    A stage with its input plans itself. Others are forecast from all texts of the source, an upper bound, as filters
-    only drop texts.
+    A stage whose input exists is estimated from it. Others are forecast from all texts of the source; this is an upper
+    bound, since filters only drop texts.
     """
     work.need_consistent()
     work.remember_plan()
@@ -268,7 +270,7 @@ def _forecast(
 
 
 def _summed(work: Run, lines: Sequence[PlannedCost], assumed: Sequence[str]) -> RunPlan:
-    """Return the plan with amounts converted to one currency where rates exist."""
+    """Return the estimate with amounts converted to one currency, as far as exchange rates are known."""
     context = work.beside("ingest")
     models = dict(_models(work.pipeline, {planned.stage for planned in lines}, context))
     paid = {planned.estimate.currency for planned in lines if planned.estimate and planned.estimate.cost}

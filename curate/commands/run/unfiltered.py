@@ -1,7 +1,7 @@
-"""Unfiltered texts of a source, from which a plan before the first stage is made.
+"""Unfiltered texts of a source, for a cost estimate before the first stage has run.
 
-The source is ingested in a temporary folder without masking and diversification, so that stages find their tables. If
-it cannot be read, texts of the lengths under `assume` replace it.
+The source is ingested into a temporary folder without masking and near-duplicate filtering, so that stages find their
+tables. If it cannot be read, filler texts of the lengths in the setting `assume` replace it.
 """
 
 import json
@@ -29,10 +29,10 @@ from curate.runs.runner import Run
 
 BEFORE = ("ingest", "mask", FILTERED)
 LOOKED = 1000
-"""Most documents, and most queries, in a sample of all."""
+"""Approximate number of documents, and of queries, in the sample from which lengths are estimated."""
 OFF = ("ingest.keep_raw=true", "mask.enabled=false", "mask.model=null", f"{FILTERED}.enabled=false")
 _FILLER = "文"
-"""Filler of assumed texts, with the tokens per character of Chinese."""
+"""Character that assumed texts are filled with, which has as many tokens as a Chinese character."""
 _REMEDY = (
     "to plan without the source give its size in the pipeline file, as in `assume: {queries: 1000, documents: 100000, "
     "query_tokens: 20, document_tokens: 400}`"
@@ -41,19 +41,19 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class Unfiltered:
-    """Upper bound of the texts that stages get."""
+    """Texts of a source without filtering, an upper bound of those that stages get."""
 
     context: Context
-    """Context of a run that has finished `diversify`."""
+    """Context of a run, possibly a temporary one, that has finished `diversify`."""
     queries: int
     documents: int
     written: int
-    """Documents in its tables; fewer than `documents` for an assumed corpus."""
+    """Number of documents in the run's tables; fewer than `documents` for an assumed corpus."""
     said: str
     """Sentence on the origin of the numbers."""
 
     def sample(self) -> SampleTexts:
-        """Return evenly spaced texts as judges see them."""
+        """Return an evenly spaced sample of the texts, as judges see them."""
         folder = self.context.folder(FILTERED)
         queries, corpus = (pl.scan_parquet(folder / f"{name}.parquet") for name in ("queries", "corpus"))
         rows = corpus.select("title", "text").gather_every(max(self.written // LOOKED, 1)).collect()
@@ -68,7 +68,7 @@ def of_run(work: Run) -> Unfiltered:
 
 @contextmanager
 def of_source(work: Run) -> Iterator[Unfiltered]:
-    """Yield the texts of the source, or assumed ones if it cannot be read, in a temporary folder."""
+    """Yield the texts of the source, or assumed ones if it cannot be read, in a folder that is removed afterwards."""
     with TemporaryDirectory(prefix="curate-plan-") as name:
         folder, assumed = Path(name), work.pipeline.head.assume
         try:
@@ -92,7 +92,7 @@ def of_source(work: Run) -> Iterator[Unfiltered]:
 
 
 def _ingested(work: Run, settings: Settings, folder: Path) -> Context:
-    """Run `BEFORE` with filters off, and return the context of the next stage."""
+    """Run the stages `BEFORE` with filters off in a folder, and return the context of the next stage."""
     run = Run(folder, Pipeline.check(override(settings, OFF), work.pipeline.head.name), work.progress)
     run.execute(BEFORE)
     run.consent = work.consent
@@ -110,7 +110,7 @@ def _unfiltered(context: Context, origin: str) -> Unfiltered:
 
 
 def _write(assumed: AssumedTexts, work: Run, folder: Path) -> int:
-    """Write distinct texts of the assumed lengths; return the number of documents written, at most `LOOKED`."""
+    """Write distinct filler texts of the assumed lengths; return the number of documents written, at most `LOOKED`."""
     words = cycle(_words(work) or [""])
     written = min(assumed.documents, LOOKED)
     tables = {
@@ -130,7 +130,10 @@ def _text(beginning: str, length: float) -> str:
 
 
 def _words(work: Run) -> list[str]:
-    """Return dictionary terms with synonyms of equal length, which keep assumed lengths; empty without such a stage."""
+    """Return the terms of a stage's dictionary whose synonym is of equal length; [] without a stage with a dictionary.
+
+    Stages that replace terms find them in assumed texts, without a change of length.
+    """
     context = Context(Path(), Path(), Path(), language=work.pipeline.head.language)
     for name in work.pipeline.head.stages:
         section = work.pipeline.sections[name]

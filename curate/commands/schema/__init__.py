@@ -1,4 +1,4 @@
-"""`curate schema`: what the answer of a command to a machine looks like."""
+"""`curate schema`: JSON Schema of a command's `--json` output."""
 
 import json
 from typing import Annotated

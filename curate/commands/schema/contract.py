@@ -1,13 +1,13 @@
-"""JSON Schemas of the `--json` answers of commands, from the short notation in their `schema.yaml`.
+"""JSON Schemas of the `--json` output of commands, from the short notation in their `schema.yaml`.
 
-A file has `about`, the type of `data`, and `types`: name -> field -> type and what the field is, as in
+A file has `about` (a sentence), `data` (a type), and `types`: name -> field -> type and description, as in
 
     data: row[]
     types:
       row: {stage: string; name of the stage, cost: number?; None where unknown, paid?: "number{}; currency -> amount"}
 
 A type is string, integer, number, boolean, object, any, a name of `types` or of `shared.yaml`, or a constant in quotes.
-`[]` after it makes a list, `{}` a mapping from text to it, `?` allows null, and ` | ` separates alternatives. A field
+After a type, `[]` means a list, `{}` a mapping from strings, and `?` allows null; ` | ` separates alternatives. A field
 whose name ends in `?` is optional.
 """
 
@@ -26,7 +26,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
 SHARED = "shared"
 MAKING = "making"
-"""The file of all commands of stages that make a kind of benchmark: `--plan` of each answers the same."""
+"""Name of the file for all commands of stages that build a task type, whose `--plan --json` output is the same."""
 _ALONE = {"anonymise recognisers": "recognisers", "status show": "show"}
 """Top-level commands whose schema is in the folder of another command."""
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
@@ -35,12 +35,12 @@ Schema = dict[str, Any]
 
 
 def names() -> list[str]:
-    """Return every command whose answer has a schema, and `envelope`, the frame of all answers."""
+    """Return every command whose output has a schema, and `envelope`, the object that contains all outputs; sorted."""
     return sorted(_files().keys() - {SHARED, MAKING} | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
 
 
 def about(name: str) -> str:
-    """Return a sentence on the data of a command's answer."""
+    """Return a sentence on the data of a command's output."""
     return str(_file(name)["about"])
 
 
@@ -131,7 +131,7 @@ def _file(name: str) -> dict[str, Any]:
 
 
 def _files() -> dict[str, Path]:
-    """Return command -> its file: `schema.yaml`, or `WORD.schema.yaml` in the folder of the command it is below."""
+    """Return command -> its file: `schema.yaml` in its folder, or `WORD.schema.yaml` for a subcommand."""
     paths = {path.stem: path for path in data_file("view/schemas").glob("*.yaml")}
     for path in data_file("commands").glob("*/*schema.yaml"):
         folder, word = path.parent.name.replace("_", "-"), path.name.removesuffix("schema.yaml").removesuffix(".")

@@ -1,4 +1,4 @@
-"""`curate status` and `curate show`: look at a run without changing it."""
+"""`curate status` and `curate show`: states of a run's stages, and its tables; nothing is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

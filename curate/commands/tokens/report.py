@@ -1,4 +1,4 @@
-"""Report of tokenizers: read texts, tokenize them with every model, count and resample; tables of the figures."""
+"""Comparison of tokenizers on a collection of texts: figures with intervals, and their tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,13 +37,16 @@ METHOD = (
 
 
 def head(figures: Figures) -> str:
-    """Return a sentence with the numbers of texts and units."""
+    """Return a sentence with the numbers of texts and units (words or Chinese characters)."""
     characters = f", {figures['characters']:,} of them characters" if figures["characters"] else ""
     return f"{figures['part']}: {figures['texts']:,} texts, {figures['units']:,} units{characters}"
 
 
 def overview(figures: Figures, lengths: list[int]) -> list[dict[str, object]]:
-    """Return the figures in percent, one row per model."""
+    """Return one row per model with its main figures, shares in percent.
+
+    `lengths` are the lengths in tokens for which the share of longer texts is shown.
+    """
     return [
         {
             "model": model["model"],
@@ -61,7 +64,7 @@ def overview(figures: Figures, lengths: list[int]) -> list[dict[str, object]]:
 
 
 def terms(figures: Figures, count: int | None = None) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """Yield (model, rows of its costliest frequent terms), without models that have none."""
+    """Yield (model, rows of its most split frequent terms, at most `count`); models without such terms are left out."""
     for model in figures["models"]:
         rows = [
             {
@@ -78,7 +81,7 @@ def terms(figures: Figures, count: int | None = None) -> Iterator[tuple[str, lis
 
 
 def readme(figures: Figures) -> str:
-    """Return the README.md of the output folder."""
+    """Return the text of README.md in the output folder: tables and notes in Markdown."""
     sections = [f"# Tokens of {figures['place']}", METHOD]
     for collection in figures["parts"]:
         sections += [f"## {head(collection)}", table(overview(collection, figures["lengths"]))]
@@ -96,7 +99,7 @@ def _share(figure: Figures) -> str | None:
 # Input: tables of a run, a folder of queries and documents, an export, or one file.
 
 BELOW = ("", "retrieval", "beir", "mteb/retrieval", "export/beir", "export/mteb/retrieval")
-"""Subfolders in which queries and documents are looked for, in this order."""
+"""Subfolders in which queries and documents are searched for; the first that has them is used."""
 TABLES: Mapping[Table, str] = {"queries": "query", "corpus": "document"}
 
 
@@ -120,7 +123,10 @@ class TextPart:
 
 
 def parts(path: Path, column: str | None = None) -> list[TextPart]:
-    """Return the texts of a path, queries first; `column` is the text column of a file."""
+    """Return the texts of a folder or file, queries first; `column` is the text column of a file.
+
+    DataError if no texts are found.
+    """
     if path.is_file():
         return [_file_texts(path, column)]
     if column is not None:
@@ -190,7 +196,7 @@ class TokenRequest:
     place: Path
     models: Sequence[str]
     column: str | None = None
-    """Text column of a file."""
+    """Column of the texts, if `place` is a file; None to detect it."""
     terms: int = 20
     """Number of split terms listed per tokenizer."""
     limit: int | None = None
@@ -210,7 +216,7 @@ class _Count:
 
 
 def report(order: TokenRequest, progress: Progress = quiet) -> dict[str, Any]:
-    """Return all figures, and write them into the folder `out` if given."""
+    """Return all figures; if `out` is given, also write them to tokens.json and README.md in this folder."""
     if order.out is not None:
         free_place(order.out, ["tokens.json"])
     names = list(dict.fromkeys(order.models))

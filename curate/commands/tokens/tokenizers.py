@@ -1,4 +1,4 @@
-r"""Fertility: tokens per word, split words, unknown ones, lengths, and the ceiling of one token per word.
+r"""Tokenizers of models, and their fertility: tokens per word, split words, unknown words, lengths, excess tokens.
 
 A *unit* is a run of letters, digits and marks; or one Chinese or Japanese character, as these are written without
 spaces; or a run of other signs (`\w+|[^\w\s]+` in the notation of regular expressions).
@@ -25,12 +25,13 @@ from curate.system.extras import require
 CHARACTERS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
 """Han and kana, each a separate unit."""
 LENGTHS = (128, 256, 512)
-"""Lengths in tokens, special tokens included; texts that exceed each of them are counted."""
+"""Lengths in tokens, with special tokens; for each, the texts that exceed it are counted."""
 COLUMNS = ("texts", "units", "tokens", "pieces", "split", "saved", "unknown", "over_own", *map(str, LENGTHS))
-"""Sums per text: `pieces` are the tokens of units, `saved` those beyond the first of each unit."""
+"""Counts per text: `pieces` are the tokens of units, `saved` those beyond the first of each unit, `split` the units of
+several tokens, `over_own` and the numbers whether the text exceeds the model's or this length."""
 SHARES = ("split", "unknown", "ceiling")
 FREQUENT = 5
-"""Minimum number of texts with a listed term: a rarer one may identify a person."""
+"""Minimum number of texts with a term for it to be listed, since a rarer one may identify a person."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Pieces:
     """Token counts of a text."""
 
     tokens: int
-    """Without special tokens."""
+    """Number of tokens, without special tokens."""
     length: int
-    """With special tokens."""
+    """Number of tokens, with special tokens."""
     per_unit: Ints | None
     """Number of tokens that overlap each unit; None for a tokenizer without offsets."""
     unknown: Ints | None = None
@@ -167,7 +168,7 @@ def _characters() -> re.Pattern[str]:
 
 @cache
 def _combining_marks() -> str:
-    """Return all combining marks, as ranges for a character class: they are part of a word, and `re` has no class."""
+    r"""Return all combining marks, which are part of a word, as ranges for a character class; `\w` lacks them."""
     codes = {code for code in range(0x110000) if unicodedata.category(chr(code)).startswith("M")}
     first = sorted(code for code in codes if code - 1 not in codes)
     last = sorted(code for code in codes if code + 1 not in codes)
@@ -177,9 +178,9 @@ def _combining_marks() -> str:
 # Tokenizers by model name: a folder, a model of the hub, or a packaged encoder.
 
 WORD_BEGIN = ("▁", "Ġ")
-"""Tokens that only mark the beginning of a word."""
+"""Tokens that only mark the beginning of a word (SentencePiece, byte-level BPE)."""
 LONGEST = 1_000_000
-"""A maximum length from here on means unlimited."""
+"""Maximum lengths in tokenizer settings from this value on mean unlimited."""
 FILES = ["*.json", "*.txt", "*.model", "*.py"]
 """Files downloaded from the hub; weights are not needed."""
 
@@ -191,14 +192,14 @@ class ModelTokenizer:
     own: int | None
     """Maximum input length in tokens; None if unlimited."""
     how: str
-    """How units are tokenized: `in the text`, `word by word`, or `not told` (counts only)."""
+    """How tokens are assigned to units: `in the text` (offsets), `word by word`, or `not told` (only text totals)."""
     cut: Callable[[Sequence[str], Sequence[UnitSpans]], list[Pieces]]
 
 
 def named(name: str) -> dict[str, ModelTokenizer]:
     """Return role (`query`, `document`) -> tokenizer of a model; ConfigError for an unknown name.
 
-    Both are the same object, unless the model has separate query and document encoders.
+    Both roles have the same object unless the model has separate encoders for queries and documents.
     """
     if name in OFFLINE:
         return dict.fromkeys(("query", "document"), {"use": _use_tokenizer, "e5": _e5}[name]())
@@ -212,7 +213,7 @@ def named(name: str) -> dict[str, ModelTokenizer]:
 
 
 def _model_folder(name: str) -> Path:
-    """Return a model's folder; for a model of the hub, download `FILES` or use the cache."""
+    """Return a model's folder; for a model of the hub, its `FILES` are downloaded unless they are cached."""
     path = Path(model_folder(name)).expanduser()
     if path.is_dir() or name.startswith((".", "/", "~")):
         return path
@@ -226,7 +227,7 @@ def _model_folder(name: str) -> Path:
 
 
 def _tokenizer_folder(name: str, folder: Path, role: str) -> Path:
-    """Return the folder of one role's tokenizer: that of the routed or first module, else the model's."""
+    """Return the folder with the tokenizer of a role: that of its sentence-transformers module, else the model's."""
     routes = _read_json(folder / "router_config.json").get("structure", {})
     modules = _read_json(folder / "modules.json")
     first = [str(module.get("path", "")) for module in modules][:1] if isinstance(modules, list) else []
@@ -323,7 +324,7 @@ def _max_length(tokenizer_folder: Path, folder: Path) -> int | None:
 
 
 def _read_json(path: Path) -> Any:  # noqa: ANN401 - any JSON value
-    """Read a JSON file; an empty object if it is missing."""
+    """Return the content of a JSON file; {} if it is missing, DataError if it is invalid."""
     if not path.is_file():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""`curate verify`: an export against its manifest and the ledger."""
+"""`curate verify`: check an export against its manifest and the ledger."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""READMEs and training triples of an export, derived again from its tables, verdicts and manifest."""
+"""READMEs and training triples of an export, recomputed from its tables, verdicts and manifest, and compared."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,14 +26,14 @@ TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no
 
 @dataclass(frozen=True)
 class WrittenCorpus:
-    """Documents of an export, in the form that exporters take."""
+    """Documents of an export as a `Corpus`, the input of exporters."""
 
     written: ExportContents
     size: int
 
     @property
     def digest(self) -> str:
-        """Return an empty digest, as nothing of these documents is cached."""
+        """Return an empty digest, since nothing about these documents is cached."""
         return ""
 
     def __len__(self) -> int:
@@ -54,11 +54,11 @@ def compare_readmes(
     chosen: pl.DataFrame,
     grades: pl.DataFrame | None,
 ) -> tuple[list[str], list[str]]:
-    """Return differences in the READMEs of format mteb, and which parts could not be checked.
+    """Return differences in the READMEs of an export in format mteb, and the parts that could not be checked.
 
-    `body` is the manifest, `size` the number of documents; `verdicts`, `chosen` candidates and graded labels are
-    derived anew. Front matter and figures of a folder follow from its tables. Statements on the run, such as its
-    agreement, are compared with the manifest and reported as unchecked.
+    `body` is the manifest, `size` the number of documents. `verdicts`, `chosen` (candidates of reranking) and `grades`
+    (graded labels) are recomputed. Front matter and figures are checked by the tables. Statements on the run, such as
+    its agreement, are only compared with the manifest and reported as unchecked.
     """
     card = body.get("card")
     if not isinstance(card, Mapping) or card.get("form") != form():
@@ -88,7 +88,7 @@ def compare_readmes(
 
 
 def _tables(written: ExportContents) -> dict[str, pl.DataFrame]:
-    """Return table name -> rows of its kinds: kinds with parts of one table are joined, else the first one counts."""
+    """Return table of a task type -> its rows; parts of one table are concatenated, else the first one counts."""
     merged: dict[str, pl.DataFrame] = {}
     for name, tables in written.kinds.items():
         rows, table = kind(name).read(tables), kind(name).table
@@ -100,7 +100,7 @@ def _tables(written: ExportContents) -> dict[str, pl.DataFrame]:
 
 
 def otherwise(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
-    """Yield the first differing line of each file; missing files are reported elsewhere."""
+    """Yield a sentence on the first differing line of each file (path -> expected text); missing files are skipped."""
     for path, text in expected.items():
         if (folder / path).is_file():
             actual, expected_lines = (
@@ -118,7 +118,7 @@ def otherwise(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
 CHOICE = "which of the judged pairs became triples, for that follows from the pool and from what the test set knows"
 OTHER_FORM = "the README, for another version of curate wrote it; write the set again with this one"
 _SIDES = {1: ("positive_id", "relevant"), 0: ("negative_id", "not relevant")}
-"""Score -> (column of `train`, verdict of its documents)."""
+"""Score of a training pair -> (column of `train` with its document, verdict that the document must have)."""
 
 
 def compare_triples(
@@ -126,8 +126,8 @@ def compare_triples(
 ) -> tuple[list[str], list[str]]:
     """Return differences in training triples, and the parts that could not be checked; `verdicts` are recomputed.
 
-    Every document must be on the side of its verdict. The pairs determine the order of triples, the lines of
-    `triples.jsonl` with scores, and the texts.
+    Every positive document must have the verdict relevant, every negative one not relevant. Order of triples, lines of
+    `triples.jsonl` with scores, and texts are recomputed from the pairs.
     """
     chosen = pl.concat(
         train.select("query_id", doc_id=column, score=pl.lit(score, pl.Int32)).unique()
@@ -171,7 +171,7 @@ def compare_triples(
 
 
 def _misplaced(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
-    """Yield documents on the wrong side, and judged pairs without a triple."""
+    """Yield sentences on documents that contradict their verdict, and on judged pairs without a triple."""
     decided = chosen.join(verdicts.select(*PAIR, "verdict"), on=PAIR, how="left", maintain_order="left")
     for score, (column, verdict) in _SIDES.items():
         misplaced = decided.filter((pl.col("score") == score) & pl.col("verdict").ne_missing(verdict)).sort(PAIR)
@@ -186,7 +186,7 @@ def _misplaced(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
 
 
 def _changed_line(path: Path, expected: Iterable[str]) -> Iterator[str]:
-    """Yield the first differing line; a missing file is reported elsewhere."""
+    """Yield a sentence on the first differing line of a file, if any; a missing file is skipped."""
     if not path.is_file():
         return
     with path.open(encoding="utf-8", newline="\n") as stream:

@@ -1,4 +1,4 @@
-"""Verify an export offline: files against the manifest, labels against those derived from the ledger."""
+"""Offline verification of an export: files by the manifest, and labels by recomputing them from the ledger."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from curate.tables.kinds import kind
 from curate.tables.kinds.benchmark_kind import listed
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
-"""Errors of reading a file with unexpected content."""
+"""Errors that reading a file with unexpected content may raise."""
 
 
 @dataclass
@@ -36,16 +36,16 @@ class Verified:
     differences: list[str]
     """Sentences with counts and example ids; empty if the export agrees with the ledger."""
     pairs: int = 0
-    """Judged pairs looked up in the ledger."""
+    """Number of judged pairs looked up in the ledger."""
     labels: int = 0
-    """Rows of labels derived and compared."""
+    """Number of rows of labels that were recomputed and compared."""
     unchecked: list[str] = field(default_factory=list)
-    """Parts that follow neither from the tables nor from the ledger, as noun phrases."""
+    """Parts that cannot be recomputed from the tables or the ledger, as noun phrases."""
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """Digests of an export's texts, only of judged documents."""
+    """Digests of the texts of an export's judged documents and queries."""
 
     pairs: pl.DataFrame
     """query_id, doc_id, and digests of the texts that judges saw, null without a text."""
@@ -56,9 +56,9 @@ class _Texts:
 
 
 def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = None) -> list[Verified]:
-    """Verify an export, or every format in a run's `export`; DataError if there is none.
+    """Return the result of verifying an export, or each format in a run's folder `export`; DataError if there is none.
 
-    `recorded` maps judges with replayed grades, which are in no ledger, to their files.
+    `recorded` is judge -> file, for judges that replayed recorded grades, which are not in the ledger.
     """
     is_export = (folder / manifest.NAME).is_file()
     folders = [folder] if is_export else sorted(path.parent for path in folder.glob(f"*/{manifest.NAME}"))
@@ -71,7 +71,7 @@ def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = N
 
 
 def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
-    """Verify one export; a malformed manifest is reported as a difference."""
+    """Return the result of verifying one export; a malformed manifest is a difference."""
     try:
         return _verified(folder, votes, seen)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -101,7 +101,7 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
 
 
 def _compare(result: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
-    """Add differences in texts and labels; any file may have been replaced."""
+    """Add differences in texts and labels to the result; any file of the export may have been replaced."""
     module, _, name = READERS[body["format"]].partition(":")
     written: ExportContents = getattr(import_module(module), name)(result.folder)
     verdicts = read_table(result.folder, "verdicts")
@@ -121,7 +121,7 @@ def _compare_labels(
     body: Mapping[str, Any],
     votes: Votes,
 ) -> None:
-    """Add differences between labels and the ledger, table by table."""
+    """Add differences between the export's tables of labels and those recomputed from the ledger to the result."""
     problems, label_facts = result.differences, body["labels"]
     try:
         derived = votes.derive(texts.pairs, verdicts, label_facts)
@@ -165,7 +165,7 @@ def _compare_labels(
 
 
 def _compare_kinds(result: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
-    """Add differences in tables of other kinds."""
+    """Add differences in tables of other task types to the result."""
     kind_facts = body.get("kinds", {}) if body["format"] in FOLDERS else {}
     result.differences += [f"{name}: the whole folder is missing" for name in sorted({*kind_facts} - {*written.kinds})]
     for name, tables in written.kinds.items():
@@ -181,7 +181,10 @@ def _texts(
     limits: Mapping[str, int | None],
     seen: dict[tuple[str, int | None], str],
 ) -> _Texts:
-    """Digest the texts in one pass; `seen` caches digests of shown passages across formats."""
+    """Return digests of the texts, in one pass over the documents; `seen` caches digests of passages across formats.
+
+    `limits` are the maximum lengths to which judges saw the texts.
+    """
     judged, count, limit = verdicts.select("doc_id").unique(), 0, limits["passage_tokens"]
     rows: list[tuple[str, str, str]] = []
     for batch in written.documents():
