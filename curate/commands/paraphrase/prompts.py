@@ -1,18 +1,14 @@
 """Prompt for a paraphrase, and parser of its reply: one JSON object with the key `paraphrase`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
-
-from pydantic import model_validator
+from typing import Literal, get_args
 
 from curate.ask.personal_data import told
-from curate.ask.task import LLMTask
-from curate.core.config import check, digest, read_yaml
+from curate.ask.writing import WriterPrompt, WriterTask, Written, read
+from curate.core.config import check, read_yaml
 from curate.core.messages import Reply, Request
-from curate.llm import parse
-from curate.llm.prompts import PromptTemplate, block, fence, json_object
-from curate.llm.recorded_votes import Missing
+from curate.llm.prompts import block, fence, json_object
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -20,38 +16,16 @@ KEY = "paraphrase"
 ParaphraseRule = Literal["length", "same", "duplicate", "reply"]
 RULES: tuple[ParaphraseRule, ...] = get_args(ParaphraseRule)
 """`reply`: no sentence could be parsed. The rule on personal data is separate and in no prompt."""
-LAYOUT = 1
-"""Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 400
 LONGEST = 1000
 """Code points of a sentence, at most."""
 
 
-class ParaphrasePrompt(PromptTemplate):
+class ParaphrasePrompt(WriterPrompt):
     """Prompt that asks for a paraphrase."""
 
-    subject = "kinds"
     texts = frozenset({"query", "broken"})
-
-    kinds: Mapping[str, str]
-    """`paraphrase` -> its definition."""
-    broken: Mapping[ParaphraseRule, str]
-    """Rule -> sentence in the next prompt after a violation."""
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if set(self.kinds) != {KEY} or set(self.broken) != set(RULES):
-            raise ValueError(f"expected the kind {KEY} and the rules {', '.join(RULES)}; say each")
-        return self
-
-    def meanings(self) -> Mapping[str, str]:
-        """Return kind -> definition."""
-        return self.kinds
-
-    @property
-    def digest(self) -> str:
-        """Return the SHA-256 of the prompt without the query."""
-        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
+    all_kinds, all_rules = (KEY,), RULES
 
     def request(self, query: str, broken: Sequence[str], thinking_tokens: int) -> Request:
         """Return the request for a paraphrase; `broken` are the rules that the last one violated."""
@@ -63,14 +37,6 @@ class ParaphrasePrompt(PromptTemplate):
 
 
 @dataclass(frozen=True)
-class ParaphraseReply:
-    """Parsed reply."""
-
-    status: Literal["written", "refused", "unparsed", "failed"]
-    text: str = ""
-
-
-@dataclass(frozen=True)
 class Rewritten:
     """A query to paraphrase, and the rules that the last sentence about it broke."""
 
@@ -79,40 +45,25 @@ class Rewritten:
     broken: tuple[str, ...] = ()
 
 
-class ParaphraseTask(LLMTask[Rewritten, ParaphraseReply]):
+class ParaphraseTask(WriterTask[Rewritten]):
     """Have a model write a paraphrase of a query."""
 
     def __init__(self, prompt: ParaphrasePrompt) -> None:
-        self.prompt, self.digest = prompt, prompt.digest
-
-    def label(self, model: str) -> str:
-        """Return the setting that names the model."""
-        return f"paraphrase.generator={model}"
+        super().__init__("paraphrase", prompt)
+        self.prompt = prompt
 
     def request(self, item: Rewritten, thinking_tokens: int) -> Request:
         """Return the request, with the broken rules in the prompt."""
         return self.prompt.request(item.query, item.broken, thinking_tokens)
 
-    def read(self, _item: Rewritten, reply: Reply) -> ParaphraseReply:
-        """Return the sentence."""
-        return read(reply)
-
-    def none(self, status: Missing) -> ParaphraseReply:
-        """Return a reply without a sentence."""
-        return ParaphraseReply(status)
+    def read(self, _item: Rewritten, reply: Reply) -> Written:
+        """Return the sentence, of at most `LONGEST` code points on one line."""
+        return read(reply, (KEY,), lambda text: is_sentence(text) and len(text) <= LONGEST)
 
 
-def read(reply: Reply) -> ParaphraseReply:
-    """Parse a reply: a JSON object with one sentence of at most `LONGEST` code points on one line, else unparsed."""
-    if reply.finish == "refusal":
-        return ParaphraseReply("refused")
-    entries = parse.items(reply.text or "")
-    if reply.finish == "length" or entries is None or [key for key, _ in entries] != [KEY]:
-        return ParaphraseReply("unparsed")
-    text = entries[0][1]
-    if not isinstance(text, str) or not text.strip() or "\n" in text.strip() or len(text) > LONGEST:
-        return ParaphraseReply("unparsed")
-    return ParaphraseReply("written", text.strip())
+def is_sentence(text: str) -> bool:
+    """Return whether a text is one line that is not blank."""
+    return bool(text.strip()) and "\n" not in text.strip()
 
 
 def writing(context: Context) -> ParaphrasePrompt:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from curate.ask.panel import Panel
 from curate.ask.personal_data import PERSONAL, PersonalData
-from curate.commands.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, ParaphraseTask, Rewritten
+from curate.ask.writing import Written
+from curate.commands.paraphrase.prompts import KEY, ParaphrasePrompt, ParaphraseTask, Rewritten
 from curate.retrieval.similarity.leaks import form
 
 MODEL = "model"
@@ -59,7 +60,7 @@ class ParaphraseWriter:
         """Put a placeholder for an unwritten sentence, so that the panel's requests can be planned."""
         self.written[item.query_id] = WrittenSentence(f"{item.query} ?", "open")
 
-    def _take(self, item: Rewritten, answer: ParaphraseReply, attempt: int) -> Rewritten | None:
+    def _take(self, item: Rewritten, answer: Written, attempt: int) -> Rewritten | None:
         """Process a reply; return the query with the broken rule if it is to be asked about again."""
         if answer.status == "failed":
             self.failed += 1
@@ -70,7 +71,7 @@ class ParaphraseWriter:
             return replace(item, broken=("reply",))
         if answer.status != "written":
             return None
-        rule = self._accept(item.query_id, item.query, WrittenSentence(answer.text, MODEL, attempt))
+        rule = self._accept(item.query_id, item.query, WrittenSentence(answer.texts[KEY], MODEL, attempt))
         if rule and rule != PERSONAL:
             self.broken[rule] += 1
         return replace(item, broken=(rule,)) if rule else None

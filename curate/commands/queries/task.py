@@ -8,26 +8,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Self, get_args
-
-from pydantic import model_validator
+from typing import Literal, get_args
 
 from curate.ask.panel import Panel
 from curate.ask.personal_data import PersonalData
-from curate.ask.task import LLMTask
+from curate.ask.writing import WriterPrompt, WriterTask, Written, read
 from curate.commands.queries import Config
-from curate.core.config import check, digest, read_yaml, text_digest
+from curate.core.config import check, read_yaml, text_digest
 from curate.core.errors import ConfigError
 from curate.core.languages import base_language
 from curate.core.messages import Reply, Request
 from curate.core.progress import StepLabel, counting
 from curate.core.records import Document
 from curate.core.sampling import generator, shuffled
-from curate.llm import parse
 from curate.llm.passages import shown
-from curate.llm.prompts import PromptTemplate, block, fence, json_object
+from curate.llm.prompts import block, fence, json_object
 from curate.llm.questions import Question, question
-from curate.llm.recorded_votes import Missing
 from curate.pipeline.stage import Context
 from curate.retrieval.similarity.leaks import form
 from curate.system import resources
@@ -148,40 +144,19 @@ GOOD = "good"
 QueryRule = Literal["reply", "empty", "language", "length", "copied", "duplicate", "personal"]
 RULES: tuple[QueryRule, ...] = get_args(QueryRule)
 """Rules, in the order of the checks; `reply`: no query could be parsed."""
-LAYOUT = 1
-"""Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 400
 PER_CHARACTER = 3
 """Tokens of a reply per character of the target length, if this exceeds `ANSWER_TOKENS`."""
 
 
-class QueryPrompt(PromptTemplate):
+class QueryPrompt(WriterPrompt):
     """Prompt that asks for a query."""
 
-    subject = "kinds"
     texts = frozenset({"document", "examples", "length", "broken"})
+    all_kinds, all_rules = (KEY,), RULES
 
-    kinds: Mapping[str, str]
-    """`query` -> its definition."""
-    broken: Mapping[QueryRule, str]
-    """Rule -> sentence in the next prompt after a violation."""
     lengths: tuple[int, int]
     """Minimum and maximum characters of a query without real queries."""
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if set(self.kinds) != {KEY} or set(self.broken) != set(RULES):
-            raise ValueError(f"expected the kind {KEY} and the rules {', '.join(RULES)}; say each")
-        return self
-
-    def meanings(self) -> Mapping[str, str]:
-        """Return kind -> definition."""
-        return self.kinds
-
-    @property
-    def digest(self) -> str:
-        """Return the SHA-256 of the prompt without document, examples and length."""
-        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
     def request(
         self, document: str, examples: Sequence[str], length: int, broken: Sequence[QueryRule], thinking_tokens: int
@@ -200,14 +175,6 @@ class QueryPrompt(PromptTemplate):
 
 
 @dataclass(frozen=True)
-class QueryReply:
-    """Parsed reply."""
-
-    status: Literal["written", "refused", "unparsed", "failed"]
-    text: str = ""
-
-
-@dataclass(frozen=True)
 class WantedQuery:
     """A document to write a query about, and the rules that the last query broke."""
 
@@ -215,41 +182,21 @@ class WantedQuery:
     broken: tuple[QueryRule, ...] = ()
 
 
-class QueryTask(LLMTask[WantedQuery, QueryReply]):
+class QueryTask(WriterTask[WantedQuery]):
     """Have a model write a query that a document answers."""
 
     def __init__(self, prompt: QueryPrompt) -> None:
-        self.prompt, self.digest = prompt, prompt.digest
-
-    def label(self, model: str) -> str:
-        """Return the setting that names the model."""
-        return f"queries.generator={model}"
+        super().__init__("queries", prompt)
+        self.prompt = prompt
 
     def request(self, item: WantedQuery, thinking_tokens: int) -> Request:
         """Return the request, with the broken rules in the prompt."""
         document = item.document
         return self.prompt.request(document.text, document.examples, document.length, item.broken, thinking_tokens)
 
-    def read(self, _item: WantedQuery, reply: Reply) -> QueryReply:
-        """Return the query."""
-        return read(reply)
-
-    def none(self, status: Missing) -> QueryReply:
-        """Return a reply without a query."""
-        return QueryReply(status)
-
-
-def read(reply: Reply) -> QueryReply:
-    """Parse a reply: a JSON object with one line of text under the key, else unparsed."""
-    if reply.finish == "refusal":
-        return QueryReply("refused")
-    entries = parse.items(reply.text or "")
-    if reply.finish == "length" or entries is None or [key for key, _ in entries] != [KEY]:
-        return QueryReply("unparsed")
-    text = entries[0][1]
-    if not isinstance(text, str) or len(text.strip().splitlines()) > 1:
-        return QueryReply("unparsed")
-    return QueryReply("written", text.strip())
+    def read(self, _item: WantedQuery, reply: Reply) -> Written:
+        """Return the query, of one line; it may be empty."""
+        return read(reply, (KEY,), lambda text: len(text.strip().splitlines()) <= 1)
 
 
 def writing(context: Context) -> QueryPrompt:
@@ -369,7 +316,7 @@ class QueryWriter:
         document = item.document
         self.written[document.doc_id] = WrittenQuery(document, document.text[: document.length], 0)
 
-    def _take(self, item: WantedQuery, answer: QueryReply, attempt: int) -> WantedQuery | None:
+    def _take(self, item: WantedQuery, answer: Written, attempt: int) -> WantedQuery | None:
         """Process a reply; return the document with the broken rule if it is to be asked about again."""
         document = item.document
         if answer.status == "failed":
@@ -377,10 +324,10 @@ class QueryWriter:
         if answer.status in ("failed", "refused"):
             self.lost[document.doc_id] = FAILED if answer.status == "failed" else REFUSED
             return None
-        rule = "reply" if answer.status == "unparsed" else self.rules.broken(answer.text, document)
+        rule = "reply" if answer.status == "unparsed" else self.rules.broken(answer.texts[KEY], document)
         if rule is None:
             self.lost.pop(document.doc_id, None)
-            self.written[document.doc_id] = WrittenQuery(document, answer.text, attempt)
+            self.written[document.doc_id] = WrittenQuery(document, answer.texts[KEY], attempt)
         else:
             self.broken[rule] += 1
             self.lost[document.doc_id] = WHY[rule]

@@ -9,25 +9,21 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, Self, get_args
-
-from pydantic import model_validator
+from typing import Literal, Protocol, get_args
 
 from curate.ask.edits.question_templates import Wording
 from curate.ask.edits.synonym_matcher import Lexer
 from curate.ask.edits.synonyms import Entry
 from curate.ask.panel import Panel
 from curate.ask.personal_data import PERSONAL, PersonalData, told
-from curate.ask.task import LLMTask
-from curate.core.config import Json, check, digest, read_yaml
+from curate.ask.writing import WriterPrompt, WriterTask, Written, read
+from curate.core.config import check, read_yaml
 from curate.core.messages import Reply, Request
 from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Progress, quiet
 from curate.core.sampling import shuffled
-from curate.llm import parse
-from curate.llm.prompts import PromptTemplate, block, fence, json_object
+from curate.llm.prompts import block, fence, json_object
 from curate.llm.questions import Question
-from curate.llm.recorded_votes import Missing
 from curate.pipeline.stage import Context
 from curate.system import resources
 
@@ -36,9 +32,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Rule = Literal["word", "other word", "length", "form", "same", "duplicate", "reply"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 """`reply`: no sentence could be parsed. The rule on personal data is separate and in no prompt."""
-Status = Literal["written", "refused", "unparsed", "failed"]
-LAYOUT = 1
-"""Incremented when markers or the reply schema change: they are part of the prompt's digest."""
 ANSWER_TOKENS = 600
 LONGEST = 1000
 """Maximum code points of a sentence."""
@@ -96,31 +89,11 @@ def bare(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).lower() if char.isalnum())
 
 
-class RewritingPrompt(PromptTemplate):
+class RewritingPrompt(WriterPrompt):
     """Prompt that asks a model to write the sentences of a query."""
 
-    subject = "kinds"
     texts = frozenset({"query", "term", "synonym", "wanted", "broken"})
-
-    kinds: Mapping[Kind, str]
-    """Kind -> its definition."""
-    broken: Mapping[Rule, str]
-    """Rule -> sentence in the next prompt after a violation."""
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if set(self.kinds) != set(KINDS) or set(self.broken) != set(RULES):
-            raise ValueError(f"expected the kinds {', '.join(KINDS)} and the rules {', '.join(RULES)}; say each")
-        return self
-
-    def meanings(self) -> Mapping[str, str]:
-        """Return kind -> definition, in the order of `KINDS`."""
-        return {kind: self.kinds[kind] for kind in KINDS}
-
-    @property
-    def digest(self) -> str:
-        """Return the SHA-256 of the prompt without the texts."""
-        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
+    all_kinds, all_rules = KINDS, RULES
 
     def request(
         self,
@@ -144,19 +117,6 @@ class RewritingPrompt(PromptTemplate):
         return Request(self.turns(blocks), ANSWER_TOKENS + thinking_tokens, schema)
 
 
-def prompt(mapping: Mapping[str, Json], where: str) -> RewritingPrompt:
-    """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(RewritingPrompt, mapping, where)
-
-
-@dataclass(frozen=True)
-class RewritingReply:
-    """A model's reply, parsed into sentences."""
-
-    status: Status
-    sentences: Mapping[Kind, str] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class WantedSentences:
     """A query with its words, and the kinds of sentences to write, each with the rules that its last one broke."""
@@ -165,44 +125,24 @@ class WantedSentences:
     broken: Mapping[Kind, Sequence[str]]
 
 
-class RewritingLLMTask(LLMTask[WantedSentences, RewritingReply]):
+class SentencesTask(WriterTask[WantedSentences]):
     """Have a model write the sentences of a query, several kinds in one reply."""
 
     def __init__(self, prompt: RewritingPrompt, spelled: Mapping[str, str]) -> None:
-        self.prompt, self.spelled, self.digest = prompt, spelled, prompt.digest
-
-    def label(self, model: str) -> str:
-        """Return the setting that names the model."""
-        return f"sts.generator={model}"
+        super().__init__("sts", prompt)
+        self.prompt, self.spelled = prompt, spelled
 
     def request(self, item: WantedSentences, thinking_tokens: int) -> Request:
         """Return the request for the kinds that are open."""
         return self.prompt.request(item.task, self.spelled, item.broken, thinking_tokens)
 
-    def read(self, item: WantedSentences, reply: Reply) -> RewritingReply:
-        """Return the sentences of the kinds that were asked for."""
-        return read(list(item.broken), reply)
-
-    def none(self, status: Missing) -> RewritingReply:
-        """Return a reply without a sentence."""
-        return RewritingReply(status)
+    def read(self, item: WantedSentences, reply: Reply) -> Written:
+        """Return the sentences of the kinds that were asked for, each of at most `LONGEST` code points on one line."""
+        return read(reply, [*item.broken], _is_sentence)
 
 
-def read(kinds: Sequence[Kind], reply: Reply) -> RewritingReply:
-    """Parse a reply: a JSON object of exactly the wanted kinds, each with one line of text, else unparsed."""
-    if reply.finish == "refusal":
-        return RewritingReply("refused")
-    entries = parse.items(reply.text or "")
-    if reply.finish == "length" or entries is None or sorted(key for key, _ in entries) != sorted(kinds):
-        return RewritingReply("unparsed")
-    text_by_kind = dict(entries)
-    sentences: dict[Kind, str] = {}
-    for kind in kinds:
-        text = text_by_kind[kind]
-        if not isinstance(text, str) or not bare(text) or "\n" in text.strip() or len(text) > LONGEST:
-            return RewritingReply("unparsed")
-        sentences[kind] = text.strip()
-    return RewritingReply("written", sentences)
+def _is_sentence(text: str) -> bool:
+    return bare(text) != "" and "\n" not in text.strip() and len(text) <= LONGEST
 
 
 # Prompts by language.
@@ -216,7 +156,7 @@ def ends_in_a_mark(text: str) -> bool:
 def generator_prompt(context: Context) -> RewritingPrompt:
     """Return the generator's prompt in the language of the run."""
     path = resources.prompt("sts-write", context.language)
-    return prompt(read_yaml(path), str(path))
+    return check(RewritingPrompt, read_yaml(path), str(path))
 
 
 # Construction: confirm words, write sentences, check rules, ask the panel.
@@ -381,7 +321,7 @@ class SentenceWriter:
             for task in tasks
         }
         items = {query_id: item for query_id, item in wanted.items() if item.broken}
-        task = RewritingLLMTask(prompt, self.rules.lexer.spelled)
+        task = SentencesTask(prompt, self.rules.lexer.spelled)
         panel.write(task, items, self.config.again, self._take, self._draft)
 
     def _draft(self, item: WantedSentences) -> None:
@@ -389,7 +329,7 @@ class SentenceWriter:
         task = item.task
         self.draft.sentences += [Sentence(task, kind, f"{task.query} ({kind})", "open") for kind in item.broken]
 
-    def _take(self, item: WantedSentences, answer: RewritingReply, attempt: int) -> WantedSentences | None:
+    def _take(self, item: WantedSentences, answer: Written, attempt: int) -> WantedSentences | None:
         """Accept the valid sentences of a reply; return the kinds to request again with their broken rules."""
         if answer.status == "failed":
             self.draft.failed += 1
@@ -398,8 +338,9 @@ class SentenceWriter:
         if answer.status == "unparsed":
             self.draft.broken["reply"] += 1
             return replace(item, broken=dict.fromkeys(item.broken, ("reply",)))
+        texts: Mapping[Kind, str] = {kind: answer.texts[kind] for kind in item.broken if kind in answer.texts}
         broken_by_kind = {
-            kind: tuple(self._accept(item.task, kind, text, MODEL, attempt)) for kind, text in answer.sentences.items()
+            kind: tuple(self._accept(item.task, kind, text, MODEL, attempt)) for kind, text in texts.items()
         }
         broken = {kind: rules for kind, rules in broken_by_kind.items() if rules}
         return replace(item, broken=broken) if broken else None

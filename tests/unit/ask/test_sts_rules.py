@@ -1,6 +1,7 @@
 """What a sentence beside a query must hold, what is written without a model, and shares that are met exactly."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,26 @@ from curate.commands.sts.task import (
     KINDS,
     RULES,
     Kind,
+    RewritingPrompt,
     RewritingTask,
     Rules,
     Sentence,
+    SentencesTask,
     SentenceWriter,
+    WantedSentences,
     bare,
     choose,
-    prompt,
-    read,
 )
-from curate.core.config import read_yaml
+from curate.core.config import Json, check, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.messages import Reply
 from curate.system import resources
 from curate.system.files import frame
+
+
+def prompt(data: Mapping[str, Json], where: str = "x") -> RewritingPrompt:
+    return check(RewritingPrompt, data, where)
+
 
 DATA = yaml.safe_load(resources.data_file("ask/edits/question_templates.yaml").read_text(encoding="utf-8"))
 WORDING = {language: Wording.model_validate(words) for language, words in DATA.items()}
@@ -218,10 +225,12 @@ REPLIES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("text", "status"), REPLIES.values(), ids=REPLIES)
 def test_replies_are_read_strictly(text: str | None, status: str) -> None:
-    found = read(["hard", "easy"], Reply(text, "stop", "m", None))
-    assert (found.status, len(found.sentences)) == (status, 2 if status == "written" else 0)
-    assert read(["hard"], Reply(text, "length", "m", None)).status == "unparsed"
-    assert read(["hard"], Reply(text, "refusal", "m", None)).status == "refused"
+    task = SentencesTask(prompt(read_yaml(resources.find("prompts", "sts-write-zh.yaml"))), LEXER.spelled)
+    wanted = WantedSentences(TASK, {"hard": (), "easy": ()})
+    found = task.read(wanted, Reply(text, "stop", "m", None))
+    assert (found.status, len(found.texts)) == (status, 2 if status == "written" else 0)
+    assert task.read(wanted, Reply(text, "length", "m", None)).status == "unparsed"
+    assert task.read(wanted, Reply(text, "refusal", "m", None)).status == "refused"
 
 
 VOTES: list[tuple[Kind, dict[str, str | None], str]] = [

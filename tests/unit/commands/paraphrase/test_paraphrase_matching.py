@@ -1,19 +1,22 @@
 """Matching of overlap, splits of near-duplicates, and floors: pure functions of the stage `paraphrase`."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.ask.writing import Written
 from curate.commands.paraphrase import RankWindow
 from curate.commands.paraphrase.figures import MatchItem, floors, matched, overlap_alone, paired
 from curate.commands.paraphrase.making import grouped, near_duplicates, sides
 from curate.commands.paraphrase.pairs import CandidatePair, draw
-from curate.commands.paraphrase.prompts import ParaphraseReply, read
+from curate.commands.paraphrase.prompts import ParaphraseTask, Rewritten, writing
 from curate.core.messages import Reply
 from curate.core.sampling import generator
+from tests.support.small import context
 
 ITEMS = st.lists(
     st.builds(
@@ -126,11 +129,13 @@ def test_neighbours_are_drawn_from_the_window_of_each_retriever_in_turn() -> Non
     assert draw({"one": {}}, ["q0"], side, RankWindow(), 1, 9) == []
 
 
-def test_a_reply_is_one_sentence_under_its_key_and_nothing_else() -> None:
-    def said(text: str, finish: Literal["stop", "length", "refusal"] = "stop") -> ParaphraseReply:
-        return read(Reply(text, finish, "m", None))
+def test_a_reply_is_one_sentence_under_its_key_and_nothing_else(tmp_path: Path) -> None:
+    task = ParaphraseTask(writing(context(tmp_path)))
 
-    assert said('{"paraphrase": " 能喝酒吗 "}').text == "能喝酒吗"
+    def said(text: str, finish: Literal["stop", "length", "refusal"] = "stop") -> Written:
+        return task.read(Rewritten("q", "能不能喝酒"), Reply(text, finish, "m", None))
+
+    assert said('{"paraphrase": " 能喝酒吗 "}').texts == {"paraphrase": "能喝酒吗"}
     for text in ("能喝酒吗", '{"paraphrase": ""}', '{"paraphrase": "a\\nb"}', '{"paraphrase": 3}', '{"a": "b"}'):
         assert said(text).status == "unparsed"
     assert said('{"paraphrase": "能"}', "length").status == "unparsed"
